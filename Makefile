@@ -1,0 +1,69 @@
+# Every target sets up .venv by itself when it is missing or stale. Only Python >= 3.11, a C++20 compiler and make are assumed.
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+NATIVE := $(wildcard src/everytree/_native/*)
+CPP    := $(filter %.hpp %.cpp,$(NATIVE))
+
+.PHONY: demo test check check-slow bench format clean setup compiler
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and show what comes out
+	@$(RUN) -m everytree demo
+
+test: $(VENV)/.tested           ## the whole test suite
+	$(RUN) -m pytest -q -m "not slow"
+
+check: $(VENV)/.checked         ## lint, format and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
+
+check-slow: $(VENV)/.tested     ## long property runs, and the suite under AddressSanitizer and UndefinedBehaviorSanitizer
+	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -q
+	./tests/sanitize.sh
+
+bench: $(VENV)/.tested          ## measure against peers; writes benchmarks/RESULTS.md
+	$(RUN) benchmarks/foundation.py --out benchmarks/RESULTS.md
+
+format: $(VENV)/.checked
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(CPP)
+
+setup: $(VENV)/.tested $(VENV)/.checked
+
+# ---- the environment: one stamp a set of extras, renewed when the build or the kernels change ------------------------
+
+compiler:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "everytree needs Python 3.11 or newer, but $(PYTHON) is `$(PYTHON) -V 2>&1`; try make PYTHON=python3.12"; exit 1; }
+	@printf '#include <concepts>\nint main() { return std::integral<int> ? 0 : 1; }\n' \
+	  | $${CXX:-c++} -std=c++20 -x c++ -fsyntax-only - 2>/dev/null \
+	  || { echo "everytree needs a C++20 compiler (g++ 10, clang 12 or newer), and none was found; install one or set CXX"; exit 1; }
+
+$(VENV)/bin/python:
+	@$(MAKE) --no-print-directory compiler
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE) | $(VENV)/bin/python
+	@$(MAKE) --no-print-directory compiler
+	@echo "installing everytree into $(VENV) (compiles the kernels, about a minute)"
+	@$(VENV)/bin/pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+# The packages of one extra, without building everytree again.
+extra = $(VENV)/bin/pip install -q --disable-pip-version-check \
+  $$($(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"])')
+
+$(VENV)/.tested: $(VENV)/.installed
+	@$(call extra,test)
+	@touch $@
+
+$(VENV)/.checked: $(VENV)/.installed
+	@$(call extra,check)
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

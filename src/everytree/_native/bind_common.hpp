@@ -1,0 +1,57 @@
+// What all bindings use: how arrays come and go, and who may write.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <mutex>
+
+#include "buffers.hpp"
+
+namespace everytree {
+
+namespace nb = nanobind;
+template <class T>
+using Input = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<nb::numpy, T>;
+
+template <class T>
+Output<T> to_numpy(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Output<T>(kept->data(), {kept->size()}, owner);
+}
+
+// Worth letting other Python threads run: below this the release costs more than the work.
+inline constexpr std::int64_t rows_worth_releasing = 512;
+
+template <class Work>
+auto without_gil(bool worth_it, Work work) {
+    if (!worth_it) return work();
+    nb::gil_scoped_release released;
+    return work();
+}
+
+// One writer at a time. Taken while holding the GIL where it is free, and without the GIL where it is not, so
+// that whoever holds it can go on. Recursive: a thread that holds several posteriors may update each.
+class Guard {
+  public:
+    void lock() {
+        if (mutex_.try_lock()) return;
+        nb::gil_scoped_release released;
+        mutex_.lock();
+    }
+    void unlock() { mutex_.unlock(); }
+
+  private:
+    std::recursive_mutex mutex_;
+};
+
+}  // namespace everytree

@@ -1,0 +1,74 @@
+// Families by name, and their formulas over whole arrays.
+#pragma once
+#include "bind_common.hpp"
+#include "linear.hpp"
+
+namespace everytree {
+
+// -------------------------------------------------------------------------------------------------
+
+// Calls `make(family)` with the family of that name.
+template <class Make>
+auto with_family(const std::string& name, int size, Make make) {
+    if (name == "categorical") return make(Categorical(size));
+    if (name == "poisson") return make(Poisson());
+    if (name == "exponential") return make(Exponential());
+    if (name == "geometric") return make(Geometric());
+    if (name == "normal") return make(Normal());
+    if (name == "linear") return make(LinearRegression(size));
+    throw std::invalid_argument("no kernel for a family named " + name);
+}
+
+// (n_rows, n_out) from row-wise function(in row, prior row, out row); one prior row for all where there is
+// only one.
+template <class Function>
+nb::object map_rows(Input<double> in, std::size_t n_in, Input<double> prior, std::size_t n_prior, std::size_t n_out,
+                    Function function) {
+    const std::size_t n = n_in == 0 ? 0 : in.size() / n_in;
+    const std::size_t stride = prior.size() == n_prior ? 0 : n_prior;
+    auto* values = new std::vector<double>(n * n_out);
+    nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    for (std::size_t i = 0; i < n; ++i)
+        function(in.data() + i * n_in, prior.data() + i * stride, values->data() + i * n_out);
+    return nb::cast(Output<double>(values->data(), {n, n_out}, owner));
+}
+
+inline nb::object prepare_prior(const std::string& name, int size, Input<double> hyper) {
+    return with_family(name, size, [&](const auto& family) {
+        return map_rows(hyper, family.n_hyper, hyper, family.n_hyper, family.n_prior,
+                        [&](const double* in, const double*, double* out) { family.prepare(in, out); });
+    });
+}
+
+inline nb::object posterior_parameters(const std::string& name, int size, Input<double> statistics,
+                                       Input<double> prior) {
+    return with_family(name, size, [&](const auto& family) {
+        return map_rows(statistics, family.layout.size(), prior, family.n_prior, family.n_parameters,
+                        [&](const double* in, const double* p, double* out) { family.posterior(in, p, out); });
+    });
+}
+
+inline nb::object log_evidence(const std::string& name, int size, Input<double> statistics, Input<double> prior) {
+    return with_family(name, size, [&](const auto& family) {
+        return map_rows(statistics, family.layout.size(), prior, family.n_prior, 1,
+                        [&](const double* in, const double* p, double* out) { *out = family.log_evidence(in, p); });
+    });
+}
+
+// Each row's own contribution, (n_rows, n_statistics); None for columns that cannot be read as they are.
+inline nb::object row_statistics(const std::string& name, int size, nb::handle y, nb::handle weight, nb::handle extra,
+                                 double constant, std::int64_t n_rows) {
+    return with_family(name, size, [&](const auto& family) -> nb::object {
+        RowBuffers buffers;
+        if (!buffers.open(y, weight, extra, family.n_extra, constant, n_rows)) return nb::none();
+        const std::size_t k = family.layout.size();
+        auto* values = new std::vector<double>(static_cast<std::size_t>(n_rows) * k, 0.0);
+        nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        RowChunk chunk(family.n_extra);
+        chunk.read(family, buffers.columns, 0, n_rows);
+        for (std::int64_t i = 0; i < n_rows; ++i) family.add(values->data() + i * k, chunk.view()[i]);
+        return nb::cast(Output<double>(values->data(), {static_cast<std::size_t>(n_rows), k}, owner));
+    });
+}
+
+}  // namespace everytree

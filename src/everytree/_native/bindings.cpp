@@ -1,0 +1,65 @@
+// The module. No mathematics here: arrays in, arrays out.
+#include "bind_growing.hpp"
+#include "bind_posterior.hpp"
+
+using namespace everytree;
+using nb::literals::operator""_a;
+
+NB_MODULE(_kernels, module) {
+    module.doc() = "Kernels of everytree: flat arrays in, flat arrays out.";
+
+    nb::class_<Tree>(module, "Tree")
+        .def(nb::init<Input<std::uint8_t>, std::optional<Input<std::uint64_t>>, Input<std::int32_t>,
+                      Input<std::int32_t>, Input<std::int32_t>, Input<std::int32_t>, Input<std::uint16_t>,
+                      Input<std::uint16_t>, int, int, bool>(),
+             "routes"_a, "binary_routes"_a.none(), "first_child"_a, "n_children"_a, "parent"_a, "depth"_a, "limit"_a,
+             "shift"_a, "shallowest"_a, "deepest"_a, "exact_width"_a)
+        .def("route", &Tree::route_rows, "X"_a, "n_jobs"_a)
+        .def("upward_closure", &Tree::upward_closure, "ends"_a)
+        .def("sweep", &Tree::sweep)
+        .def("paths", &Tree::paths, "ends"_a, "split_prob"_a);
+
+    module.def("family_shape", [](const std::string& name, int size) {
+        return with_family(name, size, [](const auto& family) {
+            return nb::make_tuple(family.layout.size(), family.n_extra, family.n_hyper, family.n_parameters);
+        });
+    });
+    module.def("prepare_prior", &prepare_prior);
+    module.def("posterior_parameters", &posterior_parameters);
+    module.def("log_evidence", &log_evidence);
+    module.def("row_statistics", &row_statistics, "name"_a, "size"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
+               "constant"_a, "n_rows"_a);
+
+    nb::class_<SharedPlan>(module, "SharedPlan")
+        .def("__init__",
+             [](SharedPlan* self, const std::vector<Tree*>& trees) {
+                 std::vector<TreeView> views;
+                 for (const Tree* tree : trees) views.push_back(tree->view);
+                 new (self) SharedPlan(views);
+             })
+        .def_ro("n_nodes", &SharedPlan::n_nodes)
+        .def_ro("n_regions", &SharedPlan::n_regions);
+
+    nb::class_<PosteriorHandle>(module, "Posterior")
+        .def("update", &PosteriorHandle::update, "X"_a, "y"_a, "weight"_a.none(), "extra"_a.none(), "n_jobs"_a)
+        .def("merge", &PosteriorHandle::merge)
+        .def("__enter__", [](PosteriorHandle& self) { self.guard.lock(); })
+        .def("__exit__", [](PosteriorHandle& self, nb::args) { self.guard.unlock(); })
+        .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a, "y"_a, "weight"_a.none(),
+             "extra"_a.none(), "n_jobs"_a);
+    module.def("make_posterior", &make_posterior);
+
+    nb::class_<GrowingHandle>(module, "Growing")
+        .def("attach",
+             [](GrowingHandle& self, State<std::int32_t> nodes, nb::object points, State<double> log_odds,
+                State<double> statistics, State<double> leaf, State<double> subtree, State<double> split_prob,
+                State<std::int64_t> counts) {
+                 self.attach({nodes, points, log_odds, statistics, leaf, subtree, split_prob, counts});
+             })
+        .def("check", &GrowingHandle::check, "X"_a, "y"_a, "weight"_a.none(), "extra"_a.none())
+        .def("insert", &GrowingHandle::insert, "X"_a, "y"_a, "weight"_a.none(), "extra"_a.none(), "begin"_a, "n"_a)
+        .def("insert_points", &GrowingHandle::insert_points)
+        .def("shares", &GrowingHandle::shares);
+    module.def("make_growing", &make_growing);
+    module.def("feature_after", &feature_after);
+}

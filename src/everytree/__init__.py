@@ -1,0 +1,46 @@
+"""everytree: exact Bayesian averaging over every pruned subtree of a decision tree.
+
+Data flow one way: a table becomes codes, codes are routed through a `MetaTree`, a family turns the rows of each node
+into sufficient statistics, and a `Posterior` turns those into evidence and split probabilities; predictions and
+questions about the trees are read from there.
+"""
+
+from everytree.families import (
+    Bernoulli,
+    Categorical,
+    Exponential,
+    Family,
+    Geometric,
+    LinearRegression,
+    Normal,
+    Poisson,
+)
+from everytree.generative import GenerativeModel
+from everytree.growing import GrowingPosterior
+from everytree.metatree import MetaTree
+from everytree.posterior import Posterior
+from everytree.predictive import Predictive
+from everytree.priors import depth_prior
+from everytree.prunedtree import PrunedTree
+from everytree.shared import update_all
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "Exponential",
+    "Family",
+    "GenerativeModel",
+    "Geometric",
+    "GrowingPosterior",
+    "LinearRegression",
+    "MetaTree",
+    "Normal",
+    "Poisson",
+    "Posterior",
+    "Predictive",
+    "PrunedTree",
+    "depth_prior",
+    "update_all",
+]

@@ -1,0 +1,21 @@
+"""Leaf models: a likelihood and its conjugate prior, one file each; `base` says what a family is."""
+
+from everytree.families.base import Components, Family, NativeFamily
+from everytree.families.categorical import Bernoulli, Categorical
+from everytree.families.geometric import Geometric
+from everytree.families.linear import LinearRegression
+from everytree.families.normal import Normal
+from everytree.families.rates import Exponential, Poisson
+
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "Components",
+    "Exponential",
+    "Family",
+    "Geometric",
+    "LinearRegression",
+    "NativeFamily",
+    "Normal",
+    "Poisson",
+]

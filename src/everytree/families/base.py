@@ -1,0 +1,254 @@
+"""What a family is: a likelihood with a conjugate prior, seen through statistics that add up.
+
+A family of your own is a subclass of `Family` with `n_statistics` and three vectorised methods: `statistics`,
+`log_evidence` and `predictive`. The built-in ones are `NativeFamily`s: the same three methods, computed in C++.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.codes import as_column
+
+FloatArray = NDArray[np.float64]
+
+
+class Components(Protocol):
+    """Predictive distributions, one for each row of statistics they were made from."""
+
+    def mean(self) -> FloatArray: ...
+    def variance(self) -> FloatArray: ...
+    def log_prob(self, y: FloatArray) -> FloatArray: ...
+
+
+class Family(ABC):
+    """A likelihood p(y | theta) with a prior p(theta) for which both can be integrated out.
+
+    Attributes
+    ----------
+    n_statistics : int
+        How many numbers summarise any set of rows. They must add: the statistics of two sets of rows together are the
+        sum of theirs, and no rows are all zeros.
+    row_data : tuple of str
+        Names of what a row brings besides its target, given to `update` and `predictive` by keyword.
+    """
+
+    n_statistics: int
+    row_data: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def statistics(self, y: NDArray[Any], weight: FloatArray, **row_data: Any) -> FloatArray:
+        """Each row's contribution, times its weight. Raise ValueError for targets outside the support.
+
+        Returns
+        -------
+        (n_rows, n_statistics) float64
+        """
+
+    @abstractmethod
+    def log_evidence(self, statistics: FloatArray) -> FloatArray:
+        """Log of the integral of p(rows | theta) p(theta) for each row of statistics; 0 for no rows.
+
+        Returns
+        -------
+        (n,) float64
+        """
+
+    @abstractmethod
+    def predictive(self, statistics: FloatArray, **row_data: Any) -> Components:
+        """Distribution of the next target, for each row of statistics.
+
+        Returns an object with `mean()`, `variance()` and `log_prob(y)`, each of shape (n,); families of classes also
+        have `probs()` of shape (n, n_classes).
+        """
+
+    # What follows has an answer for every family; the built-in ones know a better one.
+
+    def at(self, nodes: NDArray[np.integer]) -> Self:
+        """This family for the given nodes: another one only where the prior differs from node to node."""
+        del nodes
+        return self
+
+    def check_nodes(self, n_nodes: int) -> None:
+        """Raise when the prior is given per node, but not for this number of nodes."""
+        del n_nodes
+
+    @property
+    def has_one_prior(self) -> bool:
+        """Whether all nodes have the same prior, as Corollary 2 requires."""
+        return True
+
+    def summarise(self, statistics: FloatArray) -> FloatArray:
+        """All that the predictive needs of the statistics, computed once however many rows ask."""
+        return statistics
+
+    def components(self, summary: FloatArray, **row_data: Any) -> Components:
+        """The predictive from a summary."""
+        return self.predictive(summary, **row_data)
+
+    def check_row_data(self, row_data: Mapping[str, Any]) -> None:
+        """Refuse names this family does not know."""
+        for name in row_data:
+            if name not in self.row_data:
+                known = ", ".join(self.row_data) or "none"
+                raise TypeError(f"{type(self).__name__} takes no {name!r}; the row data it knows: {known}")
+
+    def pack(self, row_data: Mapping[str, Any]) -> Any:
+        """Row data as the kernel of this family takes it."""
+        self.check_row_data(row_data)
+        return dict(row_data)
+
+
+class NativeFamily(Family):
+    """A family whose statistics and evidence are computed in C++.
+
+    Hyperparameters are scalars, or have one value for each node along their first axis.
+    """
+
+    kernel: ClassVar[str]
+    default_row_data: ClassVar[float] = 0.0
+    size: int = 0
+
+    @abstractmethod
+    def _hyperparameters(self) -> FloatArray:
+        """(1 or n_nodes, n_hyper), in the order of the kernel."""
+
+    def _freeze(self) -> None:
+        """Derive everything from the checked hyperparameters; called once, at the end of construction."""
+        hyper = np.ascontiguousarray(self._hyperparameters(), dtype=np.float64)
+        n_statistics, n_extra, n_hyper, _ = _kernels.family_shape(self.kernel, self.size)
+        if hyper.shape[1] != n_hyper:
+            raise ValueError(f"{type(self).__name__}: {hyper.shape[1]} hyperparameters, the kernel takes {n_hyper}")
+        hyper.flags.writeable = False
+        object.__setattr__(self, "n_statistics", n_statistics)
+        object.__setattr__(self, "_n_extra", n_extra)
+        object.__setattr__(self, "_hyper", hyper)
+        object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, hyper))
+
+    _hyper: FloatArray
+    _prior: FloatArray
+    _n_extra: int
+
+    # ---- the three methods ----------------------------------------------------------------------------------------
+
+    def statistics(self, y: ArrayLike, weight: ArrayLike | None = None, **row_data: Any) -> FloatArray:
+        column = as_column("y", y)
+        weights = None if weight is None else as_column("sample_weight", weight)
+        rows: FloatArray = _kernels.row_statistics(
+            self.kernel, self.size, column, weights, self.pack(row_data), self.default_row_data, len(column)
+        )
+        return rows
+
+    def log_evidence(self, statistics: FloatArray) -> FloatArray:
+        values: FloatArray = _kernels.log_evidence(self.kernel, self.size, _dense(statistics), self._prior)
+        return values[:, 0]
+
+    def predictive(self, statistics: FloatArray, **row_data: Any) -> Components:
+        return self.components(self.summarise(statistics), **row_data)
+
+    def summarise(self, statistics: FloatArray) -> FloatArray:
+        """Posterior hyperparameters, as the kernel packs them."""
+        summary: FloatArray = _kernels.posterior_parameters(self.kernel, self.size, _dense(statistics), self._prior)
+        return summary
+
+    @abstractmethod
+    def components(self, summary: FloatArray, **row_data: Any) -> Components: ...
+
+    @abstractmethod
+    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
+        """Posterior hyperparameters by the names of the prior ones, for each row of statistics."""
+
+    # ---- drawing --------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
+        """theta of each node from its prior."""
+
+    @abstractmethod
+    def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> NDArray[Any]:
+        """One y for each row of theta."""
+
+    # ---- priors per node ------------------------------------------------------------------------------------------
+
+    @property
+    def has_one_prior(self) -> bool:
+        return len(self._hyper) == 1
+
+    def check_nodes(self, n_nodes: int) -> None:
+        if not self.has_one_prior and len(self._hyper) != n_nodes:
+            raise ValueError(
+                f"{type(self).__name__}: hyperparameters for {len(self._hyper)} nodes, but the tree has {n_nodes}"
+            )
+
+    def at(self, nodes: NDArray[np.integer]) -> Self:
+        if self.has_one_prior:
+            return self
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        object.__setattr__(other, "_hyper", self._hyper[nodes])
+        object.__setattr__(other, "_prior", self._prior[nodes])
+        return other
+
+    def pack(self, row_data: Mapping[str, Any]) -> FloatArray | None:
+        self.check_row_data(row_data)
+        given = [row_data[name] for name in self.row_data if row_data.get(name) is not None]
+        if not given:
+            return None
+        return as_column(self.row_data[0], given[0]).astype(np.float64)[:, None]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented if not isinstance(other, Family) else False
+        assert isinstance(other, NativeFamily)
+        return self.size == other.size and np.array_equal(self._hyper, other._hyper)
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.size, self._hyper.tobytes()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_prior"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, self._hyper))
+
+
+def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> float | FloatArray:
+    """A checked scalar, or a read-only array with the nodes along its first axis."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
+    wrong = ~np.isfinite(array) | (array <= 0.0 if positive else False)
+    if np.any(wrong) or array.size == 0:
+        must = "positive and finite" if positive else "finite"
+        if array.ndim == 0 or array.size == 0:
+            raise ValueError(f"{name} must be {must}, but is {value!r}")
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        at = ", ".join(map(str, place))
+        raise ValueError(f"{name}[{at}] must be {must}, but is {array[place]}")
+    if array.ndim == 0:
+        return float(array)
+    array.flags.writeable = False
+    return array
+
+
+def as_columns(**values: float | FloatArray) -> FloatArray:
+    """Scalars and (n_nodes,) arrays side by side as (1 or n_nodes, n)."""
+    for name, value in values.items():
+        if np.ndim(value) > 1:
+            raise ValueError(f"{name} must be a number or one for each node, but has shape {np.shape(value)}")
+    sizes = {name: np.size(value) for name, value in values.items() if np.ndim(value)}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"hyperparameters disagree about the number of nodes: {sizes}")
+    return np.stack(np.broadcast_arrays(*(np.atleast_1d(value) for value in values.values())), axis=1)
+
+
+def _dense(statistics: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(statistics, dtype=np.float64)

@@ -1,0 +1,132 @@
+"""Classes with a Dirichlet prior, and two of them with a beta prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+
+
+class _Classes(NativeFamily):
+    """What Bernoulli and Categorical share. Statistics: the weight of each class."""
+
+    kernel: ClassVar[str] = "categorical"
+
+    def components(self, summary: FloatArray, **row_data: Any) -> ClassComponents:
+        return ClassComponents(summary)
+
+    def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> NDArray[np.int64]:
+        probs = theta if theta.ndim == 2 else np.stack([1.0 - theta, theta], axis=1)
+        edges = np.cumsum(probs, axis=1)[:, :-1]
+        return np.asarray((rng.random((len(edges), 1)) >= edges).sum(axis=1), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Bernoulli(_Classes):
+    """y is 1 with probability theta, else 0; theta ~ Beta(alpha, beta).
+
+    Statistics: weight of y = 0, weight of y = 1.
+
+    Parameters
+    ----------
+    alpha, beta : float or (n_nodes,) array_like
+        Prior weight of ones and of zeros.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> et.Bernoulli().log_evidence([[1.0, 1.0]])  # one of each: 1/8
+    array([-2.07944154])
+    """
+
+    alpha: ArrayLike = 0.5
+    beta: ArrayLike = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", hyperparameter("alpha", self.alpha))
+        object.__setattr__(self, "beta", hyperparameter("beta", self.beta))
+        object.__setattr__(self, "size", 2)
+        self._freeze()
+
+    def _hyperparameters(self) -> FloatArray:
+        return as_columns(beta=self.beta, alpha=self.alpha)  # type: ignore[arg-type]
+
+    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
+        summary = self.summarise(statistics)
+        return {"alpha": summary[:, 1], "beta": summary[:, 0]}
+
+    def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
+        beta, alpha = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
+        return np.asarray(rng.beta(alpha, beta))
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical(_Classes):
+    """y is class c with probability theta_c; theta ~ Dirichlet(alpha).
+
+    Statistics: the weight of each class.
+
+    Parameters
+    ----------
+    n_classes : int
+        Targets are 0 .. n_classes - 1.
+    alpha : float, (n_classes,) or (n_nodes, n_classes) array_like
+        Prior weight of each class; (n_nodes, 1) gives each node one for all classes.
+    """
+
+    n_classes: int
+    alpha: ArrayLike = 0.5
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_classes, bool) or self.n_classes != int(self.n_classes) or self.n_classes < 2:
+            raise ValueError(f"n_classes must be a whole number from 2 on, but is {self.n_classes!r}")
+        object.__setattr__(self, "alpha", hyperparameter("alpha", self.alpha))
+        object.__setattr__(self, "size", int(self.n_classes))
+        self._freeze()
+
+    def _hyperparameters(self) -> FloatArray:
+        alpha = np.atleast_2d(np.asarray(self.alpha))
+        if alpha.ndim > 2 or alpha.shape[1] not in (1, self.size):
+            raise ValueError(
+                f"alpha must have one entry for each of {self.size} classes, but has shape {np.shape(self.alpha)}"
+            )
+        return np.broadcast_to(alpha, (len(alpha), self.size))
+
+    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
+        return {"alpha": self.summarise(statistics)}
+
+    def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
+        draws = rng.standard_gamma(np.broadcast_to(self.at(nodes)._hyper, (len(nodes), self.size)))
+        # All draws underflow to zero where every alpha is tiny; such a Dirichlet puts its mass on one class.
+        lost = draws.sum(axis=1) == 0.0
+        draws[lost, rng.integers(self.size, size=int(lost.sum()))] = 1.0
+        return np.asarray(draws / draws.sum(axis=1, keepdims=True))
+
+
+class ClassComponents:
+    """Class c has probability alpha_c / sum(alpha)."""
+
+    def __init__(self, alpha: FloatArray) -> None:
+        self._probs: FloatArray = alpha / alpha.sum(axis=1, keepdims=True)
+
+    def probs(self) -> FloatArray:
+        return self._probs
+
+    def mean(self) -> FloatArray:
+        """Mean of the class number; for two classes, the probability of class 1."""
+        return np.asarray(self._probs @ np.arange(self._probs.shape[1]))
+
+    def variance(self) -> FloatArray:
+        away = np.arange(self._probs.shape[1]) - self.mean()[:, None]
+        return np.asarray((self._probs * away**2).sum(axis=1))
+
+    def log_prob(self, y: FloatArray) -> FloatArray:
+        n_classes = self._probs.shape[1]
+        possible = (y == np.floor(y)) & (y >= 0) & (y < n_classes)
+        which = np.where(possible, y, 0).astype(np.int64)
+        with np.errstate(divide="ignore"):
+            return np.where(possible, np.log(self._probs[np.arange(len(y)), which]), -np.inf)

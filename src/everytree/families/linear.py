@@ -1,0 +1,128 @@
+"""Linear regression in every leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree.families.base import FloatArray, NativeFamily, hyperparameter
+from everytree.families.student import StudentComponents
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRegression(NativeFamily):
+    """y ~ N(inputs . w, 1 / tau); w given tau ~ N(mean, (tau precision)^-1); tau ~ Gamma(shape, rate=scale).
+
+    There is no intercept but the one you give: a column of ones in `inputs`. Statistics: weight, then y y, inputs y
+    and the lower triangle of inputs inputs', each as a pair (value, rest) of about 32 digits.
+
+    Parameters
+    ----------
+    n_inputs : int
+    precision : float, (n_nodes,), (n_inputs, n_inputs) or (n_nodes, n_inputs, n_inputs) array_like
+        Prior precision of the coefficients in units of the noise precision; a number stands for a multiple of the
+        identity.
+    shape, scale : float or (n_nodes,) array_like
+    mean : float, (n_inputs,) or (n_nodes, n_inputs) array_like
+        Prior mean of the coefficients.
+
+    Notes
+    -----
+    Row data: `inputs`, (n_rows, n_inputs).
+    """
+
+    kernel: ClassVar[str] = "linear"
+    row_data: ClassVar[tuple[str, ...]] = ("inputs",)
+    n_inputs: int
+    precision: ArrayLike = 1.0
+    shape: ArrayLike = 1.0
+    scale: ArrayLike = 1.0
+    mean: ArrayLike = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_inputs, bool) or self.n_inputs != int(self.n_inputs) or not 1 <= self.n_inputs <= 1000:
+            raise ValueError(f"n_inputs must be a whole number from 1 to 1000, but is {self.n_inputs!r}")
+        object.__setattr__(self, "size", int(self.n_inputs))
+        for name, positive in (("precision", False), ("shape", True), ("scale", True), ("mean", False)):
+            object.__setattr__(self, name, hyperparameter(name, getattr(self, name), positive=positive))
+        self._freeze()
+
+    def _hyperparameters(self) -> FloatArray:
+        p = self.size
+        precision = self._precision_matrices()
+        mean = np.atleast_2d(np.asarray(self.mean))
+        if mean.ndim > 2 or mean.shape[1] not in (1, p):
+            raise ValueError(f"mean must have one entry for each of {p} inputs, but has shape {np.shape(self.mean)}")
+        parts = {"mean": mean, "precision": precision[:, *np.tril_indices(p)]}
+        for name in ("shape", "scale"):
+            parts[name] = np.reshape(getattr(self, name), (-1, 1))
+        n = max(len(part) for part in parts.values())
+        for name, part in parts.items():
+            if len(part) not in (1, n):
+                raise ValueError(f"{name} is given for {len(part)} nodes, but another hyperparameter for {n}")
+        widths = {"mean": p}
+        columns = [np.broadcast_to(part, (n, widths.get(name, part.shape[1]))) for name, part in parts.items()]
+        return np.concatenate(columns, axis=1)
+
+    def _precision_matrices(self) -> FloatArray:
+        """(1 or n_nodes, n_inputs, n_inputs), symmetric and positive definite."""
+        p, given = self.size, np.asarray(self.precision)
+        if given.ndim < 2:
+            matrices = np.reshape(given, (-1, 1, 1)) * np.eye(p)
+        elif given.shape[-2:] == (p, p) and given.ndim < 4:
+            matrices = np.reshape(given, (-1, p, p))
+        else:
+            raise ValueError(f"precision must be a number or a {p} x {p} matrix, but has shape {given.shape}")
+        if not np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-12, atol=0.0):
+            raise ValueError("precision must be symmetric")
+        try:
+            np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:
+            raise ValueError("precision must be positive definite") from None
+        return matrices
+
+    def pack(self, row_data: Mapping[str, Any]) -> FloatArray:
+        self.check_row_data(row_data)
+        if row_data.get("inputs") is None:
+            raise TypeError(f"LinearRegression needs inputs=, a table of {self.size} columns")
+        inputs = np.asarray(row_data["inputs"])
+        if inputs.ndim != 2 or inputs.shape[1] != self.size:
+            raise ValueError(f"inputs must have shape (n_rows, {self.size}), but has {inputs.shape}")
+        if inputs.dtype.kind not in "biuf":
+            raise TypeError(f"inputs must be numbers, but has dtype {inputs.dtype}")
+        return inputs.astype(np.float64, copy=False)
+
+    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
+        inverse_root, z, shape, scale = self._unpack(self.summarise(statistics))
+        root = np.linalg.inv(inverse_root)
+        mean = np.einsum("nji,nj->ni", inverse_root, z)
+        return {"mean": mean, "precision": root @ root.transpose(0, 2, 1), "shape": shape, "scale": scale}
+
+    def _unpack(self, summary: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Inverse Cholesky factor of the posterior precision, z, shape and scale, as linear.hpp packs them."""
+        p, n_triangle = self.size, self.size * (self.size + 1) // 2
+        inverse_root = np.zeros((len(summary), p, p))
+        inverse_root[:, *np.tril_indices(p)] = summary[:, :n_triangle]
+        return inverse_root, summary[:, n_triangle : n_triangle + p], summary[:, -2], summary[:, -1]
+
+    def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
+        rows = self.pack(row_data)
+        inverse_root, z, shape, scale = self._unpack(summary)
+        u = np.einsum("nij,nj->ni", inverse_root, rows)
+        return StudentComponents(2.0 * shape, (u * z).sum(axis=1), scale / shape * (1.0 + (u * u).sum(axis=1)))
+
+    def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
+        """(n, n_inputs + 1): coefficients, then tau."""
+        nothing = np.zeros((len(nodes), self.n_statistics))
+        inverse_root, z, shape, scale = self._unpack(self.at(nodes).summarise(nothing))
+        tau = rng.gamma(shape, 1.0 / scale)
+        noise = rng.standard_normal(z.shape) / np.sqrt(tau)[:, None]
+        return np.concatenate([np.einsum("nji,nj->ni", inverse_root, z + noise), tau[:, None]], axis=1)
+
+    def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> FloatArray:
+        location = (self.pack(row_data) * theta[:, :-1]).sum(axis=1)
+        return rng.normal(location, 1.0 / np.sqrt(theta[:, -1]))

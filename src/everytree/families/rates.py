@@ -1,0 +1,141 @@
+"""Events at an unknown rate with a gamma prior: how many (Poisson), and how long until one (Exponential)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+
+
+@dataclass(frozen=True, eq=False)
+class _Rate(NativeFamily):
+    """What Poisson and Exponential share: lambda ~ Gamma(shape, rate)."""
+
+    shape: ArrayLike = 1.0
+    rate: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", hyperparameter("shape", self.shape))
+        object.__setattr__(self, "rate", hyperparameter("rate", self.rate))
+        self._freeze()
+
+    def _hyperparameters(self) -> FloatArray:
+        return as_columns(shape=self.shape, rate=self.rate)  # type: ignore[arg-type]
+
+    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
+        summary = self.summarise(statistics)
+        return {"shape": summary[:, 0], "rate": summary[:, 1]}
+
+    def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
+        shape, rate = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
+        return np.asarray(rng.gamma(shape, 1.0 / rate))
+
+
+class Poisson(_Rate):
+    """y ~ Poisson(lambda * exposure); lambda ~ Gamma(shape, rate).
+
+    Statistics: sum of y, sum of exposure, sum of y log(exposure) - log(y!).
+
+    Parameters
+    ----------
+    shape, rate : float or (n_nodes,) array_like
+
+    Notes
+    -----
+    Row data: `exposure`, positive, 1 by default.
+    """
+
+    kernel: ClassVar[str] = "poisson"
+    row_data: ClassVar[tuple[str, ...]] = ("exposure",)
+    default_row_data: ClassVar[float] = 1.0
+
+    def components(self, summary: FloatArray, **row_data: Any) -> CountComponents:
+        return CountComponents(summary[:, 0], summary[:, 1], row_data.get("exposure", 1.0))
+
+    def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> NDArray[np.int64]:
+        self.check_row_data(row_data)
+        return np.asarray(rng.poisson(theta * np.asarray(row_data.get("exposure", 1.0))), dtype=np.int64)
+
+
+class Exponential(_Rate):
+    """y ~ Exponential with rate lambda; lambda ~ Gamma(shape, rate).
+
+    Statistics: weight of the rows that are not censored, sum of y.
+
+    Parameters
+    ----------
+    shape, rate : float or (n_nodes,) array_like
+
+    Notes
+    -----
+    Row data: `censored`, 1 where all that is known is that the event comes after y, 0 by default.
+    """
+
+    kernel: ClassVar[str] = "exponential"
+    row_data: ClassVar[tuple[str, ...]] = ("censored",)
+
+    def components(self, summary: FloatArray, **row_data: Any) -> WaitingComponents:
+        return WaitingComponents(summary[:, 0], summary[:, 1], row_data.get("censored", 0.0))
+
+    def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> FloatArray:
+        """Times of the events, seen or not: `censored` is accepted and changes nothing."""
+        self.check_row_data(row_data)
+        return rng.exponential(1.0 / theta)
+
+
+class CountComponents:
+    """Negative binomial: Poisson with a gamma-distributed rate."""
+
+    def __init__(self, shape: FloatArray, rate: FloatArray, exposure: FloatArray | float) -> None:
+        self._shape, self._rate, self._exposure = shape, rate, exposure
+
+    def mean(self) -> FloatArray:
+        return self._shape * self._exposure / self._rate
+
+    def variance(self) -> FloatArray:
+        return self.mean() * (1.0 + self._exposure / self._rate)
+
+    def log_prob(self, y: FloatArray) -> FloatArray:
+        possible = (y == np.floor(y)) & (y >= 0) & np.isfinite(y)
+        k = np.where(possible, y, 0.0)
+        ratio = self._exposure / self._rate
+        log_prob = (
+            gammaln(self._shape + k) - gammaln(self._shape) - gammaln(k + 1.0)
+            + k * (np.log(ratio) - np.log1p(ratio)) - self._shape * np.log1p(ratio)
+        )  # fmt: skip
+        return np.where(possible, log_prob, -np.inf)
+
+
+class WaitingComponents:
+    """Lomax: exponential with a gamma-distributed rate."""
+
+    def __init__(self, shape: FloatArray, rate: FloatArray, censored: FloatArray | float) -> None:
+        self._shape, self._rate, self._censored = shape, rate, censored
+
+    def mean(self) -> FloatArray:
+        """Infinite up to shape 1."""
+        return _divide(self._rate, self._shape - 1.0)
+
+    def variance(self) -> FloatArray:
+        """Infinite up to shape 2."""
+        return _divide(self.mean() ** 2 * self._shape, self._shape - 2.0)
+
+    def log_prob(self, y: FloatArray) -> FloatArray:
+        """Log density, and the log probability to wait longer than y where the row is censored."""
+        possible = (y >= 0) & np.isfinite(y)
+        time = np.where(possible, y, 0.0)
+        log_survival = -self._shape * np.log1p(time / self._rate)
+        log_hazard = np.log(self._shape) - np.log(self._rate + time)
+        censored = np.asarray(self._censored) != 0
+        impossible = np.where(censored & (y < 0), 0.0, -np.inf)
+        return np.where(possible, log_survival + np.where(censored, 0.0, log_hazard), impossible)
+
+
+def _divide(a: FloatArray, b: FloatArray) -> FloatArray:
+    """a / b, infinite where b is not positive."""
+    return np.asarray(np.divide(a, b, out=np.full(np.broadcast(a, b).shape, np.inf), where=b > 0))

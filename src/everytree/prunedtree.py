@@ -1,0 +1,80 @@
+"""One member of the set that a meta-tree stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from everytree.metatree import IntArray, MetaTree, read_only
+
+
+class PrunedTree:
+    """One member of the set a meta-tree stands for (T in the paper).
+
+    Parameters
+    ----------
+    tree : MetaTree
+    leaves : iterable of int
+        The nodes at which this tree ends: every path from the root to a terminal passes exactly one of them.
+    """
+
+    def __init__(self, tree: MetaTree, leaves: Iterable[int]) -> None:
+        self.tree = tree
+        self.leaves = read_only(np.unique(np.fromiter(leaves, dtype=np.int32)))
+        self.inner = read_only(self._check())
+
+    def _check(self) -> IntArray:
+        """The nodes above the leaves, or an error when the leaves do not cut every path exactly once."""
+        tree = self.tree
+        if len(self.leaves) == 0 or self.leaves[0] < 0 or self.leaves[-1] >= tree.n_nodes:
+            raise ValueError(f"leaves must be nodes 0..{tree.n_nodes - 1} of the meta-tree, but are {self.leaves}")
+        closure = np.sort(tree._kernel.upward_closure(self.leaves))
+        inner = np.setdiff1d(closure, self.leaves, assume_unique=True)
+        above = tree.parent[self.leaves]
+        nested = self.leaves[[_is_below(tree, up, self.leaves) for up in above]]
+        if len(nested):
+            raise ValueError(f"leaves: node {nested[0]} lies below another leaf")
+        # A tree with inner nodes I has 1 + sum(n_children - 1) leaves; fewer means that a path was left open.
+        if len(self.leaves) != 1 + int((tree.n_children[inner] - 1).sum()):
+            raise ValueError("leaves do not cover the meta-tree: some path to a terminal passes none of them")
+        return inner.astype(np.int32)
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.leaves)
+
+    @property
+    def depth(self) -> int:
+        """Depth of the deepest leaf."""
+        return int(self.tree.depth[self.leaves].max())
+
+    def apply(self, X: ArrayLike) -> IntArray:
+        """The leaf in which each row ends, as a position in `leaves`."""
+        ends, which = np.unique(self.tree.route(X), return_inverse=True)
+        is_leaf = np.zeros(self.tree.n_nodes, dtype=bool)
+        is_leaf[self.leaves] = True
+        while not is_leaf[ends].all():
+            ends = np.where(is_leaf[ends], ends, self.tree.parent[ends])
+        return np.searchsorted(self.leaves, ends)[which].astype(np.int32)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PrunedTree):
+            return NotImplemented
+        return self.tree == other.tree and np.array_equal(self.leaves, other.leaves)
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.leaves.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"PrunedTree(n_leaves={self.n_leaves}, depth={self.depth}, leaves={self.leaves.tolist()})"
+
+
+def _is_below(tree: MetaTree, node: int, leaves: IntArray) -> bool:
+    while node >= 0:
+        at = np.searchsorted(leaves, node)
+        if at < len(leaves) and leaves[at] == node:
+            return True
+        node = tree.parent[node]
+    return False

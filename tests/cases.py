@@ -1,0 +1,117 @@
+"""One row a family: the family, its slow twin, and how to draw rows for it. Every law runs over this table."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import everytree as et
+import naive_families
+
+Rows = tuple[NDArray[Any], dict[str, NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    family: et.Family
+    twin: Any
+    draw: Callable[[np.random.Generator, int], Rows]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _plain(
+    draw: Callable[[np.random.Generator, int], NDArray[Any]],
+) -> Callable[[np.random.Generator, int], Rows]:
+    return lambda rng, n: (draw(rng, n), {})
+
+
+def _linear(rng: np.random.Generator, n: int) -> Rows:
+    inputs = np.column_stack([np.ones(n), rng.normal(size=n)])
+    return inputs @ [1.0, 2.0] + rng.normal(size=n), {"inputs": inputs}
+
+
+CASES = [
+    Case(
+        "bernoulli", et.Bernoulli(0.5, 0.7), naive_families.Bernoulli(0.5, 0.7),
+        _plain(lambda r, n: r.integers(0, 2, n)),
+    ),
+    Case(
+        "categorical", et.Categorical(3, [0.5, 1.0, 0.25]), naive_families.Categorical(3, [0.5, 1.0, 0.25]),
+        _plain(lambda r, n: r.integers(0, 3, n)),
+    ),
+    Case(
+        "poisson", et.Poisson(2.0, 1.5), naive_families.Poisson(2.0, 1.5),
+        lambda r, n: (r.poisson(2.0, n), {"exposure": r.uniform(0.1, 3.0, n)}),
+    ),
+    Case(
+        "exponential", et.Exponential(3.0, 1.5), naive_families.Exponential(3.0, 1.5),
+        lambda r, n: (r.exponential(2.0, n), {"censored": r.integers(0, 2, n)}),
+    ),
+    Case(
+        "geometric", et.Geometric(3.0, 0.75), naive_families.Geometric(3.0, 0.75),
+        _plain(lambda r, n: r.geometric(0.4, n) - 1),
+    ),
+    Case(
+        "normal", et.Normal(0.5, 0.25, 2.0, 1.5), naive_families.Normal(0.5, 0.25, 2.0, 1.5),
+        _plain(lambda r, n: r.normal(1.0, 2.0, n)),
+    ),
+    Case(
+        "linear", et.LinearRegression(2, [[1.0, 0.25], [0.25, 0.5]], 2.0, 1.5, [0.5, -1.0]),
+        naive_families.LinearRegression(2, [[1.0, 0.25], [0.25, 0.5]], 2.0, 1.5, [0.5, -1.0]), _linear,
+    ),
+]  # fmt: skip
+
+KINDS = ("multiway", "threshold", "mixed")
+
+
+def rng_for(*what: object) -> np.random.Generator:
+    """A generator whose seed is the name of what it is for."""
+    return np.random.default_rng(zlib.crc32(" ".join(map(str, what)).encode()))
+
+
+def random_tree(rng: np.random.Generator, max_depth: int = 3, **options: Any) -> et.MetaTree:
+    sizes = rng.integers(2, 4, size=3).tolist()
+    options.setdefault("kind", rng.choice(KINDS))
+    options.setdefault("missing", bool(rng.integers(2)))
+    return et.MetaTree.random(sizes, max_depth, rng=rng, stop=0.2, **options)
+
+
+def random_codes(rng: np.random.Generator, tree: et.MetaTree, n: int, sizes: int = 3) -> NDArray[np.uint8]:
+    """Codes that this tree knows, the missing code among them where it has a branch for it."""
+    columns = []
+    for k in range(tree.n_features):
+        limit = tree.n_codes[k] or sizes
+        column = rng.integers(0, limit, n).astype(np.uint8)
+        if tree.has_missing[k]:
+            column[rng.random(n) < 0.2] = 255
+        columns.append(column)
+    return np.column_stack(columns) if columns else np.zeros((n, 0), dtype=np.uint8)
+
+
+ARRAYS = ("split_prob", "leaf_log_evidence", "subtree_log_evidence", "statistics")
+
+
+def assert_same(one: et.Posterior, other: et.Posterior, tolerance: float = 1e-10) -> None:
+    """All arrays of two posteriors agree."""
+    assert one.n_rows == other.n_rows
+    for name in ARRAYS:
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+def snapshot(post: et.Posterior) -> bytes:
+    """Every bit of a posterior's state."""
+    return b"".join(getattr(post, name).tobytes() for name in ARRAYS) + str(post.n_rows).encode()
+
+
+def take(rows: dict[str, NDArray[Any]], index: Any) -> dict[str, NDArray[Any]]:
+    return {name: values[index] for name, values in rows.items()}

@@ -1,0 +1,349 @@
+"""Leaf families of the slow oracle: each evidence is the textbook formula, on the raw rows, at 60 digits.
+
+``exact_*`` methods return 60-digit numbers, so that differences of evidences lose nothing; the methods of the
+same name without the prefix round the answer to a float. A weight is a power of the row's likelihood.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from mpmath import MPContext
+
+# A context of our own: the precision of anybody else's mpmath stays as it is.
+mp = MPContext()
+mp.dps = 60
+
+Real = Any  # an mp.mpf
+Column = Sequence[Any]
+
+
+def exact(value: Any) -> Real:
+    """A float, integer or Fraction as a 60-digit number."""
+    if isinstance(value, mp.mpf):
+        return value
+    if isinstance(value, Fraction):
+        return mp.mpf(value.numerator) / value.denominator
+    return mp.mpf(float(value))
+
+
+def exact_all(values: Iterable[Any]) -> list[Real]:
+    """`exact` of every value."""
+    return [exact(value) for value in values]
+
+
+def dot(left: Iterable[Any], right: Iterable[Any]) -> Real:
+    """The sum of products of two columns."""
+    return mp.fsum(a * b for a, b in zip(left, right, strict=True))
+
+
+def log_rising(start: Real, count: Real) -> Real:
+    """log Gamma(start + count) / Gamma(start): a rising factorial, for a real count too."""
+    return mp.loggamma(start + count) - mp.loggamma(start)
+
+
+def rising(start: Any, count: int) -> Fraction:
+    """start (start + 1) ... (start + count - 1), exactly."""
+    return prod((Fraction(start) + j for j in range(count)), start=Fraction(1))
+
+
+def integer_weights(ys: Column, weights: Column | None) -> list[int]:
+    """Weights for the exact rationals, where only whole numbers keep the evidence rational."""
+    whole = [1] * len(ys) if weights is None else [int(w) for w in weights]
+    if weights is not None and any(w != given for w, given in zip(whole, weights, strict=True)):
+        raise ValueError(f"weights: {list(weights)}, but the evidence is rational for whole weights only")
+    return whole
+
+
+class Family(ABC):
+    """The integral of p(y_s | x_s, theta_s) p(theta_s), and the predictives that follow from it."""
+
+    defaults: ClassVar[dict[str, Any]] = {}  # row data that may be left out, and the value it then has
+
+    @abstractmethod
+    def _log_evidence(self, ys: list[Real], weights: list[Real], **row_data: Column) -> Real:
+        """Log evidence of complete columns."""
+
+    @abstractmethod
+    def _moments(
+        self, ys: list[Real], weights: list[Real], new: dict[str, Any], **row_data: Column
+    ) -> tuple[Real, Real]:
+        """Mean and variance of the predictive of a row with data `new`, from complete columns."""
+
+    def _complete(self, ys: Column, weights: Column | None, row_data: dict[str, Column]) -> tuple[Any, Any, Any]:
+        """The columns with unit weights and default row data filled in."""
+        filled = {name: [value] * len(ys) for name, value in self.defaults.items()} | row_data
+        return exact_all(ys), exact_all([1] * len(ys) if weights is None else weights), filled
+
+    def exact_log_evidence(self, ys: Column, weights: Column | None = None, **row_data: Column) -> Real:
+        """Log of the integral that Theorem 1 calls q at a leaf; 0 for no rows (the empty product)."""
+        ys, weights, row_data = self._complete(ys, weights, row_data)
+        return self._log_evidence(ys, weights, **row_data)
+
+    def with_row(
+        self,
+        y_new: Any,
+        ys: Column,
+        weights: Column | None = None,
+        row_data_new: dict[str, Any] | None = None,
+        weight_new: Any = 1,
+        **row_data: Column,
+    ) -> dict[str, list[Any]]:
+        """All columns, with one more row at their end."""
+        ys, weights, row_data = self._complete(ys, weights, row_data)
+        new = {"ys": y_new, "weights": weight_new, **self.defaults, **(row_data_new or {})}
+        old = {"ys": ys, "weights": weights, **row_data}
+        return {name: [*old.get(name, []), value] for name, value in new.items()}
+
+    def exact_log_predictive(
+        self,
+        y_new: Any,
+        ys: Column,
+        weights: Column | None = None,
+        row_data_new: dict[str, Any] | None = None,
+        weight_new: Any = 1,
+        **row_data: Column,
+    ) -> Real:
+        """The integral of p(y_i | theta) p(theta | earlier rows) (Proposition 1), by two evidences."""
+        longer = self.with_row(y_new, ys, weights, row_data_new, weight_new, **row_data)
+        return self.exact_log_evidence(**longer) - self.exact_log_evidence(ys, weights, **row_data)
+
+    def exact_moments(
+        self,
+        ys: Column,
+        weights: Column | None = None,
+        row_data_new: dict[str, Any] | None = None,
+        **row_data: Column,
+    ) -> tuple[Real, Real]:
+        """Mean and variance of the predictive of one more row; infinite or nan where they do not exist."""
+        ys, weights, row_data = self._complete(ys, weights, row_data)
+        return self._moments(ys, weights, self.defaults | (row_data_new or {}), **row_data)
+
+    def log_evidence(self, ys: Column, weights: Column | None = None, **row_data: Column) -> float:
+        """`exact_log_evidence` as a float."""
+        return float(self.exact_log_evidence(ys, weights, **row_data))
+
+    def log_predictive(self, y_new: Any, ys: Column, weights: Column | None = None, **rest: Any) -> float:
+        """`exact_log_predictive` as a float."""
+        return float(self.exact_log_predictive(y_new, ys, weights, **rest))
+
+    def predictive_mean(self, ys: Column, weights: Column | None = None, **rest: Any) -> float:
+        """Mean of `exact_moments` as a float."""
+        return float(self.exact_moments(ys, weights, **rest)[0])
+
+    def predictive_variance(self, ys: Column, weights: Column | None = None, **rest: Any) -> float:
+        """Variance of `exact_moments` as a float."""
+        return float(self.exact_moments(ys, weights, **rest)[1])
+
+
+class Categorical(Family):
+    """theta ~ Dirichlet(alpha), P(y = c) = theta_c for c = 0, 1, ...; alpha one number or one per class."""
+
+    def __init__(self, n_classes: int, alpha: Any) -> None:
+        self.alpha = list(alpha) if isinstance(alpha, Iterable) else [alpha] * n_classes
+        if len(self.alpha) != n_classes:
+            raise ValueError(f"alpha: {len(self.alpha)} values, but there are {n_classes} classes")
+
+    def _posterior(self, ys: list[Real], weights: list[Real]) -> list[Real]:
+        """Dirichlet parameters given the rows."""
+        counts = [mp.fsum(w for y, w in zip(ys, weights, strict=True) if y == c) for c in range(len(self.alpha))]
+        return [exact(a) + count for a, count in zip(self.alpha, counts, strict=True)]
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real]) -> Real:
+        """Product over classes of alpha_c rising n_c, over (sum of alpha) rising n."""
+        prior, posterior = exact_all(self.alpha), self._posterior(ys, weights)
+        classes = (log_rising(a, b - a) for a, b in zip(prior, posterior, strict=True))
+        return mp.fsum(classes) - log_rising(mp.fsum(prior), mp.fsum(weights))
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any]) -> tuple[Real, Real]:
+        """Moments of the class number, from the class probabilities."""
+        probs = self.exact_probs(ys, weights)
+        mean = mp.fsum(c * p for c, p in enumerate(probs))
+        return mean, mp.fsum((c - mean) ** 2 * p for c, p in enumerate(probs))
+
+    def exact_probs(self, ys: Column, weights: Column | None = None) -> list[Real]:
+        """P(y_new = c) for each class: the mean of the Dirichlet posterior."""
+        ys, weights, _ = self._complete(ys, weights, {})
+        posterior = self._posterior(ys, weights)
+        return [a / mp.fsum(posterior) for a in posterior]
+
+    def predictive_probs(self, ys: Column, weights: Column | None = None) -> np.ndarray:
+        """`exact_probs` as floats."""
+        return np.array([float(p) for p in self.exact_probs(ys, weights)])
+
+    def evidence_fraction(self, ys: Column, weights: Column | None = None) -> Fraction:
+        """The evidence as an exact rational; whole weights only."""
+        whole = integer_weights(ys, weights)
+        counts = [sum(w for y, w in zip(ys, whole, strict=True) if int(y) == c) for c in range(len(self.alpha))]
+        classes = prod(rising(a, count) for a, count in zip(self.alpha, counts, strict=True))
+        return classes / rising(sum(map(Fraction, self.alpha)), sum(whole))
+
+
+class Bernoulli(Categorical):
+    """theta ~ Beta(alpha, beta), P(y = 1) = theta: two classes, class 1 having parameter alpha."""
+
+    def __init__(self, alpha: Any, beta: Any) -> None:
+        super().__init__(2, [beta, alpha])
+
+
+class Poisson(Family):
+    """lambda ~ Gamma(shape, rate), y ~ Poisson(lambda * exposure)."""
+
+    defaults: ClassVar[dict[str, Any]] = {"exposure": 1}
+
+    def __init__(self, shape: Any, rate: Any) -> None:
+        self.shape, self.rate = exact(shape), exact(rate)
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real], exposure: Column) -> Real:
+        """Product of (exposure^y / y!)^w, times rate^shape Gamma(shape') / (Gamma(shape) rate'^shape')."""
+        exposure = exact_all(exposure)
+        count, total = dot(weights, ys), dot(weights, exposure)
+        rows = dot(weights, [mp.log(e**y / mp.factorial(y)) for e, y in zip(exposure, ys, strict=True)])
+        powers = self.shape * mp.log(self.rate) - (self.shape + count) * mp.log(self.rate + total)
+        return rows + log_rising(self.shape, count) + powers
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any], exposure: Column) -> tuple[Real, Real]:
+        """Moments of the negative binomial: y is Poisson given a Gamma lambda * exposure."""
+        shape, rate = self.shape + dot(weights, ys), self.rate + dot(weights, exact_all(exposure))
+        factor = exact(new["exposure"])
+        return factor * shape / rate, factor * shape / rate + factor**2 * shape / rate**2
+
+
+class Exponential(Family):
+    """lambda ~ Gamma(shape, rate), density lambda exp(-lambda y), exp(-lambda y) for a censored row."""
+
+    defaults: ClassVar[dict[str, Any]] = {"censored": 0}
+
+    def __init__(self, shape: Any, rate: Any) -> None:
+        self.shape, self.rate = exact(shape), exact(rate)
+
+    def _posterior(self, ys: list[Real], weights: list[Real], censored: Column) -> tuple[Real, Real]:
+        """Gamma parameters given the rows: events add to the shape, time to the rate."""
+        events = mp.fsum(w for w, c in zip(weights, censored, strict=True) if not c)
+        return self.shape + events, self.rate + dot(weights, ys)
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real], censored: Column) -> Real:
+        """rate^shape Gamma(shape') / (Gamma(shape) rate'^shape')."""
+        shape, rate = self._posterior(ys, weights, censored)
+        powers = self.shape * mp.log(self.rate) - shape * mp.log(rate)
+        return log_rising(self.shape, shape - self.shape) + powers
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any], censored: Column) -> tuple[Real, Real]:
+        """Moments of the Lomax distribution of an uncensored new y."""
+        shape, rate = self._posterior(ys, weights, censored)
+        mean = rate / (shape - 1) if shape > 1 else mp.inf
+        variance = shape * rate**2 / ((shape - 1) ** 2 * (shape - 2)) if shape > 2 else mp.inf
+        return mean, variance
+
+
+class Geometric(Family):
+    """theta ~ Beta(alpha, beta), P(y) = theta (1 - theta)^y for y = 0, 1, 2, ..."""
+
+    def __init__(self, alpha: Any, beta: Any) -> None:
+        self.alpha, self.beta = alpha, beta
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real]) -> Real:
+        """alpha rising n, times beta rising (sum of y), over (alpha + beta) rising (n + sum of y)."""
+        alpha, beta, stops, passes = exact(self.alpha), exact(self.beta), mp.fsum(weights), dot(weights, ys)
+        return log_rising(alpha, stops) + log_rising(beta, passes) - log_rising(alpha + beta, stops + passes)
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any]) -> tuple[Real, Real]:
+        """Total mean and variance, from the moments of 1 / theta under the Beta posterior."""
+        alpha, beta = exact(self.alpha) + mp.fsum(weights), exact(self.beta) + dot(weights, ys)
+        if alpha <= 1:
+            return mp.inf, mp.inf
+        inverse = (alpha + beta - 1) / (alpha - 1)
+        if alpha <= 2:
+            return inverse - 1, mp.inf
+        inverse_square = inverse * (alpha + beta - 2) / (alpha - 2)
+        return inverse - 1, 2 * inverse_square - inverse - inverse**2
+
+    def evidence_fraction(self, ys: Column, weights: Column | None = None) -> Fraction:
+        """The evidence as an exact rational; whole weights only."""
+        whole = integer_weights(ys, weights)
+        stops, passes = sum(whole), sum(w * int(y) for w, y in zip(whole, ys, strict=True))
+        above = rising(self.alpha, stops) * rising(self.beta, passes)
+        return above / rising(Fraction(self.alpha) + Fraction(self.beta), stops + passes)
+
+
+def student_moments(mean: Real, shape: Real, spread: Real) -> tuple[Real, Real]:
+    """Moments of a Student t with 2 shape degrees of freedom and squared scale spread / shape."""
+    if shape <= mp.mpf(1) / 2:
+        return mp.nan, mp.nan
+    return mean, spread / (shape - 1) if shape > 1 else mp.inf
+
+
+class Normal(Family):
+    """1/sigma^2 ~ Gamma(shape, rate=scale), mu ~ N(mean, sigma^2 / strength), y ~ N(mu, sigma^2)."""
+
+    def __init__(self, mean: Any, strength: Any, shape: Any, scale: Any) -> None:
+        self.mean, self.strength, self.shape, self.scale = exact_all([mean, strength, shape, scale])
+
+    def _posterior(self, ys: list[Real], weights: list[Real]) -> tuple[Real, Real, Real, Real]:
+        """The four parameters given the rows, by the sum of squares around the average."""
+        count = mp.fsum(weights)
+        average = dot(weights, ys) / count if count > 0 else self.mean
+        strength = self.strength + count
+        mean = (self.strength * self.mean + count * average) / strength
+        within = dot(weights, [(y - average) ** 2 for y in ys])
+        between = self.strength * count * (average - self.mean) ** 2 / strength
+        return mean, strength, self.shape + count / 2, self.scale + (within + between) / 2
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real]) -> Real:
+        """Ratio of the normal-gamma constants before and after, times (2 pi)^(-n / 2)."""
+        _, strength, shape, scale = self._posterior(ys, weights)
+        count = mp.fsum(weights)
+        gammas = log_rising(self.shape, count / 2)
+        scales = self.shape * mp.log(self.scale) - shape * mp.log(scale)
+        return gammas + scales + (mp.log(self.strength / strength) - count * mp.log(2 * mp.pi)) / 2
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any]) -> tuple[Real, Real]:
+        """Moments of the Student t predictive."""
+        mean, strength, shape, scale = self._posterior(ys, weights)
+        return student_moments(mean, shape, scale * (1 + 1 / strength))
+
+
+class LinearRegression(Family):
+    """1/sigma^2 ~ Gamma(shape, rate=scale), coef ~ N(mean, sigma^2 precision^-1), y ~ N(x'coef, sigma^2)."""
+
+    def __init__(self, n_inputs: int, precision: Any, shape: Any, scale: Any, mean: Any = 0) -> None:
+        self.n_inputs, self.shape, self.scale = n_inputs, exact(shape), exact(scale)
+        self.mean = mp.matrix(exact_all(mean if isinstance(mean, Iterable) else [mean] * n_inputs))
+        if isinstance(precision, Iterable):
+            self.precision = mp.matrix([exact_all(row) for row in precision])
+        else:
+            self.precision = exact(precision) * mp.eye(n_inputs)
+
+    def _posterior(self, ys: list[Real], weights: list[Real], inputs: Column) -> tuple[Any, Any, Real, Real]:
+        """Coefficients, precision, shape and scale given the rows, by the residuals of the fit."""
+        rows = [mp.matrix(exact_all(row)) for row in inputs]
+        precision, target = self.precision.copy(), self.precision * self.mean
+        for x, y, w in zip(rows, ys, weights, strict=True):
+            precision, target = precision + w * (x * x.T), target + w * y * x
+        coef = mp.lu_solve(precision, target)
+        residuals = dot(weights, [(y - dot(x, coef)) ** 2 for x, y in zip(rows, ys, strict=True)])
+        shift = coef - self.mean
+        shrinkage = dot(shift, self.precision * shift)
+        return coef, precision, self.shape + mp.fsum(weights) / 2, self.scale + (residuals + shrinkage) / 2
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real], inputs: Column = ()) -> Real:
+        """Ratio of the normal-gamma constants before and after, times (2 pi)^(-n / 2)."""
+        _, precision, shape, scale = self._posterior(ys, weights, inputs)
+        count = mp.fsum(weights)
+        gammas = log_rising(self.shape, count / 2)
+        scales = self.shape * mp.log(self.scale) - shape * mp.log(scale)
+        determinants = mp.log(mp.det(self.precision) / mp.det(precision))
+        return gammas + scales + (determinants - count * mp.log(2 * mp.pi)) / 2
+
+    def _moments(
+        self, ys: list[Real], weights: list[Real], new: dict[str, Any], inputs: Column = ()
+    ) -> tuple[Real, Real]:
+        """Moments of the Student t predictive at the new inputs."""
+        coef, precision, shape, scale = self._posterior(ys, weights, inputs)
+        x = mp.matrix(exact_all(new["inputs"]))
+        return student_moments(dot(x, coef), shape, scale * (1 + dot(x, mp.lu_solve(precision, x))))

@@ -1,0 +1,49 @@
+"""What the documentation says, run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import everytree
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = [m.name for m in pkgutil.walk_packages(everytree.__path__, "everytree.") if not m.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if "_kernels" not in name])
+def test_docstring_examples(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_code_blocks_of_a_page_run_in_order(page):
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), namespace)
+
+
+def test_demo_shows_all_ways_of_fitting_equal():
+    run = subprocess.run([sys.executable, "-m", "everytree", "demo"], capture_output=True, text=True, check=True)
+    assert "average of all prunings" in run.stdout
+    evidences = re.findall(r"(?:one batch|row by row|merged) +(-[\d.]+) +([\d.e+-]+)", run.stdout)
+    assert len(evidences) == 3
+    assert len({evidence for evidence, _ in evidences}) == 1
+    assert all(float(apart) < 1e-10 for _, apart in evidences)
+
+
+def test_import_brings_no_extra():
+    extras = ("matplotlib", "pandas", "sklearn", "scipy.stats")
+    code = f"import sys, everytree; print([m for m in {extras} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

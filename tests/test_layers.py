@@ -1,0 +1,63 @@
+"""Data flows one way: a module imports only from modules above it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "everytree"
+
+# From the top of the flow to its end. A module may import from its own line's folder and from lines above.
+ORDER = [
+    "_kernels",
+    "codes",
+    "invariants",
+    "random_shape",
+    "metatree",
+    "prunedtree",
+    "priors",
+    "families",
+    "predictive",
+    "python_kernel",
+    "posterior",
+    "shared",
+    "growing",
+    "generative",
+    "structure",
+    "text",
+    "demo",
+    "__main__",
+]
+
+
+def layer(module: str) -> str:
+    """`everytree.families.base` is in layer `families`."""
+    return module.removeprefix("everytree.").split(".")[0]
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of this package that a file imports, imports for type checking left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "everytree":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("everytree."):
+            found.add(layer(node.module or ""))
+    return found
+
+
+MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_upward(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert own in ORDER, f"{own} has no place in the flow yet: add it to ORDER"
+    for module in imports(path) - {own}:
+        assert ORDER.index(module) < ORDER.index(own), f"{own} imports {module}, which comes after it"

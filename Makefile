@@ -21,7 +21,7 @@ check: $(VENV)/.checked         ## lint, format and types
 	$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
 
 check-slow: $(VENV)/.tested     ## long property runs, and the suite under AddressSanitizer and UndefinedBehaviorSanitizer
-	HYPOTHESIS_PROFILE=long $(RUN) -m pytest -q
+	EVERYTREE_LONG_TESTS=1 $(RUN) -m pytest -q
 	./tests/sanitize.sh
 
 bench: $(VENV)/.tested          ## measure against peers; writes benchmarks/RESULTS.md

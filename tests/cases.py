@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from numpy.typing import NDArray
 
 import everytree as et
 import naive_families
+
+LONG = os.environ.get("EVERYTREE_LONG_TESTS") == "1"
+"""Set by `make check-slow`: twenty times as many random examples."""
+
+
+def examples(n: int) -> settings:
+    """So many random examples of a law."""
+    return settings(max_examples=20 * n if LONG else n, deadline=None, derandomize=not LONG)
+
 
 Rows = tuple[NDArray[Any], dict[str, NDArray[Any]]]
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
 import naive
 import naive_families
-from cases import ARRAYS, CASES, Case, assert_same, random_codes, random_tree, rng_for, snapshot, take
+from cases import ARRAYS, CASES, Case, assert_same, examples, random_codes, random_tree, rng_for, snapshot, take
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 seeds = st.integers(0, 2**32 - 1)
@@ -34,7 +34,7 @@ def setup(case: Case, seed: int, n: int = 40, **options):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(case, seed):
     rng, _, X, y, row_data, empty = setup(case, seed)
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(y))
@@ -60,7 +60,7 @@ def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(case, seed):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_a_weight_is_a_number_of_copies(case, seed):
     rng, _, X, y, row_data, empty = setup(case, seed)
     copies = rng.integers(0, 4, len(y))
@@ -79,7 +79,7 @@ def test_a_weight_is_a_number_of_copies(case, seed):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(case, seed):
     _, _, X, y, row_data, post = setup(case, seed)
     total = 0.0
@@ -95,7 +95,7 @@ def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(case, seed):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=6, deadline=None)
+@examples(6)
 def test_enumeration_of_all_pruned_trees_agrees(case, seed):
     rng, tree, X, y, row_data, post = setup(case, seed, n=12, max_depth=2)
     post.update(X, y, **row_data)
@@ -117,7 +117,7 @@ def test_enumeration_of_all_pruned_trees_agrees(case, seed):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=6, deadline=None)
+@examples(6)
 def test_the_papers_results_agree(case, seed):
     _, tree, X, y, row_data, post = setup(case, seed, n=20)
     post.update(X, y, **row_data)
@@ -145,7 +145,7 @@ EXACT = [
 
 @pytest.mark.parametrize(("family", "twin", "n_values"), EXACT, ids=lambda v: type(v).__name__)
 @given(seed=seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_exact_rational_arithmetic_agrees(family, twin, n_values, seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, max_depth=2)
@@ -167,7 +167,7 @@ def test_exact_rational_arithmetic_agrees(family, twin, n_values, seed):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_no_data_is_the_prior_and_untouched_nodes_keep_it(case, seed):
     _, tree, X, y, row_data, post = setup(case, seed)
     assert post.log_evidence == 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import LARGEST_CODE, Codes, as_codes, as_column
+from everytree.codes import LARGEST_CODE, as_codes, readable
 from everytree.families.base import Family, FloatArray, NativeFamily
 from everytree.predictive import Paths, Predictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
@@ -60,7 +60,7 @@ class GrowingPosterior:
         self.seed = int(seed)
         self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one answer is no question
         self._split_prior_of_depth = split_prior_of_depths(split_prior, len(self._features) + 1)
-        self._code: type = np.uint8 if self.n_children.max(initial=1) <= 256 else np.uint16
+        self._code: type = np.uint8 if self.n_children.max(initial=1) <= 255 else np.uint16
         self._arrays = self._empty(0)
         self._counts = np.array([0, 0, -1], dtype=np.int64)  # nodes, points, root: written by the kernel
         self._n_rows = 0
@@ -115,8 +115,7 @@ class GrowingPosterior:
         codes, weight = X, sample_weight
         with self._lock:
             if not self._kernel.check(codes, y, weight, extra):
-                codes, y = as_codes(X, dtype=self._code), as_column("y", y)
-                weight = None if sample_weight is None else as_column("sample_weight", sample_weight)
+                codes, y, weight = readable(X, y, sample_weight)
                 self._kernel.check(codes, y, weight, extra)
             n_rows = len(codes)  # type: ignore[arg-type]
             for begin in range(0, n_rows, ROWS_AT_ONCE):
@@ -172,11 +171,10 @@ class GrowingPosterior:
         return int(self._counts[0])
 
     @property
-    def points(self) -> Codes:
+    def points(self) -> NDArray[np.unsignedinteger]:
         """(n_points, n_features) the distinct rows, in the order in which they first came."""
         with self._lock:
-            points: Codes = self._arrays["points"][: self.n_points].copy()
-            return points
+            return self._arrays["points"][: self.n_points].copy()
 
     def _point_statistics(self) -> FloatArray:
         """(n_points, n_statistics) statistics of each distinct row."""
@@ -215,7 +213,7 @@ class GrowingPosterior:
         with self._lock:
             shares = self._kernel.shares(X)
             if shares is None:
-                shares = self._kernel.shares(as_codes(X, dtype=self._code))
+                shares = self._kernel.shares(as_codes(X))
             assert shares is not None
             start, nodes, weights = shares
             nothing = np.zeros((1, self.family.n_statistics))  # node -1 is the prior: the last row

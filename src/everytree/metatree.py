@@ -285,7 +285,7 @@ class MetaTree:
         """
         jobs = resolve_n_jobs(n_jobs)
         ends: IntArray | None = self._kernel.route(X, jobs)
-        return self._kernel.route(as_codes(X, self.has_missing), jobs) if ends is None else ends
+        return self._kernel.route(as_codes(X), jobs) if ends is None else ends
 
     # ---- identity -------------------------------------------------------------------------------------------------
 
@@ -337,6 +337,10 @@ def _whole(name: str, values: ArrayLike) -> IntArray:
     array = np.atleast_1d(np.asarray(values))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a sequence of whole numbers, but is {values!r}")
+    large = np.abs(array.astype(np.float64)) >= 2.0**31
+    if large.any():
+        place = int(np.argmax(large))
+        raise ValueError(f"{name}[{place}] is {array[place]}, but must be less than 2**31 in size")
     return array.astype(np.int32)
 
 

@@ -101,7 +101,7 @@ class Posterior:
         Parameters
         ----------
         X : (n_rows, n_features) array_like of codes
-            `uint8` or `uint16` in C order is read in place; any other whole numbers are converted.
+            Whole numbers of any type; `uint8` and `uint16` in C order are read in place and fastest.
         y : (n_rows,) array_like
             Targets in the support of the family.
         sample_weight : (n_rows,) array_like, optional
@@ -119,7 +119,7 @@ class Posterior:
         extra = self._pack(row_data, X) if row_data or self._has_row_data else None
         jobs = 1 if n_jobs is None else resolve_n_jobs(n_jobs)
         if not self._kernel.update(X, y, sample_weight, extra, jobs):
-            self._kernel.update(*readable(self.tree, X, y, sample_weight), extra, jobs)
+            self._kernel.update(*readable(X, y, sample_weight), extra, jobs)
         return self
 
     def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:

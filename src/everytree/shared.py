@@ -71,7 +71,7 @@ def update_all(
         kernels = [post._kernel for post in posteriors]
         report = kernels[0].update_shared(plan, kernels, X, y, sample_weight, extra, jobs)
         if report is None:
-            columns = readable(first.tree, X, y, sample_weight)
+            columns = readable(X, y, sample_weight)
             report = kernels[0].update_shared(plan, kernels, *columns, extra, jobs)
     return SharedUpdate(*report)
 

@@ -32,7 +32,7 @@ struct PosteriorState {
         const std::ptrdiff_t split_stride = log_split.size() == 1 ? 0 : 1;
         const std::ptrdiff_t prior_stride = leaf_prior.size() == n_prior ? 0 : static_cast<std::ptrdiff_t>(n_prior);
         return {tree->view,
-                tree->limits(),
+                tree->checks.get(),
                 {{log_split.data(), split_stride}, {log_stop.data(), split_stride}},
                 {leaf_prior.data(), prior_stride},
                 statistics.data(),
@@ -92,7 +92,7 @@ class TypedPosterior final : public PosteriorHandle {
   private:
     template <class Code>
     CodeReader<Code> reader(const CodeBuffer& codes) const {
-        return {codes.table(), kernel_.arrays().limits};
+        return {codes.table(), kernel_.arrays().checks->limits()};
     }
     bool open(CodeBuffer& codes, RowBuffers& rows, nb::handle X, nb::handle y, nb::handle weight, nb::handle extra) {
         return codes.open(X, state_.tree->width) &&

@@ -17,8 +17,7 @@ struct Tree {
     Input<std::uint16_t> limit, shift;
     TreeView view;
     Width width;
-    std::unique_ptr<CodeCheck<std::uint8_t>> check8;
-    std::unique_ptr<CodeCheck<std::uint16_t>> check16;
+    std::unique_ptr<CodeChecks> checks;
 
     Tree(Input<std::uint8_t> routes_, std::optional<Input<std::uint64_t>> binary_routes_,
          Input<std::int32_t> first_child_, Input<std::int32_t> n_children_, Input<std::int32_t> parent_,
@@ -42,18 +41,8 @@ struct Tree {
                 shallowest,
                 deepest};
         width = {static_cast<std::int64_t>(limit.size()), exact_width};
-        check8 = std::make_unique<CodeCheck<std::uint8_t>>(limits());
-        check16 = std::make_unique<CodeCheck<std::uint16_t>>(limits());
+        checks = std::make_unique<CodeChecks>(CodeLimits{limit.data(), shift.data(), static_cast<int>(limit.size())});
     }
-    CodeLimits limits() const { return {limit.data(), shift.data(), static_cast<int>(limit.size())}; }
-    template <class Code>
-    const CodeCheck<Code>& check() const {
-        if constexpr (sizeof(Code) == 1)
-            return *check8;
-        else
-            return *check16;
-    }
-
     // Terminals of all rows, or None for a table that cannot be read as it is.
     nb::object route_rows(nb::handle X, int n_jobs) const {
         CodeBuffer buffer;
@@ -66,13 +55,13 @@ struct Tree {
     }
     template <class Code>
     std::vector<std::int32_t> route_all(const CodeTable& table, int n_jobs) const {
-        const CodeReader<Code> reader(table, limits());
+        const CodeReader<Code> reader(table, checks->limits());
         std::vector<std::int32_t> at(static_cast<std::size_t>(table.n_rows), 0);
         std::vector<std::vector<Code>> buffers(static_cast<std::size_t>(std::max(n_jobs, 1)));
         const auto work = [&](std::int64_t chunk, int worker) {
             const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows - begin);
             const Codes<Code> codes = reader.rows(begin, n, buffers[worker]);
-            check<Code>()(codes, begin, n);
+            checks->of<Code>()(codes, begin, n);
             route(view, codes, begin, n, at.data() + begin);
         };
         in_ordered_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work, [](std::int64_t, int) {});

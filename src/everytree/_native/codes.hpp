@@ -120,8 +120,8 @@ class CodeReader {
             if (std::is_signed_v<T> && value == static_cast<T>(-1) && limits_.shift[k]) {
                 out[k] = missing_code<Code>;
             } else if (value < 0 || static_cast<std::uint64_t>(value) >= missing_code<Code>) {
-                const long long largest =
-                    static_cast<long long>(std::min(limits_.limit[k], std::uint16_t(missing_code<Code>))) - 1;
+                const bool free = limits_.limit[k] == std::numeric_limits<std::uint16_t>::max();
+                const long long largest = free ? missing_code<Code> - 1 : limits_.limit[k] - limits_.shift[k];
                 complain_about_code(i, k, std::to_string(value), largest, limits_.shift[k]);
             }
         }
@@ -172,6 +172,25 @@ class CodeCheck {
 
     int n_features_;
     std::vector<Code> limit_, shift_;
+};
+
+// The checks of one tree, for either type of codes.
+class CodeChecks {
+  public:
+    explicit CodeChecks(const CodeLimits& limits) : limits_(limits), narrow_(limits), wide_(limits) {}
+    const CodeLimits& limits() const { return limits_; }
+    template <class Code>
+    const CodeCheck<Code>& of() const {
+        if constexpr (sizeof(Code) == 1)
+            return narrow_;
+        else
+            return wide_;
+    }
+
+  private:
+    CodeLimits limits_;
+    CodeCheck<std::uint8_t> narrow_;
+    CodeCheck<std::uint16_t> wide_;
 };
 
 }  // namespace everytree

@@ -24,7 +24,7 @@ struct LeafPrior {
 
 struct PosteriorArrays {
     TreeView tree;
-    CodeLimits limits;
+    const CodeChecks* checks;
     SplitPrior split_prior;
     LeafPrior leaf_prior;
     double* statistics;
@@ -35,12 +35,7 @@ template <class Family>
 class PosteriorKernel {
   public:
     PosteriorKernel(const Family& family, const PosteriorArrays& arrays)
-        : family_(family),
-          arrays_(arrays),
-          size_(family.layout.size()),
-          touched_(arrays.tree.n_nodes),
-          check8_(arrays.limits),
-          check16_(arrays.limits) {
+        : family_(family), arrays_(arrays), size_(family.layout.size()), touched_(arrays.tree.n_nodes) {
         if constexpr (requires { family_.tabulate(nullptr); })
             if (arrays.leaf_prior.stride == 0) family_.tabulate(arrays.leaf_prior.data);
         workers_.emplace_back(family_.n_extra);
@@ -53,10 +48,7 @@ class PosteriorKernel {
 
     template <class Code>
     const CodeCheck<Code>& check() const {
-        if constexpr (sizeof(Code) == 1)
-            return check8_;
-        else
-            return check16_;
+        return arrays_.checks->of<Code>();
     }
 
     // Corollary 1 for any number of rows. Returns how many rows had weight. Any exception leaves all arrays
@@ -224,8 +216,6 @@ class PosteriorKernel {
     PosteriorArrays arrays_;
     std::size_t size_;
     TouchedNodes touched_;
-    CodeCheck<std::uint8_t> check8_;
-    CodeCheck<std::uint16_t> check16_;
     std::vector<Worker> workers_;
     bool many_rows_ = false;
     std::vector<double>

@@ -102,8 +102,9 @@ class SharedUpdate {
                    std::equal(a.shift, a.shift + a.n_features, b.shift);
         };
         for (const auto* kernel : kernels_)
-            if (std::none_of(chosen.begin(), chosen.end(),
-                             [&](const auto* one) { return same(one->arrays().limits, kernel->arrays().limits); }))
+            if (std::none_of(chosen.begin(), chosen.end(), [&](const auto* one) {
+                    return same(one->arrays().checks->limits(), kernel->arrays().checks->limits());
+                }))
                 chosen.push_back(kernel);
         return chosen;
     }

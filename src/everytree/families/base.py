@@ -104,6 +104,20 @@ class Family(ABC):
         self.check_row_data(row_data)
         return dict(row_data)
 
+    def __eq__(self, other: object) -> bool:
+        """Same class and same attributes: shards that were fitted elsewhere can be merged."""
+        if not isinstance(other, Family):
+            return NotImplemented
+        mine, theirs = vars(self), vars(other)
+        return (
+            type(self) is type(other)
+            and mine.keys() == theirs.keys()
+            and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        )
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
 
 class NativeFamily(Family):
     """A family whose statistics and evidence are computed in C++.

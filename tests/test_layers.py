@@ -18,6 +18,7 @@ ORDER = [
     "metatree",
     "prunedtree",
     "priors",
+    "queries",
     "families",
     "predictive",
     "python_kernel",

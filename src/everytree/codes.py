@@ -7,6 +7,7 @@ What they cannot read (lists, data frames, floats) comes through here, named in 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,24 @@ LARGEST_CODE = 65534
 """Codes are 0..65534. A missing value is 255 in `uint8`, 65535 in `uint16` and -1 in signed integers."""
 
 
-def as_codes(X: ArrayLike) -> NDArray[np.int64]:
+def as_codes(X: ArrayLike) -> NDArray[Any]:
     """Any table of whole numbers as one that the kernels read; they check the codes themselves."""
-    table = _as_table(X)
-    if table.dtype.kind == "f":
-        wrong = ~np.isfinite(table) | (table != np.floor(table)) | (np.abs(table) > 2.0**53)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            raise ValueError(f"X: column {column}, row {row}: {table[row, column]}, but codes are whole numbers")
-    return table.astype(np.int64)
+    table = as_table(X)
+    if table.dtype.kind in "iub":
+        return table.astype(table.dtype.newbyteorder("="))
+    numbers = table.astype(np.float64)
+    wrong = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) > 2.0**53)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(f"X: column {column}, row {row}: {numbers[row, column]}, but codes are whole numbers")
+    return numbers.astype(np.int64)
 
 
-def _as_table(X: ArrayLike) -> NDArray[Any]:
+def as_table(X: ArrayLike) -> NDArray[Any]:
+    """A two-dimensional array of numbers, not looked at any closer."""
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix; pass a dense table of codes, for example X.toarray()")
-    table = np.asarray(X)
+    table = _as_array("X", X)
     if table.ndim != 2:
         raise ValueError(f"X must be a table (n_rows, n_features), but has shape {table.shape}")
     if table.dtype.kind not in "biuf":
@@ -40,7 +44,7 @@ def _as_table(X: ArrayLike) -> NDArray[Any]:
 
 def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
     """One number a row, or an error that names the argument."""
-    column = np.asarray(values)
+    column = _as_array(name, values)
     if column.ndim != 1:
         raise ValueError(f"{name} must have one entry a row, but has shape {column.shape}")
     if column.dtype.kind not in "biuf":
@@ -50,12 +54,31 @@ def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
     return column
 
 
+def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name}: its rows have different lengths") from None
+
+
 def readable(
     X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any] | None]:
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """The arguments of an update in a form the kernels read."""
     weight = None if sample_weight is None else as_column("sample_weight", sample_weight)
     return as_codes(X), as_column("y", y), weight
+
+
+def check_lengths(n_rows: int, columns: Mapping[str, Any]) -> None:
+    """Every column, where it is given, has one entry a row."""
+    for name, values in columns.items():
+        if values is None:
+            continue
+        shape = _as_array(name, values).shape
+        if len(shape) == 0:
+            raise ValueError(f"{name} must have one entry a row, but has shape ()")
+        if shape[0] != n_rows:
+            raise ValueError(f"{name} has {shape[0]} entries, but X has {n_rows} rows")
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -67,3 +90,15 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs > 0:
         return min(int(n_jobs), 256)
     return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """An int in a range, whatever type it came in."""
+    try:
+        number = value.__index__() if not isinstance(value, bool) else None
+    except (AttributeError, TypeError):
+        number = int(value) if isinstance(value, float) and value.is_integer() else None
+    if number is None or number < low or (high is not None and number > high):
+        span = f"from {low} on" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be a whole number {span}, but is {value!r}")
+    return int(number)

@@ -52,6 +52,10 @@ class GenerativeModel:
     """
 
     def __init__(self, tree: MetaTree, family: Family, split_prior: SplitPriorLike = 0.5) -> None:
+        if not isinstance(tree, MetaTree):
+            raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
+        if not isinstance(family, Family):
+            raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
         family.check_nodes(tree.n_nodes)
         for method in ("sample_parameters", "sample_targets"):
             if not hasattr(family, method):
@@ -84,6 +88,7 @@ class GenerativeModel:
         """
         rng = np.random.default_rng(rng)
         tree = self.sample_tree(rng)
+        leaf_of_row = tree.apply(X)
+        columns = self.family.row_columns(row_data, len(leaf_of_row))
         theta = self.family.sample_parameters(tree.leaves, rng)
-        y = self.family.sample_targets(theta[tree.apply(X)], rng, **row_data)
-        return Draw(tree, theta, y)
+        return Draw(tree, theta, self.family.sample_targets(theta[leaf_of_row], rng, **columns))

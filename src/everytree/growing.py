@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import LARGEST_CODE, as_codes, readable
+from everytree.codes import LARGEST_CODE, as_codes, as_table, check_lengths, readable, whole_number
 from everytree.families.base import Family, FloatArray, NativeFamily
+from everytree.metatree import whole_numbers
 from everytree.predictive import Paths, Predictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
 
@@ -53,11 +54,9 @@ class GrowingPosterior:
     def __init__(
         self, n_children: Sequence[int], family: Family, split_prior: SplitPriorLike = 0.5, seed: int = 0
     ) -> None:
-        self.n_children = _check_sizes(n_children)
+        self.n_children = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
         self.family = _check_family(family)
-        if isinstance(seed, bool) or seed != int(seed) or not 0 <= seed < 2**63:
-            raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, but is {seed!r}")
-        self.seed = int(seed)
+        self.seed = whole_number("seed", seed, 0, 2**63 - 1)
         self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one answer is no question
         self._split_prior_of_depth = split_prior_of_depths(split_prior, len(self._features) + 1)
         self._code: type = np.uint8 if self.n_children.max(initial=1) <= 255 else np.uint16
@@ -111,7 +110,7 @@ class GrowingPosterior:
         X, y, sample_weight, **row_data
             As in `Posterior.update`.
         """
-        extra = self.family.pack(row_data) if row_data or self.family.row_data else None
+        extra = self._pack(row_data, X) if row_data or self.family.row_data else None
         codes, weight = X, sample_weight
         with self._lock:
             if not self._kernel.check(codes, y, weight, extra):
@@ -123,6 +122,10 @@ class GrowingPosterior:
                 self._make_room(n)
                 self._n_rows += self._kernel.insert(codes, y, weight, extra, begin, n)
         return self
+
+    def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:
+        check_lengths(len(as_table(X)), row_data)
+        return self.family.pack(row_data)
 
     def merge(self, other: GrowingPosterior) -> Self:
         """Add the rows of another growing posterior with the same questions and priors. Returns itself."""
@@ -144,8 +147,11 @@ class GrowingPosterior:
             raise ValueError(f"other has leaves {other.family}, this one {self.family}")
         if self.seed != other.seed:
             raise ValueError(f"other has seed {other.seed}, this one {self.seed}: they ask different questions")
-        if not np.array_equal(self._split_prior_of_depth, other._split_prior_of_depth):
-            raise ValueError("other has another split_prior")
+        apart = self._split_prior_of_depth != other._split_prior_of_depth
+        if apart.any():
+            depth = int(np.argmax(apart))
+            mine, theirs = self._split_prior_of_depth[depth], other._split_prior_of_depth[depth]
+            raise ValueError(f"other has split_prior {theirs} at depth {depth}, this one {mine}")
 
     def copy(self) -> GrowingPosterior:
         """An independent posterior with the same rows."""
@@ -158,17 +164,20 @@ class GrowingPosterior:
     @property
     def n_rows(self) -> int:
         """Number of rows seen, those of weight 0 not counted."""
-        return self._n_rows
+        with self._lock:
+            return self._n_rows
 
     @property
     def n_points(self) -> int:
         """Number of distinct rows seen."""
-        return int(self._counts[1])
+        with self._lock:
+            return int(self._counts[1])
 
     @property
     def n_nodes(self) -> int:
         """Number of stored nodes: the distinct rows, and the places where they part."""
-        return int(self._counts[0])
+        with self._lock:
+            return int(self._counts[0])
 
     @property
     def points(self) -> NDArray[np.unsignedinteger]:
@@ -206,10 +215,7 @@ class GrowingPosterior:
         Where a row leaves the rows of a node after passing nodes with split probabilities g_1 .. g_j, it has the node's
         predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
         """
-        self.family.pack(row_data)
-        columns = {
-            name: np.asarray(values, dtype=np.float64) for name, values in row_data.items() if values is not None
-        }
+        columns = self.family.row_columns(row_data, len(as_table(X)))
         with self._lock:
             shares = self._kernel.shares(X)
             if shares is None:
@@ -243,15 +249,6 @@ class GrowingPosterior:
             f"GrowingPosterior({len(self.n_children)} features, {self.family}, seed={self.seed}, n_rows={self.n_rows}, "
             f"n_points={self.n_points}, log_evidence={self.log_evidence:.6g})"
         )
-
-
-def _check_sizes(n_children: Sequence[int]) -> NDArray[np.int32]:
-    sizes = np.asarray(n_children)
-    if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
-        raise ValueError(f"n_children must be a sequence of whole numbers, one for each feature, not {n_children!r}")
-    if sizes.size and (sizes.min() < 1 or sizes.max() > LARGEST_CODE):
-        raise ValueError(f"n_children must be from 1 to {LARGEST_CODE}, but is {sizes.tolist()}")
-    return sizes.astype(np.int32)
 
 
 def _check_family(family: Family) -> NativeFamily:

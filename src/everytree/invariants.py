@@ -58,9 +58,7 @@ def _check_ancestors(inner: NDArray[np.int64], begin: NDArray[np.int64], end: ND
 def check_features(feature: IntArray, n_children: IntArray, n_features: int | None) -> None:
     """Inner nodes ask a feature that exists; terminals ask none."""
     inner = n_children > 0
-    if n_features is not None and n_features < 0:
-        raise ValueError(f"n_features must be 0 or more, but is {n_features}")
-    last = np.iinfo(np.int32).max if n_features is None else n_features - 1
+    last = (2**24 if n_features is None else n_features) - 1
     _first(
         inner & ((feature < 0) | (feature > last)),
         lambda s: f"node {s}: feature is {feature[s]}, but features are 0..{last}",
@@ -112,6 +110,10 @@ def check_splits(
         ),
     )
     n_codes = n_children - with_missing
+    _first(
+        multiway & (n_codes < 1),
+        lambda s: f"node {s}: missing_child is {missing_child[s]}, but a multiway split needs a child for a code too",
+    )
     _check_agreement(feature, multiway, n_codes, "{1} codes for feature {0}, but node {2} has {3}")
     _check_agreement(
         feature,

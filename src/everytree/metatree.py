@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import LARGEST_CODE, as_codes, resolve_n_jobs
+from everytree.codes import LARGEST_CODE, as_codes, resolve_n_jobs, whole_number
 from everytree.invariants import check_features, check_level_order, check_splits
 from everytree.random_shape import random_arrays
 
@@ -100,6 +100,7 @@ class MetaTree:
         """
         given = dict(zip(_NAMES, (feature, first_child, n_children, threshold, missing_child), strict=True))
         arrays = _int_arrays(given)
+        n_features = None if n_features is None else whole_number("n_features", n_features, 0, MOST_FEATURES)
         check_level_order(arrays["first_child"], arrays["n_children"])
         check_features(arrays["feature"], arrays["n_children"], n_features)
         check_splits(**arrays)
@@ -126,20 +127,16 @@ class MetaTree:
         >>> et.MetaTree.complete([0, 1, 2])
         MetaTree(n_nodes=7, n_terminals=4, depth=2, n_features>=3)
         """
-        asked = _whole("features", features)
-        sizes = _whole("n_children", n_children) if np.ndim(n_children) else None
-        if sizes is not None and n_features is None:
-            n_features = len(sizes)
+        asked = whole_numbers("features", features)
+        n_features = None if n_features is None else whole_number("n_features", n_features, 0, MOST_FEATURES)
+        sizes = None
+        if np.ndim(n_children):
+            sizes = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
+            n_features = len(sizes) if n_features is None else n_features
         _check_complete(asked, sizes, n_features)
-        children = np.full(len(asked), n_children, dtype=np.int32) if sizes is None else sizes[asked]
-        if len(children) and children.min() < 1:
-            raise ValueError(f"n_children must be at least 1, but is {children.min()}")
-        n_inner = _inner_nodes_of_complete(children)
-        if n_inner != len(asked):
-            raise ValueError(
-                f"features has {len(asked)} entries, but with these n_children the levels of a complete tree are "
-                f"full at {n_inner} and not again before more than {len(asked)}"
-            )
+        one_size = 0 if sizes is not None else whole_number("n_children", n_children, 1, LARGEST_CODE)
+        children = np.full(len(asked), one_size, dtype=np.int32) if sizes is None else sizes[asked]
+        _check_full_levels(children)
         n_nodes = 1 + int(children.sum())
         arrays = {name: np.full(n_nodes, -1, dtype=np.int32) for name in _NAMES}
         arrays["feature"][: len(asked)] = asked
@@ -174,11 +171,12 @@ class MetaTree:
         missing : bool
             Give every inner node a branch for the missing code.
         """
-        sizes = _whole("n_children", n_children)
+        sizes = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
+        max_depth = whole_number("max_depth", max_depth, 0)
+        if not (isinstance(stop, int | float | np.number) and 0.0 <= stop <= 1.0):
+            raise ValueError(f"stop must be from 0 to 1, but is {stop!r}")
         if kind not in ("multiway", "threshold", "mixed"):
             raise ValueError(f"kind must be 'multiway', 'threshold' or 'mixed', but is {kind!r}")
-        if max_depth < 0:
-            raise ValueError(f"max_depth must be 0 or more, but is {max_depth}")
         arrays = random_arrays(sizes, max_depth, np.random.default_rng(rng), stop, kind, missing)
         return cls.from_arrays(**arrays, n_features=len(sizes))
 
@@ -251,7 +249,10 @@ class MetaTree:
         routes["threshold"] = np.where(binary, self.threshold, 65535)
         routes["mask"] = np.where(multiway, 65535, 0)
         routes["missing"] = np.where(inner & (self.missing_child >= 0), self.missing_child, 65535)
-        shift = self.has_missing.astype(np.uint16)
+        # A column nobody asks may hold any code, the missing one too.
+        never_asked = np.ones(self.n_features, dtype=bool)
+        never_asked[self.feature[inner]] = False
+        shift = (self.has_missing | never_asked).astype(np.uint16)
         limit = np.where(self.n_codes > 0, self.n_codes - 1 + shift, 65535).astype(np.uint16)
         ends = self.depth[self.is_terminal]
         return _kernels.Tree(
@@ -312,9 +313,14 @@ class MetaTree:
         return _rebuild, (*(np.asarray(getattr(self, name)) for name in _NAMES), self._declared_width)
 
     def __repr__(self) -> str:
-        width = f"n_features={self.n_features}" if self._declared_width else f"n_features>={self.n_features}"
+        width = (
+            f"n_features={self.n_features}" if self._declared_width is not None else f"n_features>={self.n_features}"
+        )
         return f"MetaTree(n_nodes={self.n_nodes}, n_terminals={self.n_terminals}, depth={self.depth[-1]}, {width})"
 
+
+MOST_FEATURES = 2**24
+"""Tables wider than this are refused: some arrays have an entry for each column."""
 
 _NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
 
@@ -333,14 +339,18 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _whole(name: str, values: ArrayLike) -> IntArray:
-    array = np.atleast_1d(np.asarray(values))
+def whole_numbers(name: str, values: ArrayLike, low: int = -(2**31), high: int = 2**31 - 1) -> IntArray:
+    """A sequence of whole numbers in a range, as int32."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty((0, 0))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a sequence of whole numbers, but is {values!r}")
-    large = np.abs(array.astype(np.float64)) >= 2.0**31
-    if large.any():
-        place = int(np.argmax(large))
-        raise ValueError(f"{name}[{place}] is {array[place]}, but must be less than 2**31 in size")
+    wrong = (array.astype(np.float64) < low) | (array.astype(np.float64) > high)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{place}] is {array[place]}, but must be from {low} to {high}")
     return array.astype(np.int32)
 
 
@@ -351,7 +361,7 @@ def _int_arrays(given: Mapping[str, ArrayLike | None]) -> dict[str, IntArray]:
         raise ValueError("feature is empty: a tree has at least one node")
     arrays = {}
     for name, values in given.items():
-        array = np.full(n_nodes, -1, dtype=np.int32) if values is None else _whole(name, values)
+        array = np.full(n_nodes, -1, dtype=np.int32) if values is None else whole_numbers(name, values)
         if array.shape != (n_nodes,):
             raise ValueError(f"{name} has {array.size} entries, but feature has {n_nodes}")
         arrays[name] = array if values is None else array.copy()
@@ -359,7 +369,7 @@ def _int_arrays(given: Mapping[str, ArrayLike | None]) -> dict[str, IntArray]:
 
 
 def _check_complete(asked: IntArray, sizes: IntArray | None, n_features: int | None) -> None:
-    width = n_features if n_features is not None else LARGEST_CODE
+    width = n_features if n_features is not None else MOST_FEATURES
     if len(asked) and (asked.min() < 0 or asked.max() >= width):
         place = int(np.flatnonzero((asked < 0) | (asked >= width))[0])
         raise ValueError(f"features[{place}] is {asked[place]}, but features are 0..{width - 1}")
@@ -367,12 +377,12 @@ def _check_complete(asked: IntArray, sizes: IntArray | None, n_features: int | N
         raise ValueError(f"n_children has {len(sizes)} entries, but there are {n_features} features")
 
 
-def _inner_nodes_of_complete(children: IntArray) -> int:
-    """How many of the given inner nodes fill whole levels."""
-    start, stop = 0, min(1, len(children))
-    while start < stop <= len(children):
-        full = stop
-        start, stop = stop, stop + int(children[start:stop].sum())
+def _check_full_levels(children: IntArray) -> None:
+    """The inner nodes of a complete tree fill whole levels."""
+    start, stop = 0, 1
+    while start < len(children):
         if stop > len(children):
-            return full
-    return start
+            raise ValueError(
+                f"features has {len(children)} entries, but the levels of a complete tree end at {start} and {stop}"
+            )
+        start, stop = stop, stop + int(children[start:stop].sum())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import readable, resolve_n_jobs
+from everytree.codes import as_table, check_lengths, readable, resolve_n_jobs
 from everytree.families.base import Family, FloatArray, NativeFamily
 from everytree.metatree import MetaTree
 from everytree.predictive import Paths, Predictive
@@ -123,11 +123,8 @@ class Posterior:
         return self
 
     def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:
-        extra = self.family.pack(row_data)
-        for name, values in row_data.items():
-            if values is not None and np.shape(values)[0] != np.shape(X)[0]:
-                raise ValueError(f"{name} has {np.shape(values)[0]} entries, but X has {np.shape(X)[0]} rows")
-        return extra
+        check_lengths(len(as_table(X)), row_data)
+        return self.family.pack(row_data)
 
     def merge(self, other: Posterior) -> Self:
         """Add the rows of another posterior over the same meta-tree with the same priors. Returns itself."""
@@ -146,8 +143,11 @@ class Posterior:
             raise ValueError(f"other is over another meta-tree: {other.tree}, this one over {self.tree}")
         if self.family != other.family:
             raise ValueError(f"other has leaves {other.family}, this one {self.family}")
-        if not np.array_equal(self.split_prior, other.split_prior):
-            raise ValueError("other has another split_prior")
+        apart = self.split_prior != other.split_prior
+        if apart.any():
+            s = int(np.argmax(apart))
+            mine, theirs = self.split_prior[s], other.split_prior[s]
+            raise ValueError(f"other has split_prior[{s}] = {theirs}, this one {mine}")
 
     def copy(self) -> Posterior:
         """An independent posterior with the same rows."""
@@ -206,10 +206,7 @@ class Posterior:
             As in `update`, for the rows to predict.
         """
         ends = self.tree.route(X, n_jobs=n_jobs)
-        self._pack(row_data, X)
-        columns = {
-            name: np.asarray(values, dtype=np.float64) for name, values in row_data.items() if values is not None
-        }
+        columns = self.family.row_columns(row_data, len(ends))
         with self._kernel:
             of_row, start, nodes, weights = self.tree._kernel.paths(ends, self._arrays["split_prob"])
             statistics = self._arrays["statistics"][nodes]

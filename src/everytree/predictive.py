@@ -70,8 +70,10 @@ class Predictive:
 
         def spread(values: FloatArray, weights: FloatArray, starts: NDArray[np.int64]) -> FloatArray:
             mean = _weighted_sum(values[:, 0], weights, starts)
-            away = values[:, 0] - np.repeat(mean, np.diff(np.append(starts, len(weights))))
-            return _weighted_sum(values[:, 1] + away**2, weights, starts)
+            lengths = np.diff(np.append(starts, len(weights)))
+            with np.errstate(invalid="ignore"):  # infinitely far from an infinite mean
+                away = values[:, 0] - np.repeat(mean, lengths)
+            return np.where(np.isinf(mean), np.inf, _weighted_sum(values[:, 1] + away**2, weights, starts))
 
         return self._reduce(moments, spread)
 
@@ -109,16 +111,15 @@ class Predictive:
         """`combine` over each row's path of the values `of` its components."""
         paths = self._paths
         if not self._row_data:  # nothing depends on the row but its path: one table row a path
-            if len(self) == 0:
-                return combine(of(self._family.components(self._summary)), paths.weights, paths.start[:0])  # type: ignore[no-any-return]
             values = of(self._family.components(self._summary))
-            return combine(values, paths.weights, paths.start[:-1])[paths.of_row]  # type: ignore[no-any-return]
+            table: FloatArray = combine(values, paths.weights, paths.start[:-1])
+            return table[paths.of_row]
         out: list[FloatArray] = []
         for rows, entries, starts in self._row_blocks():
             lengths = np.diff(np.append(starts, len(entries)))
             values = of(self._components(entries, np.repeat(rows, lengths)))
             out.append(combine(values, paths.weights[entries], starts))
-        return np.concatenate(out) if out else np.empty(0)
+        return np.concatenate(out)
 
     def _row_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
         """Blocks of rows: their numbers, their entries one after another, and where each row's entries start."""
@@ -134,9 +135,9 @@ class Predictive:
 
 
 def _runs(values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of equal values; one empty run where there are none."""
     edges = np.flatnonzero(np.diff(values)) + 1
-    bounds = [0, *edges.tolist(), len(values)]
-    return ((a, b) for a, b in pairwise(bounds) if a < b)
+    return pairwise([0, *edges.tolist(), len(values)])
 
 
 def _class_probs(components: Components) -> FloatArray:

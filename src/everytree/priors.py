@@ -22,10 +22,10 @@ class DepthPrior:
     beta: float
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.alpha <= 1.0:
-            raise ValueError(f"alpha must be from 0 to 1, but is {self.alpha}")
-        if not self.beta >= 0.0:
-            raise ValueError(f"beta must be 0 or more, but is {self.beta}")
+        if not (_is_number(self.alpha) and 0.0 <= self.alpha <= 1.0):
+            raise ValueError(f"alpha must be from 0 to 1, but is {self.alpha!r}")
+        if not (_is_number(self.beta) and 0.0 <= self.beta < np.inf):
+            raise ValueError(f"beta must be 0 or more, but is {self.beta!r}")
 
     def __call__(self, depth: int) -> float:
         return float(self.alpha * (1.0 + depth) ** -self.beta)
@@ -47,8 +47,10 @@ def depth_prior(alpha: float = 0.95, beta: float = 2.0) -> DepthPrior:
 def resolve_split_prior(split_prior: SplitPriorLike, tree: MetaTree) -> FloatArray:
     """One number for all inner nodes, shape (1,), or one for every node, shape (n_nodes,), checked."""
     if callable(split_prior):
-        per_depth = split_prior_of_depths(split_prior, int(tree.depth[-1]) + 1)
-        values = np.where(tree.is_terminal, 0.0, per_depth[tree.depth])
+        inner = ~tree.is_terminal
+        per_depth = split_prior_of_depths(split_prior, int(tree.depth[inner].max(initial=-1)) + 1)
+        values = np.zeros(tree.n_nodes)
+        values[inner] = per_depth[tree.depth[inner]]
     else:
         values = _numbers(split_prior)
     if values.ndim == 0:
@@ -68,7 +70,7 @@ def resolve_split_prior(split_prior: SplitPriorLike, tree: MetaTree) -> FloatArr
 def split_prior_of_depths(split_prior: SplitPriorLike, n_depths: int) -> FloatArray:
     """The prior of each depth, for a scalar or a function of depth."""
     if callable(split_prior):
-        values = np.array([float(split_prior(d)) for d in range(n_depths)])
+        values = np.array([_number_at_depth(split_prior, depth) for depth in range(n_depths)])
     else:
         number = _numbers(split_prior)
         if number.ndim != 0:
@@ -86,6 +88,18 @@ def log_odds(split_prior: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log g and log(1 - g), minus infinity where one of them is 0."""
     with np.errstate(divide="ignore"):
         return np.log(split_prior), np.log1p(-split_prior)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _number_at_depth(split_prior: Callable[[int], float], depth: int) -> float:
+    value = split_prior(depth)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"split_prior at depth {depth} must be a number, but is {value!r}") from None
 
 
 def _numbers(split_prior: ArrayLike) -> FloatArray:

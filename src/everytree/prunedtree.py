@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from everytree.metatree import IntArray, MetaTree, read_only
+from everytree.metatree import IntArray, MetaTree, read_only, whole_numbers
 
 
 class PrunedTree:
@@ -21,8 +22,11 @@ class PrunedTree:
     """
 
     def __init__(self, tree: MetaTree, leaves: Iterable[int]) -> None:
+        if not isinstance(tree, MetaTree):
+            raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
         self.tree = tree
-        self.leaves = read_only(np.unique(np.fromiter(leaves, dtype=np.int32)))
+        numbers = leaves if isinstance(leaves, np.ndarray) else list(leaves)
+        self.leaves = read_only(np.unique(whole_numbers("leaves", numbers)))
         self.inner = read_only(self._check())
 
     def _check(self) -> IntArray:
@@ -66,6 +70,9 @@ class PrunedTree:
 
     def __hash__(self) -> int:
         return hash((self.tree, self.leaves.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PrunedTree, (self.tree, self.leaves)
 
     def __repr__(self) -> str:
         return f"PrunedTree(n_leaves={self.n_leaves}, depth={self.depth}, leaves={self.leaves.tolist()})"

@@ -40,7 +40,7 @@ class PythonKernel:
         self._lock.release()
 
     def update(self, X: Any, y: Any, weight: Any, extra: dict[str, Any] | None, n_jobs: int) -> bool:
-        if not isinstance(y, np.ndarray) or y.ndim != 1:
+        if not _is_column(y) or not (weight is None or _is_column(weight)):
             return False
         ends = self._tree._kernel.route(X, n_jobs)
         if ends is None:
@@ -95,3 +95,7 @@ class PythonKernel:
         for name, column in columns.items():
             if len(column) != n_rows:
                 raise ValueError(f"{name} has {len(column)} entries, but X has {n_rows} rows")
+
+
+def _is_column(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf"

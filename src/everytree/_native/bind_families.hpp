@@ -19,6 +19,14 @@ auto with_family(const std::string& name, int size, Make make) {
     throw std::invalid_argument("no kernel for a family named " + name);
 }
 
+// Functions of several numbers, entry by entry over arrays of the same length.
+template <class Function, class... Numbers>
+nb::object over_entries(Function function, const Input<double>& first, const Numbers&... rest) {
+    std::vector<double> values(first.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = function(first.data()[i], rest.data()[i]...);
+    return nb::cast(to_numpy(std::move(values)));
+}
+
 // (n_rows, n_out) from row-wise function(in row, prior row, out row); one prior row for all where there is
 // only one.
 template <class Function>

@@ -70,19 +70,19 @@ class TypedPosterior final : public PosteriorHandle {
         RowBuffers rows;
         if (!open(codes, rows, X, y, weight, extra)) return nb::none();
         std::vector<PosteriorKernel<Family>*> kernels;
+        MergedLimits limits;
         for (PosteriorHandle* handle : all) {  // the caller holds the guards of all of them
             auto* typed = dynamic_cast<TypedPosterior*>(handle);
             if (typed == nullptr) throw std::invalid_argument("update_all: the posteriors must have the same family");
             CodeBuffer same_width;  // each tree has its own say about the width of X
             same_width.open(X, typed->state_.tree->width);
             kernels.push_back(&typed->kernel_);
+            limits.add(typed->state_.tree->checks->limits());
         }
         const SharedReport report = without_gil(true, [&] {
-            if (codes.is_narrow())
-                return SharedUpdate<Family, std::uint8_t>(plan, kernels)
-                    .run(reader<std::uint8_t>(codes), rows.columns, n_jobs);
-            return SharedUpdate<Family, std::uint16_t>(plan, kernels)
-                .run(reader<std::uint16_t>(codes), rows.columns, n_jobs);
+            return codes.is_narrow()
+                       ? run_shared<std::uint8_t>(plan, kernels, codes, limits.view(), rows.columns, n_jobs)
+                       : run_shared<std::uint16_t>(plan, kernels, codes, limits.view(), rows.columns, n_jobs);
         });
         for (PosteriorHandle* handle : all)
             *static_cast<TypedPosterior*>(handle)->state_.n_rows.data() += report.n_weighted;
@@ -90,6 +90,12 @@ class TypedPosterior final : public PosteriorHandle {
     }
 
   private:
+    template <class Code>
+    static SharedReport run_shared(const SharedPlan& plan, const std::vector<PosteriorKernel<Family>*>& kernels,
+                                   const CodeBuffer& codes, const CodeLimits& limits, const RowColumns& columns,
+                                   int n_jobs) {
+        return SharedUpdate<Family, Code>(plan, kernels).run(CodeReader<Code>(codes.table(), limits), columns, n_jobs);
+    }
     template <class Code>
     CodeReader<Code> reader(const CodeBuffer& codes) const {
         return {codes.table(), kernel_.arrays().checks->limits()};

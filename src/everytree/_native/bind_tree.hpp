@@ -5,6 +5,7 @@
 #include "bind_common.hpp"
 #include "route.hpp"
 #include "sweep.hpp"
+#include "top_trees.hpp"
 
 namespace everytree {
 
@@ -119,5 +120,22 @@ struct Tree {
                               to_numpy(std::move(weights)));
     }
 };
+
+// Log probabilities of the k best trees, and their leaves one after another with where each tree's start.
+inline nb::tuple top_trees(const Tree& tree, Input<double> log_split, Input<double> log_stop, std::int32_t k) {
+    std::vector<double> log_probs;
+    std::vector<std::int64_t> start{0};
+    std::vector<std::int32_t> leaves;
+    {
+        nb::gil_scoped_release released;
+        TopTrees top(tree.view, log_split.data(), log_stop.data());
+        for (std::int32_t rank = 0; rank < k && top.has(rank); ++rank) {
+            log_probs.push_back(top.log_prob(rank));
+            top.leaves(rank, leaves);
+            start.push_back(static_cast<std::int64_t>(leaves.size()));
+        }
+    }
+    return nb::make_tuple(to_numpy(std::move(log_probs)), to_numpy(std::move(start)), to_numpy(std::move(leaves)));
+}
 
 }  // namespace everytree

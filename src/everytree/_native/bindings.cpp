@@ -14,10 +14,26 @@ NB_MODULE(_kernels, module) {
                       Input<std::uint16_t>, int, int, bool>(),
              "routes"_a, "binary_routes"_a.none(), "first_child"_a, "n_children"_a, "parent"_a, "depth"_a, "limit"_a,
              "shift"_a, "shallowest"_a, "deepest"_a, "exact_width"_a)
-        .def("route", &Tree::route_rows, "X"_a, "n_jobs"_a)
+        .def("route", &Tree::route_rows, "X"_a.none(), "n_jobs"_a)
         .def("upward_closure", &Tree::upward_closure, "ends"_a)
         .def("sweep", &Tree::sweep)
         .def("paths", &Tree::paths, "ends"_a, "split_prob"_a);
+
+    module.def("top_trees", &top_trees);
+
+    module.def("log_rising", [](Input<double> x, Input<double> n) { return over_entries(log_rising, x, n); });
+    module.def("log_beta_ratio", [](Input<double> a, Input<double> b, Input<double> more_a, Input<double> more_b) {
+        return over_entries(
+            [](double one, double two, double more_one, double more_two) {
+                const double x[2] = {one, two}, n[2] = {more_one, more_two};
+                double scratch[2];
+                return log_beta_ratio(x, n, 2, log_beta(x, 2), scratch);
+            },
+            a, b, more_a, more_b);
+    });
+    module.def("log_negative_binomial", [](Input<double> k, Input<double> shape, Input<double> odds) {
+        return over_entries(log_negative_binomial, k, shape, odds);
+    });
 
     module.def("family_shape", [](const std::string& name, int size) {
         return with_family(name, size, [](const auto& family) {
@@ -41,12 +57,13 @@ NB_MODULE(_kernels, module) {
         .def_ro("n_regions", &SharedPlan::n_regions);
 
     nb::class_<PosteriorHandle>(module, "Posterior")
-        .def("update", &PosteriorHandle::update, "X"_a, "y"_a, "weight"_a.none(), "extra"_a.none(), "n_jobs"_a)
+        .def("update", &PosteriorHandle::update, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
+             "n_jobs"_a)
         .def("merge", &PosteriorHandle::merge)
         .def("__enter__", [](PosteriorHandle& self) { self.guard.lock(); })
         .def("__exit__", [](PosteriorHandle& self, nb::args) { self.guard.unlock(); })
-        .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a, "y"_a, "weight"_a.none(),
-             "extra"_a.none(), "n_jobs"_a);
+        .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),
+             "weight"_a.none(), "extra"_a.none(), "n_jobs"_a);
     module.def("make_posterior", &make_posterior);
 
     nb::class_<GrowingHandle>(module, "Growing")
@@ -56,10 +73,11 @@ NB_MODULE(_kernels, module) {
                 State<std::int64_t> counts) {
                  self.attach({nodes, points, log_odds, statistics, leaf, subtree, split_prob, counts});
              })
-        .def("check", &GrowingHandle::check, "X"_a, "y"_a, "weight"_a.none(), "extra"_a.none())
-        .def("insert", &GrowingHandle::insert, "X"_a, "y"_a, "weight"_a.none(), "extra"_a.none(), "begin"_a, "n"_a)
+        .def("check", &GrowingHandle::check, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none())
+        .def("insert", &GrowingHandle::insert, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
+             "begin"_a, "n"_a)
         .def("insert_points", &GrowingHandle::insert_points)
-        .def("shares", &GrowingHandle::shares);
+        .def("shares", &GrowingHandle::shares, "X"_a.none());
     module.def("make_growing", &make_growing);
     module.def("feature_after", &feature_after);
 }

@@ -92,7 +92,7 @@ class CodeReader {
     // all.
     template <class T>
     void convert_from(std::int64_t begin, std::int64_t n, Code* out) const {
-        using Unsigned = std::make_unsigned_t<T>;
+        using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
         constexpr auto own = static_cast<std::uint64_t>(missing_code<Code>);
         constexpr bool same_type = std::is_same_v<T, Code>;
         const int n_features = limits_.n_features;
@@ -102,7 +102,7 @@ class CodeReader {
             for (int k = 0; k < n_features; ++k, at += table_.column_stride) {
                 T value;
                 std::memcpy(&value, at, sizeof(T));
-                const auto wide = static_cast<std::uint64_t>(static_cast<Unsigned>(value));
+                const auto wide = static_cast<std::uint64_t>(static_cast<Wide>(value));
                 largest = std::max(largest, wide);
                 *out++ = static_cast<Code>(wide);
             }
@@ -172,6 +172,26 @@ class CodeCheck {
 
     int n_features_;
     std::vector<Code> limit_, shift_;
+};
+
+// What a table must satisfy to be read for several trees: as wide as the widest, and missing only where all agree.
+class MergedLimits {
+  public:
+    void add(const CodeLimits& limits) {
+        const auto width = static_cast<std::size_t>(limits.n_features);
+        if (limit_.size() < width) {
+            limit_.resize(width, std::numeric_limits<std::uint16_t>::max());
+            shift_.resize(width, 1);
+        }
+        for (std::size_t k = 0; k < width; ++k) {
+            limit_[k] = std::min(limit_[k], limits.limit[k]);
+            shift_[k] = std::min(shift_[k], limits.shift[k]);
+        }
+    }
+    CodeLimits view() const { return {limit_.data(), shift_.data(), static_cast<int>(limit_.size())}; }
+
+  private:
+    std::vector<std::uint16_t> limit_, shift_;
 };
 
 // The checks of one tree, for either type of codes.

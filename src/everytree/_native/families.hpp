@@ -33,6 +33,7 @@ struct Complaint {
     const char* argument;
     double value;
     std::string must;
+    int column = -1;  // where the argument has several
 };
 
 // Statistics of one node: first numbers that add as plain doubles, then DoubleDouble pairs.
@@ -50,9 +51,9 @@ struct Layout {
     }
 };
 
-// Targets and inputs beyond this are refused, so that squares times weights summed over any number of rows
-// stay finite.
-inline constexpr double largest_magnitude = 1e90;
+// Targets, inputs and weights beyond this are refused, so that the square of weight times target, summed over any
+// number of rows, stays finite.
+inline constexpr double largest_magnitude = 1e60;
 
 // Plain & instead of &&: no branches, so that the compiler can check several rows at once. All false for NaN.
 inline bool is_count(double y) { return (y >= 0.0) & (y <= 9007199254740992.0) & (y == std::floor(y)); }
@@ -67,7 +68,7 @@ struct Categorical {
     int n_hyper, n_prior, n_parameters;
 
     explicit Categorical(int classes)
-        : n_classes(classes), layout{classes, 0}, n_hyper(classes), n_prior(2 * classes + 2), n_parameters(classes) {}
+        : n_classes(classes), layout{classes, 0}, n_hyper(classes), n_prior(classes + 1), n_parameters(classes) {}
 
     bool supports(const Row& row) const { return is_count(row.y) & (row.y < n_classes); }
     Complaint complain(const Row& row) const {
@@ -77,47 +78,43 @@ struct Categorical {
     void add(double* stat, const Row& row) const { stat[static_cast<int>(row.y)] += row.weight; }
 
     void prepare(const double* alpha, double* prior) const {
-        double total = 0.0;
-        for (int c = 0; c < n_classes; ++c) {
-            prior[c] = alpha[c];
-            prior[n_classes + c] = log_gamma(alpha[c]);
-            total += alpha[c];
-        }
-        prior[2 * n_classes] = total;
-        prior[2 * n_classes + 1] = log_gamma(total);
+        std::copy(alpha, alpha + n_classes, prior);
+        prior[n_classes] = log_beta(alpha, n_classes);
     }
     void posterior(const double* stat, const double* prior, double* alpha) const {
         for (int c = 0; c < n_classes; ++c) alpha[c] = prior[c] + stat[c];
     }
     double log_evidence(const double* stat, const double* prior) const {
         double total = 0.0, log_ratio = 0.0;
-        for (int c = 0; c < n_classes; ++c) {
-            if (stat[c] == 0.0) continue;
+        bool tabulated = true;
+        for (int c = 0; c < n_classes && tabulated; ++c) {
             total += stat[c];
-            log_ratio += log_rising(c, prior[c], stat[c], prior[n_classes + c]);
+            tabulated = look_up(c, stat[c], log_ratio, 1.0);
         }
-        if (total == 0.0) return 0.0;
-        return log_ratio - log_rising(n_classes, prior[2 * n_classes], total, prior[2 * n_classes + 1]);
+        if (tabulated && look_up(n_classes, total, log_ratio, -1.0)) return log_ratio;
+        thread_local std::vector<double> scratch;
+        scratch.resize(static_cast<std::size_t>(n_classes));
+        return log_beta_ratio(prior, stat, n_classes, prior[n_classes], scratch.data());
     }
 
-    // Most nodes of a tree hold few rows, and rows mostly weigh 1: the same few values again and again.
+    // Most nodes of a tree hold few rows, and rows mostly weigh 1: the same few rising factorials again and again.
     void tabulate(const double* prior) {
         table_size_ = std::min(256, 1024 / (n_classes + 1));
+        double total = 0.0;
         for (int c = 0; c <= n_classes; ++c) {
-            const double alpha = prior[c < n_classes ? c : 2 * n_classes];
-            const double log_gamma_alpha = prior[c < n_classes ? n_classes + c : 2 * n_classes + 1];
-            for (int k = 0; k < table_size_; ++k) table_.push_back(log_gamma(alpha + k) - log_gamma_alpha);
+            const double alpha = c < n_classes ? prior[c] : total;
+            total += alpha;
+            for (int k = 0; k < table_size_; ++k) table_.push_back(k == 0 ? 0.0 : log_rising(alpha, k));
         }
     }
 
   private:
-    // log of alpha (alpha + 1) ... (alpha + count - 1), for any count
-    double log_rising(int c, double alpha, double count, double log_gamma_alpha) const {
-        if (count < table_size_) {
-            const int whole = static_cast<int>(count);
-            if (whole == count) return table_[static_cast<std::size_t>(c * table_size_ + whole)];
-        }
-        return log_gamma(alpha + count) - log_gamma_alpha;
+    bool look_up(int c, double count, double& sum, double sign) const {
+        if (!(count < table_size_)) return false;
+        const int whole = static_cast<int>(count);
+        if (whole != count) return false;
+        sum += sign * table_[static_cast<std::size_t>(c * table_size_ + whole)];
+        return true;
     }
     int table_size_ = 0;
     std::vector<double> table_;
@@ -135,20 +132,17 @@ struct Geometric {
         stat[0] += row.weight;
         stat[1] += row.weight * row.y;
     }
-    static double log_beta(double a, double b) { return log_gamma(a) + log_gamma(b) - log_gamma(a + b); }
-
     void prepare(const double* hyper, double* prior) const {
-        prior[0] = hyper[0];
-        prior[1] = hyper[1];
-        prior[2] = log_beta(hyper[0], hyper[1]);
+        std::copy(hyper, hyper + 2, prior);
+        prior[2] = log_beta(hyper, 2);
     }
     void posterior(const double* stat, const double* prior, double* parameters) const {
         parameters[0] = prior[0] + stat[0];
         parameters[1] = prior[1] + stat[1];
     }
     double log_evidence(const double* stat, const double* prior) const {
-        if (stat[0] == 0.0) return 0.0;
-        return log_beta(prior[0] + stat[0], prior[1] + stat[1]) - prior[2];
+        double scratch[2];
+        return log_beta_ratio(prior, stat, 2, prior[2], scratch);
     }
 };
 
@@ -156,22 +150,12 @@ struct Geometric {
 // and the total time they had to happen in. Evidence: Gamma(shape + events) / Gamma(shape)
 // * rate^shape / (rate + time)^(shape + events).
 struct RatePrior {
-    static constexpr int n_hyper = 2, n_prior = 4, n_parameters = 2;
+    static constexpr int n_hyper = 2, n_prior = 2, n_parameters = 2;
 
-    void prepare(const double* hyper, double* prior) const {
-        prior[0] = hyper[0];
-        prior[1] = hyper[1];
-        prior[2] = log_gamma(hyper[0]);
-        prior[3] = std::log(hyper[1]);
-    }
+    void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 2, prior); }
     void posterior(const double* stat, const double* prior, double* parameters) const {
         parameters[0] = prior[0] + stat[0];
         parameters[1] = prior[1] + stat[1];
-    }
-    static double log_rate_evidence(double events, double time, const double* prior) {
-        const double growth = std::log1p(time / prior[1]);  // log((rate + time) / rate)
-        const double gammas = events == 0.0 ? 0.0 : log_gamma(prior[0] + events) - prior[2];
-        return gammas - prior[0] * growth - events * (prior[3] + growth);
     }
 };
 
@@ -186,7 +170,7 @@ struct Poisson : RatePrior {
     }
     Complaint complain(const Row& row) const {
         if (!is_count(row.y)) return {"y", row.y, "a whole number from 0 on"};
-        return {"exposure", row.extra[0], "positive and at most 1e90"};
+        return {"exposure", row.extra[0], "positive and at most 1e60"};
     }
     void add(double* stat, const Row& row) const {
         const double exposure = row.extra[0];
@@ -197,7 +181,7 @@ struct Poisson : RatePrior {
         stat[2] += row.weight * (log_power - log_factorial);
     }
     double log_evidence(const double* stat, const double* prior) const {
-        return log_rate_evidence(stat[0], stat[1], prior) + stat[2];
+        return log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]) + stat[2];
     }
 };
 
@@ -210,7 +194,7 @@ struct Exponential : RatePrior {
         return (row.y >= 0.0) & (row.y <= largest_magnitude) & ((row.extra[0] == 0.0) | (row.extra[0] == 1.0));
     }
     Complaint complain(const Row& row) const {
-        if (!(row.y >= 0.0 && row.y <= largest_magnitude)) return {"y", row.y, "from 0 to 1e90"};
+        if (!(row.y >= 0.0 && row.y <= largest_magnitude)) return {"y", row.y, "from 0 to 1e60"};
         return {"censored", row.extra[0], "0 (event seen) or 1 (right-censored)"};
     }
     void add(double* stat, const Row& row) const {
@@ -218,7 +202,7 @@ struct Exponential : RatePrior {
         stat[1] += row.weight * row.y;
     }
     double log_evidence(const double* stat, const double* prior) const {
-        return log_rate_evidence(stat[0], stat[1], prior);
+        return log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]);
     }
 };
 
@@ -227,42 +211,45 @@ struct Exponential : RatePrior {
 //   strength' = strength + W,  mean' = (strength mean + sum y) / strength',  shape' = shape + W / 2,
 //   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
 struct Normal {
-    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 5, n_parameters = 4;
+    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 4;
     Layout layout{1, 2};
 
     bool supports(const Row& row) const { return is_moderate(row.y); }
-    Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e90 in size"}; }
+    Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e60 in size"}; }
     void add(double* stat, const Row& row) const {
         const DoubleDouble weighted = exact_product(row.weight, row.y);
         stat[0] += row.weight;
         add_to_pair(stat + 1, weighted);
         add_to_pair(stat + 3, weighted * DoubleDouble(row.y));
     }
-    void prepare(const double* hyper, double* prior) const {
-        for (int i = 0; i < 4; ++i) prior[i] = hyper[i];
-        prior[4] = log_gamma(hyper[2]);
-    }
+    void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
     void posterior(const double* stat, const double* prior, double* parameters) const {
-        const double weight = stat[0], mean = prior[0], strength = prior[1];
-        for (int i = 0; i < 4; ++i) parameters[i] = prior[i];
-        if (weight == 0.0) return;
-        const DoubleDouble sum = load_pair(stat + 1), squares = load_pair(stat + 3);
-        const DoubleDouble about_mean = squares - sum * sum / DoubleDouble(weight);
-        const DoubleDouble moved = sum / DoubleDouble(weight) - DoubleDouble(mean);
-        const double share = weight / (strength + weight), off = moved.value();
-        parameters[0] = (DoubleDouble(mean) + moved * DoubleDouble(share)).value();
-        parameters[1] = strength + weight;
-        parameters[2] = prior[2] + 0.5 * weight;
-        parameters[3] = prior[3] + 0.5 * std::fmax(about_mean.value(), 0.0) + 0.5 * strength * share * off * off;
+        const Change change = change_of(stat, prior);
+        parameters[0] = change.mean;
+        parameters[1] = prior[1] + stat[0];
+        parameters[2] = prior[2] + 0.5 * stat[0];
+        parameters[3] = prior[3] + change.scale;
     }
     double log_evidence(const double* stat, const double* prior) const {
         const double weight = stat[0];
         if (weight == 0.0) return 0.0;
-        double parameters[4];
-        posterior(stat, prior, parameters);
-        const double shape = parameters[2], scale = parameters[3];
-        return log_gamma(shape) - prior[4] - prior[2] * std::log(scale / prior[3]) -
-               0.5 * weight * (std::log(scale) + log_two_pi) - 0.5 * std::log(parameters[1] / prior[1]);
+        return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, change_of(stat, prior).scale) -
+               0.5 * weight * log_two_pi - 0.5 * std::log1p(weight / prior[1]);
+    }
+
+  private:
+    struct Change {
+        double mean, scale;  // mean', and scale' - scale
+    };
+    static Change change_of(const double* stat, const double* prior) {
+        const double weight = stat[0], mean = prior[0], strength = prior[1];
+        if (weight == 0.0) return {mean, 0.0};
+        const DoubleDouble sum = load_pair(stat + 1), squares = load_pair(stat + 3);
+        const DoubleDouble about_mean = squares - sum * sum / DoubleDouble(weight);
+        const DoubleDouble moved = sum / DoubleDouble(weight) - DoubleDouble(mean);
+        const double share = weight / (strength + weight), off = moved.value();
+        return {(DoubleDouble(mean) + moved * DoubleDouble(share)).value(),
+                0.5 * std::fmax(about_mean.value(), 0.0) + 0.5 * strength * share * off * off};
     }
 };
 

@@ -26,7 +26,7 @@ struct LinearRegression {
           n_extra(inputs),
           layout{1, 1 + inputs + n_triangle},
           n_hyper(inputs + n_triangle + 2),
-          n_prior(n_triangle + 2 * (inputs + 1) + 4 + inputs),
+          n_prior(n_triangle + 2 * (inputs + 1) + 3 + inputs),
           n_parameters(n_triangle + inputs + 2) {}
 
     bool supports(const Row& row) const {
@@ -35,11 +35,11 @@ struct LinearRegression {
         return is_moderate(row.y) && inputs_moderate;
     }
     Complaint complain(const Row& row) const {
-        const char* must = "a finite number, at most 1e90 in size";
+        const char* must = "a finite number, at most 1e60 in size";
         if (!is_moderate(row.y)) return {"y", row.y, must};
         int i = 0;
         while (is_moderate(row.extra[i])) ++i;
-        return {"inputs", row.extra[i], must};
+        return {"inputs", row.extra[i], must, i};
     }
     void add(double* stat, const Row& row) const {
         const double* x = row.extra;
@@ -73,10 +73,9 @@ struct LinearRegression {
         tail[1] = rest[1];
         const Solution alone = solve(nullptr, prior);
         tail[2] = alone.log_determinant;
-        tail[3] = log_gamma(rest[0]);
         for (int i = 0; i < n_inputs; ++i) {
             const double root = alone.lower[place(i, i)].value();
-            tail[4 + i] = root * root;
+            tail[3 + i] = root * root;
         }
     }
 
@@ -105,9 +104,8 @@ struct LinearRegression {
         if (weight == 0.0) return 0.0;
         const Solution solution = solve(stat, prior);
         const double* tail = prior + n_triangle + 2 * (n_inputs + 1);
-        const double shape = tail[0] + 0.5 * weight, scale = tail[1] + 0.5 * solution.residual;
-        return log_gamma(shape) - tail[3] - tail[0] * std::log(scale / tail[1]) -
-               0.5 * weight * (std::log(scale) + log_two_pi) - 0.5 * (solution.log_determinant - tail[2]);
+        return log_gamma_ratio(tail[0], tail[1], 0.5 * weight, 0.5 * solution.residual) - 0.5 * weight * log_two_pi -
+               0.5 * (solution.log_determinant - tail[2]);
     }
 
   private:
@@ -122,7 +120,7 @@ struct LinearRegression {
     Solution solve(const double* stat, const double* prior) const {
         Solution out{std::vector<DoubleDouble>(n_triangle), std::vector<DoubleDouble>(n_inputs), 0.0, 0.0};
         const auto seen = [stat](int pair) { return stat ? load_pair(stat + 1 + 2 * pair) : DoubleDouble(); };
-        const double *given = prior + n_triangle, *pivots = given + 2 * (n_inputs + 1) + 4;
+        const double *given = prior + n_triangle, *pivots = given + 2 * (n_inputs + 1) + 3;
         DoubleDouble residual = load_pair(given) + seen(0);
         for (int i = 0; i < n_inputs; ++i) {
             for (int j = 0; j <= i; ++j) {

@@ -41,7 +41,8 @@ inline RegionKey key_of(const Allowed& allowed) {
     return {first, scramble(first ^ 0x6a09e667f3bcc908ULL ^ (codes << 7))};
 }
 
-// What the answer that leads to child `offset` of a node says about the node's feature.
+// What the answer that leads to child `offset` of a node says about the node's feature. Without a branch of its own the
+// missing code is the largest code, and above every threshold.
 inline Allowed answer(const RouteNode& node, std::int32_t offset) {
     Allowed said{node.feature, 1, 0, offset == node.missing};
     if (node.mask) {
@@ -50,6 +51,7 @@ inline Allowed answer(const RouteNode& node, std::int32_t offset) {
         said.low = 0, said.high = node.threshold;
     } else if (offset == 1) {
         said.low = node.threshold + 1, said.high = 65535;
+        said.missing |= node.missing == no_missing_branch;
     }
     return said;
 }
@@ -71,6 +73,7 @@ inline std::vector<RegionKey> region_keys(const TreeView& tree) {
             now.low = std::max(now.low, before.low);
             now.high = std::min(now.high, before.high);
             now.missing = now.missing && before.missing;
+            if (now.low > now.high) now.low = 1, now.high = 0;  // no code at all, in one spelling
             break;
         }
         const RegionKey fresh = key_of(now);

@@ -2,6 +2,8 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -62,6 +64,16 @@ struct Column {
     }
 };
 
+// As few digits as tell the number from all others.
+inline std::string shortest(double value) {
+    char text[32];
+    for (int digits = 1; digits <= 17; ++digits) {
+        std::snprintf(text, sizeof text, "%.*g", digits, value);
+        if (std::strtod(text, nullptr) == value) break;
+    }
+    return text;
+}
+
 struct RowColumns {
     Column y, weight;
     std::vector<Column> extra;
@@ -95,7 +107,7 @@ class RowChunk {
             const Row row = rows[i];
             if (is_fine(family, row)) continue;
             if (!family.supports(row)) complain(family.complain(row), begin + i);
-            complain({"sample_weight", row.weight, "finite, from 0 to 1e90"}, begin + i);
+            complain({"sample_weight", row.weight, "finite, from 0 to 1e60"}, begin + i);
         }
     }
     RowView view() const { return {y_.data(), weight_.data(), extra_.data(), n_extra_}; }
@@ -118,10 +130,8 @@ class RowChunk {
         extra_.resize(static_cast<std::size_t>(n * n_extra_) + 1);
     }
     [[noreturn]] static void complain(const Complaint& what, std::int64_t place) {
-        std::string value = std::to_string(what.value);
-        if (what.value == std::floor(what.value) && std::fabs(what.value) < 1e15)
-            value = std::to_string(static_cast<long long>(what.value));
-        throw std::invalid_argument(std::string(what.argument) + "[" + std::to_string(place) + "] is " + value +
+        const std::string at = std::to_string(place) + (what.column < 0 ? "" : ", " + std::to_string(what.column));
+        throw std::invalid_argument(std::string(what.argument) + "[" + at + "] is " + shortest(what.value) +
                                     ", but must be " + what.must);
     }
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import as_column
+from everytree.codes import as_column, check_lengths
 
 FloatArray = NDArray[np.float64]
 
@@ -104,6 +104,12 @@ class Family(ABC):
         self.check_row_data(row_data)
         return dict(row_data)
 
+    def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
+        """Row data for rows to predict: checked as those to learn from are, and without what was left out."""
+        self.check_row_data(row_data)
+        check_lengths(n_rows, row_data)
+        return {name: np.asarray(values) for name, values in row_data.items() if values is not None}
+
     def __eq__(self, other: object) -> bool:
         """Same class and same attributes: shards that were fitted elsewhere can be merged."""
         if not isinstance(other, Family):
@@ -160,7 +166,7 @@ class NativeFamily(Family):
         return rows
 
     def log_evidence(self, statistics: FloatArray) -> FloatArray:
-        values: FloatArray = _kernels.log_evidence(self.kernel, self.size, _dense(statistics), self._prior)
+        values: FloatArray = _kernels.log_evidence(self.kernel, self.size, self._checked(statistics), self._prior)
         return values[:, 0]
 
     def predictive(self, statistics: FloatArray, **row_data: Any) -> Components:
@@ -168,8 +174,18 @@ class NativeFamily(Family):
 
     def summarise(self, statistics: FloatArray) -> FloatArray:
         """Posterior hyperparameters, as the kernel packs them."""
-        summary: FloatArray = _kernels.posterior_parameters(self.kernel, self.size, _dense(statistics), self._prior)
+        rows = self._checked(statistics)
+        summary: FloatArray = _kernels.posterior_parameters(self.kernel, self.size, rows, self._prior)
         return summary
+
+    def _checked(self, statistics: ArrayLike) -> FloatArray:
+        """Statistics as the kernels take them: (n, n_statistics), n the number of nodes where they have own priors."""
+        rows = np.ascontiguousarray(statistics, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.n_statistics:
+            raise ValueError(f"statistics must have shape (n, {self.n_statistics}), but has {rows.shape}")
+        if not self.has_one_prior and len(rows) != len(self._hyper):
+            raise ValueError(f"statistics has {len(rows)} rows, but there are priors for {len(self._hyper)} nodes")
+        return rows
 
     @abstractmethod
     def components(self, summary: FloatArray, **row_data: Any) -> Components: ...
@@ -209,6 +225,12 @@ class NativeFamily(Family):
         object.__setattr__(other, "_prior", self._prior[nodes])
         return other
 
+    def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
+        columns = super().row_columns(row_data, n_rows)
+        if columns or self.row_data:
+            self.statistics(np.zeros(n_rows), **columns)  # 0 is a possible target of every family
+        return {name: values.astype(np.float64) for name, values in columns.items()}
+
     def pack(self, row_data: Mapping[str, Any]) -> FloatArray | None:
         self.check_row_data(row_data)
         given = [row_data[name] for name in self.row_data if row_data.get(name) is not None]
@@ -223,22 +245,28 @@ class NativeFamily(Family):
         return self.size == other.size and np.array_equal(self._hyper, other._hyper)
 
     def __hash__(self) -> int:
-        return hash((self.kernel, self.size, self._hyper.tobytes()))
+        return hash((self.kernel, self.size, (self._hyper + 0.0).tobytes()))  # -0.0 equals 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_prior"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
         object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, self._hyper))
 
 
 def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> float | FloatArray:
     """A checked scalar, or a read-only array with the nodes along its first axis."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
+        array = np.array(value)
+    except ValueError:
+        array = np.array("")
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}")
+    array = array.astype(np.float64)
     wrong = ~np.isfinite(array) | (array <= 0.0 if positive else False)
     if np.any(wrong) or array.size == 0:
         must = "positive and finite" if positive else "finite"
@@ -262,7 +290,3 @@ def as_columns(**values: float | FloatArray) -> FloatArray:
     if len(set(sizes.values())) > 1:
         raise ValueError(f"hyperparameters disagree about the number of nodes: {sizes}")
     return np.stack(np.broadcast_arrays(*(np.atleast_1d(value) for value in values.values())), axis=1)
-
-
-def _dense(statistics: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(statistics, dtype=np.float64)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from everytree.codes import whole_number
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
 
 
@@ -82,10 +83,9 @@ class Categorical(_Classes):
     alpha: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_classes, bool) or self.n_classes != int(self.n_classes) or self.n_classes < 2:
-            raise ValueError(f"n_classes must be a whole number from 2 on, but is {self.n_classes!r}")
+        object.__setattr__(self, "n_classes", whole_number("n_classes", self.n_classes, 2, 1_000_000))
         object.__setattr__(self, "alpha", hyperparameter("alpha", self.alpha))
-        object.__setattr__(self, "size", int(self.n_classes))
+        object.__setattr__(self, "size", self.n_classes)
         self._freeze()
 
     def _hyperparameters(self) -> FloatArray:

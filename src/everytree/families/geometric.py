@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln
 
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+from everytree.families.special import log_beta_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,5 +70,4 @@ class FailureComponents:
     def log_prob(self, y: FloatArray) -> FloatArray:
         possible = (y == np.floor(y)) & (y >= 0) & np.isfinite(y)
         k = np.where(possible, y, 0.0)
-        log_prob = betaln(self._alpha + 1.0, self._beta + k) - betaln(self._alpha, self._beta)
-        return np.where(possible, log_prob, -np.inf)
+        return np.where(possible, log_beta_ratio(self._alpha, self._beta, 1.0, k), -np.inf)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from everytree.families.base import FloatArray, NativeFamily, hyperparameter
+from everytree.codes import whole_number
+from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
 from everytree.families.student import StudentComponents
 
 
@@ -44,9 +45,8 @@ class LinearRegression(NativeFamily):
     mean: ArrayLike = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_inputs, bool) or self.n_inputs != int(self.n_inputs) or not 1 <= self.n_inputs <= 1000:
-            raise ValueError(f"n_inputs must be a whole number from 1 to 1000, but is {self.n_inputs!r}")
-        object.__setattr__(self, "size", int(self.n_inputs))
+        object.__setattr__(self, "n_inputs", whole_number("n_inputs", self.n_inputs, 1, 1000))
+        object.__setattr__(self, "size", self.n_inputs)
         for name, positive in (("precision", False), ("shape", True), ("scale", True), ("mean", False)):
             object.__setattr__(self, name, hyperparameter(name, getattr(self, name), positive=positive))
         self._freeze()
@@ -58,8 +58,7 @@ class LinearRegression(NativeFamily):
         if mean.ndim > 2 or mean.shape[1] not in (1, p):
             raise ValueError(f"mean must have one entry for each of {p} inputs, but has shape {np.shape(self.mean)}")
         parts = {"mean": mean, "precision": precision[:, *np.tril_indices(p)]}
-        for name in ("shape", "scale"):
-            parts[name] = np.reshape(getattr(self, name), (-1, 1))
+        parts["shape and scale"] = as_columns(shape=self.shape, scale=self.scale)  # type: ignore[arg-type]
         n = max(len(part) for part in parts.values())
         for name, part in parts.items():
             if len(part) not in (1, n):

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+from everytree.families.special import log_negative_binomial
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +103,7 @@ class CountComponents:
     def log_prob(self, y: FloatArray) -> FloatArray:
         possible = (y == np.floor(y)) & (y >= 0) & np.isfinite(y)
         k = np.where(possible, y, 0.0)
-        ratio = self._exposure / self._rate
-        log_prob = (
-            gammaln(self._shape + k) - gammaln(self._shape) - gammaln(k + 1.0)
-            + k * (np.log(ratio) - np.log1p(ratio)) - self._shape * np.log1p(ratio)
-        )  # fmt: skip
+        log_prob = log_negative_binomial(k, self._shape, self._exposure / self._rate)
         return np.where(possible, log_prob, -np.inf)
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 import everytree as et
 import naive
 import naive_families as nf
-from cases import CASES, Case, random_codes, random_tree, rng_for, take
+from cases import CASES, Case, examples, random_codes, random_tree, rng_for, take
 from naive_families import mp
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
@@ -52,7 +52,7 @@ def draw(case: Case, seed: int, n_most: int = 12) -> tuple[np.ndarray, np.ndarra
 
 @families
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_statistics_add_up(case, seed):
     y, weight, row_data = draw(case, seed)
     rows = collapse(case.family, case.family.statistics(y, weight, **row_data))
@@ -74,7 +74,7 @@ def test_a_weight_multiplies_the_statistics(case):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_evidence_is_the_twins(case, seed):
     y, weight, row_data = draw(case, seed)
     for weights in (None, weight):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
 import naive
-from cases import CASES, Case, rng_for, take
+from cases import CASES, Case, examples, rng_for, take
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 seeds = st.integers(0, 2**32 - 1)
@@ -90,7 +90,7 @@ def assert_same_view(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 @families
 @given(seed=seeds, prior=split_priors)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_it_is_theorem_1_on_the_virtual_tree(case, seed, prior):
     rng, X, y, row_data, grow = setup(case, seed, prior, n=8, sizes=np.random.default_rng(seed).integers(1, 4, 3))
     weight = rng.choice([0.5, 1.0, 2.0], len(y))
@@ -110,7 +110,7 @@ def test_it_is_theorem_1_on_the_virtual_tree(case, seed, prior):
 
 @families
 @given(seed=seeds, prior=split_priors, n=st.integers(0, 60))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_it_is_the_posterior_over_the_expanded_meta_tree(case, seed, prior, n):
     """With up to four features of one to four codes, all rows that there can be are predicted too."""
     rng, X, y, row_data, grow = setup(case, seed, prior, n)
@@ -132,7 +132,7 @@ def test_it_is_the_posterior_over_the_expanded_meta_tree(case, seed, prior, n):
 
 
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_every_path_asks_every_feature_of_two_or_more_codes_once(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 5, size=int(rng.integers(0, 8)))
@@ -158,7 +158,7 @@ def test_the_seed_and_the_answers_choose_the_questions():
 
 @families
 @given(seed=seeds, prior=split_priors, width=st.integers(1, 12))
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(case, seed, prior, width):
     sizes = np.random.default_rng(seed).integers(1, 4, width)
     rng, X, y, row_data, empty = setup(case, seed, prior, 40, sizes)
@@ -182,7 +182,7 @@ def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(case, seed, prior
 
 @families
 @given(seed=seeds, prior=split_priors)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(case, seed, prior):
     sizes = np.random.default_rng(seed).integers(1, 4, 6)
     _, X, y, row_data, grow = setup(case, seed, prior, 30, sizes)
@@ -255,7 +255,7 @@ def test_copies_are_the_same_and_independent(case, how):
 
 
 @given(seed=seeds)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_memory_is_bounded_by_the_distinct_rows(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 4, int(rng.integers(1, 8)))

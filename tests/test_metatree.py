@@ -9,13 +9,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
 import naive
 import naive_families
-from cases import KINDS, assert_same, random_codes, random_tree, rng_for
+from cases import KINDS, assert_same, examples, random_codes, random_tree, rng_for
 
 seeds = st.integers(0, 2**32 - 1)
 NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
@@ -295,7 +295,7 @@ def assert_asks_nothing_twice(tree: et.MetaTree, sizes: list[int]) -> None:
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=seeds, max_depth=st.integers(0, 4), stop=st.sampled_from([0.0, 0.3, 1.0]))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_a_random_tree_keeps_its_promises(kind, missing, seed, max_depth, stop):
     sizes = np.random.default_rng(seed).integers(1, 5, size=3).tolist()
     options = {"stop": stop, "kind": kind, "missing": missing}
@@ -348,7 +348,7 @@ def test_random_refuses(options, word):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_level_order_parent_and_depth_agree(seed):
     tree = random_tree(np.random.default_rng(seed), max_depth=4)
     assert tree.parent[0] == -1
@@ -365,7 +365,7 @@ def test_level_order_parent_and_depth_agree(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_arrays_rebuild_the_tree_and_do_not_follow_what_they_were_made_from(seed):
     tree = random_tree(np.random.default_rng(seed))
     given_arrays = {name: getattr(tree, name).copy() for name in NAMES}
@@ -439,7 +439,7 @@ def codes_of_type(rng: np.random.Generator, tree: et.MetaTree, n_rows: int, dtyp
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @given(seed=seeds, n_rows=st.integers(0, 40))
-@settings(max_examples=6, deadline=None)
+@examples(6)
 def test_routing_follows_the_naive_path(dtype, layout, seed, n_rows):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
@@ -450,7 +450,7 @@ def test_routing_follows_the_naive_path(dtype, layout, seed, n_rows):
 
 
 @given(seed=seeds)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_routing_reads_lists_and_bools(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
@@ -571,7 +571,7 @@ def test_repr_tells_the_size():
 
 
 @given(seed=seeds)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_a_pickled_tree_routes_alike(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
@@ -586,7 +586,7 @@ def test_a_pickled_tree_routes_alike(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_every_pruned_tree_knows_itself(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, max_depth=2)

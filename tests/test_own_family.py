@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import own_family
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from own_family import GammaWaiting
 from scipy import stats
@@ -16,7 +16,7 @@ from scipy.special import gammaln, xlogy
 
 import everytree as et
 import naive
-from cases import assert_same, random_codes, random_tree, rng_for, snapshot
+from cases import assert_same, examples, random_codes, random_tree, rng_for, snapshot
 from naive_families import Family as Twin
 from naive_families import dot, exact_all, log_rising, mp
 
@@ -61,7 +61,7 @@ def setup(stages: float, seed: int, n: int = 30, **options: Any) -> Any:
 
 @STAGES
 @given(seed=seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(stages, seed):
     rng, _, X, y, empty = setup(stages, seed)
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(y))
@@ -79,7 +79,7 @@ def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(stages, seed):
 
 @STAGES
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(stages, seed):
     _, _, X, y, post = setup(stages, seed)
     total = 0.0
@@ -91,7 +91,7 @@ def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(stages, seed):
 
 @STAGES
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_no_data_is_the_prior_and_untouched_nodes_keep_it(stages, seed):
     _, tree, X, y, post = setup(stages, seed)
     assert post.log_evidence == 0.0
@@ -109,7 +109,7 @@ def test_no_data_is_the_prior_and_untouched_nodes_keep_it(stages, seed):
 
 @STAGES
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_enumeration_of_all_pruned_trees_agrees(stages, seed):
     rng, tree, X, y, post = setup(stages, seed, n=10, max_depth=2)
     weight = rng.choice([0.5, 1.0, 2.0], len(y))
@@ -128,7 +128,7 @@ def test_enumeration_of_all_pruned_trees_agrees(stages, seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_one_stage_is_the_exponential_family(seed):
     rng, tree, X, y, own = setup(1.0, seed)
     native = et.Posterior(tree, et.Exponential(3.0, 1.5), own.split_prior)
@@ -176,7 +176,7 @@ class Staged(GammaWaiting):
 
 
 @given(seed=seeds)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_row_data_reach_the_family(seed):
     rng, tree, X, y, own = setup(2.5, seed)
     staged = et.Posterior(tree, Staged(1.0, 3.0, 1.5), own.split_prior)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
 import everytree.predictive
-from cases import CASES, Case, random_codes, random_tree, take
+from cases import CASES, Case, examples, random_codes, random_tree, take
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 seeds = st.integers(0, 2**32 - 1)
@@ -63,7 +63,7 @@ def test_results_do_not_depend_on_the_block_size(case, growing, size, monkeypatc
 @families
 @growing_too
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_a_row_is_predicted_alike_in_any_company(case, growing, seed):
     post, X, y, row_data = fitted(case, seed, growing)
     together = everything(case, post.predictive(X, **row_data), y)
@@ -76,7 +76,7 @@ def test_a_row_is_predicted_alike_in_any_company(case, growing, seed):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_it_is_the_mixture_over_the_nodes_of_the_path(case, seed):
     """Weight prod(split_prob above) (1 - split_prob) for each node from the root to the terminal."""
     post, X, y, row_data = fitted(case, seed)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
 import naive
-from cases import CASES, KINDS, assert_same, rng_for, snapshot
+from cases import CASES, KINDS, assert_same, examples, rng_for, snapshot
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 seeds = st.integers(0, 2**32 - 1)
@@ -88,7 +88,7 @@ def assert_update_all_is_separate_updates(posteriors: list[et.Posterior], *rows:
 
 @families
 @given(seed=seeds, missing=st.booleans())
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_random_trees(case, seed, missing):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 6, 3).tolist()
@@ -102,7 +102,7 @@ def test_random_trees(case, seed, missing):
 
 @families
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_different_histories(case, seed):
     rng = np.random.default_rng(seed)
     trees = random_trees(rng, 3, [3, 3, 2], missing=False)
@@ -116,7 +116,7 @@ def test_different_histories(case, seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_trees_that_share_their_top_levels(seed):
     rng = np.random.default_rng(seed)
     full: Any = Leaf
@@ -255,7 +255,7 @@ def expected_report(posteriors: list[et.Posterior], X: np.ndarray) -> tuple[int,
 
 @pytest.mark.parametrize("missing", [False, True], ids=["no missing", "missing"])
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_set_of_conditions_is_evaluated_once(missing, seed):
     """Equal leaf priors and no history; split priors play no part in a leaf's evidence."""
     rng = np.random.default_rng(seed)

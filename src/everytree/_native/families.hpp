@@ -70,7 +70,7 @@ struct Categorical {
     explicit Categorical(int classes)
         : n_classes(classes), layout{classes, 0}, n_hyper(classes), n_prior(classes + 1), n_parameters(classes) {}
 
-    bool supports(const Row& row) const { return is_count(row.y) & (row.y < n_classes); }
+    bool supports(const Row& row) const { return (row.y >= 0.0) & (row.y < n_classes) & (row.y == std::floor(row.y)); }
     Complaint complain(const Row& row) const {
         const std::string last = std::to_string(n_classes - 1);
         return {"y", row.y, n_classes == 2 ? "0 or 1" : "a whole class number from 0 to " + last};

@@ -108,7 +108,7 @@ class GrowingKernel {
         std::int64_t n_weighted = 0;
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
-            if (row.weight == 0.0) continue;
+            if (!(row.weight > 0.0)) continue;
             const std::int32_t leaf = find_or_insert(codes.row(begin + i));
             family_.add(statistics(leaf), row);
             touched_.touch(leaf);

@@ -177,7 +177,7 @@ class PosteriorKernel {
         const std::size_t size = size_;
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
-            if (row.weight == 0.0) continue;  // as if it were not there
+            if (!(row.weight > 0.0)) continue;  // as if it were not there
             if constexpr (!ManyRows)
                 if (!touched_.holds(at[i])) save(at[i]);
             family_.add(all + at[i] * size, row);

@@ -102,21 +102,19 @@ class RowChunk {
         for (int e = 0; e < n_extra_; ++e) columns.extra[e].read(begin, n, extra_.data() + e, n_extra_);
         std::int64_t n_wrong = 0;  // counted, not branched on: the compiler then checks several rows at a time
         const RowView rows = view();
-        for (std::int64_t i = 0; i < n; ++i) n_wrong += is_fine(family, rows[i]) ? 0 : 1;
+        for (std::int64_t i = 0; i < n; ++i) n_wrong += family.supports(rows[i]) ? 0 : 1;
+        if (columns.weight.data != nullptr)
+            for (std::int64_t i = 0; i < n; ++i) n_wrong += is_weight(rows.weight[i]) ? 0 : 1;
         for (std::int64_t i = 0; n_wrong && i < n; ++i) {
-            const Row row = rows[i];
-            if (is_fine(family, row)) continue;
-            if (!family.supports(row)) complain(family.complain(row), begin + i);
-            complain({"sample_weight", row.weight, "finite, from 0 to 1e60"}, begin + i);
+            if (!family.supports(rows[i])) complain(family.complain(rows[i]), begin + i);
+            if (!is_weight(rows.weight[i]))
+                complain({"sample_weight", rows.weight[i], "finite, from 0 to 1e60"}, begin + i);
         }
     }
     RowView view() const { return {y_.data(), weight_.data(), extra_.data(), n_extra_}; }
 
   private:
-    template <class Family>
-    static bool is_fine(const Family& family, const Row& row) {
-        return family.supports(row) & (row.weight >= 0.0) & (row.weight <= largest_magnitude);
-    }
+    static bool is_weight(double weight) { return (weight >= 0.0) & (weight <= largest_magnitude); }
     void read_weights(const Column& column, std::int64_t begin, std::int64_t n) {
         const bool constant = column.data == nullptr;
         if (constant && n <= n_unit_weights_) return;  // still there from the chunk before

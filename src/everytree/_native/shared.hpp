@@ -114,7 +114,7 @@ class SharedUpdate {
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
             const std::int32_t r = shared[at[i]];
-            if (row.weight == 0.0) continue;
+            if (!(row.weight > 0.0)) continue;
             if (r < 0) {
                 kernels_[t]->add_row(row, at[i]);
             } else if (owner[r] == static_cast<std::int32_t>(t)) {

@@ -218,3 +218,17 @@ def test_same_bits_for_every_n_jobs_and_after_pickle_and_copy(case):
         assert snapshot(other) == snapshot(one)
         other.update(X[:5], y[:5], **take(row_data, slice(0, 5)))
         assert snapshot(other) != snapshot(one)
+
+
+@pytest.mark.parametrize("growing", [False, True], ids=["meta-tree", "growing"])
+def test_what_is_next_to_impossible_keeps_its_digits(growing):
+    """Law 2 for an outlier: the trees that explain it have a posterior probability far below 1e-16."""
+    X = np.repeat([[0], [1]], 8, axis=0).astype(np.uint8)
+    y = np.repeat([1, 40], 8)
+    family = et.Poisson(1.0, 1.0)
+    post = et.GrowingPosterior([2], family) if growing else et.Posterior(et.MetaTree.complete([0]), family)
+    post.update(X, y)
+    before = post.log_evidence
+    alone = post.predictive(X[:1]).log_prob([400])[0]
+    post.update(X[:1], [400])
+    assert alone == pytest.approx(post.log_evidence - before, rel=1e-10)

@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 LARGEST_CODE = 65534
 """Codes are 0..65534. A missing value is 255 in `uint8`, 65535 in `uint16` and -1 in signed integers."""
 
+MOST_FEATURES = 2**24
+"""Tables wider than this are refused: some arrays have an entry for each column."""
+
 
 def as_codes(X: ArrayLike) -> NDArray[Any]:
     """Any table of whole numbers as one that the kernels read; they check the codes themselves."""

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree.families.base import Family, FloatArray, NativeFamily
 from everytree.metatree import MetaTree
-from everytree.priors import SplitPriorLike, resolve_split_prior
+from everytree.priors import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.prunedtree import PrunedTree
+from everytree.queries import TreeDistribution, sample_trees
 
 
 class Draw(NamedTuple):
@@ -66,16 +67,7 @@ class GenerativeModel:
 
     def sample_tree(self, rng: np.random.Generator | int) -> PrunedTree:
         """T from the prior: each node, if it is reached, is split with its prior probability."""
-        rng = np.random.default_rng(rng)
-        tree, reached, leaves = self.tree, np.zeros(1, dtype=np.int64), []
-        while len(reached):
-            split = rng.random(len(reached)) < self.split_prior[reached]
-            leaves.append(reached[~split])
-            inner = reached[split]
-            sizes = tree.n_children[inner].astype(np.int64)
-            offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            reached = np.repeat(tree.first_child[inner], sizes) + offsets
-        return PrunedTree(tree, np.concatenate(leaves))
+        return sample_trees(TreeDistribution(self.tree, *log_odds(self.split_prior)), 1, rng)[0]
 
     def sample(self, X: ArrayLike, *, rng: np.random.Generator | int, **row_data: Any) -> Draw:
         """Draw T, theta and then one y for each row of X.

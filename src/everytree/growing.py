@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.codes import LARGEST_CODE, as_codes, as_table, check_lengths, readable, whole_number
 from everytree.families.base import Family, FloatArray, NativeFamily
-from everytree.metatree import whole_numbers
+from everytree.metatree import read_only, whole_numbers
 from everytree.predictive import Paths, Predictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
 
@@ -54,7 +54,7 @@ class GrowingPosterior:
     def __init__(
         self, n_children: Sequence[int], family: Family, split_prior: SplitPriorLike = 0.5, seed: int = 0
     ) -> None:
-        self.n_children = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
+        self.n_children = read_only(whole_numbers("n_children", n_children, 1, LARGEST_CODE))
         self.family = _check_family(family)
         self.seed = whole_number("seed", seed, 0, 2**63 - 1)
         self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one answer is no question
@@ -115,12 +115,19 @@ class GrowingPosterior:
         with self._lock:
             if not self._kernel.check(codes, y, weight, extra):
                 codes, y, weight = readable(X, y, sample_weight)
-                self._kernel.check(codes, y, weight, extra)
+                read = self._kernel.check(codes, y, weight, extra)
+                assert read, "as_codes and as_column promise arrays that the kernels read"
             n_rows = len(codes)  # type: ignore[arg-type]
-            for begin in range(0, n_rows, ROWS_AT_ONCE):
-                n = min(ROWS_AT_ONCE, n_rows - begin)
-                self._make_room(n)
-                self._n_rows += self._kernel.insert(codes, y, weight, extra, begin, n)
+            before = self.__getstate__() if n_rows > ROWS_AT_ONCE else None
+            try:
+                for begin in range(0, n_rows, ROWS_AT_ONCE):
+                    n = min(ROWS_AT_ONCE, n_rows - begin)
+                    self._make_room(n)
+                    self._n_rows += self._kernel.insert(codes, y, weight, extra, begin, n)
+            except BaseException:
+                if before is not None:  # one piece either happens or does not; several are taken back together
+                    self._restore(before)
+                raise
         return self
 
     def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:
@@ -221,12 +228,13 @@ class GrowingPosterior:
             if shares is None:
                 shares = self._kernel.shares(as_codes(X))
             assert shares is not None
-            start, nodes, weights = shares
+            start, nodes, log_weights = shares
+            on_paths, entries = np.unique(nodes, return_inverse=True)
             nothing = np.zeros((1, self.family.n_statistics))  # node -1 is the prior: the last row
-            statistics = np.concatenate([self._arrays["statistics"][: self.n_nodes], nothing])
+            statistics = np.concatenate([self._arrays["statistics"][: self.n_nodes], nothing])[on_paths]
         of_row = np.arange(len(start) - 1, dtype=np.int32)
-        summary = self.family.summarise(statistics[nodes])
-        return Predictive(self.family, summary, Paths(start, nodes, weights, of_row), columns)
+        summary = self.family.summarise(statistics)
+        return Predictive(self.family, summary, Paths(start, entries, log_weights, of_row), columns)
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 
@@ -241,8 +249,25 @@ class GrowingPosterior:
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
         self.__dict__.update(state)
+        nodes, points, _ = self._counts = np.array(state["_counts"], dtype=np.int64)
+        arrays = {}
+        for name, like in self._empty(0).items():
+            given = np.array(state["_arrays"][name], dtype=like.dtype, order="C")
+            if given.shape != ((points if name == "points" else nodes), *like.shape[1:]):
+                raise ValueError(
+                    f"{name} has shape {given.shape}, which does not belong to {nodes} nodes, {points} points"
+                )
+            arrays[name] = given
+        self._arrays = arrays
         self._borrow()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Back to an earlier state, keeping the lock that is held."""
+        lock = self._lock
+        self.__setstate__(state)
+        self._lock = lock
 
     def __repr__(self) -> str:
         return (

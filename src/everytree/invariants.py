@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.codes import LARGEST_CODE
+from everytree.codes import LARGEST_CODE, MOST_FEATURES
 
 IntArray = NDArray[np.int32]
 
@@ -58,7 +58,7 @@ def _check_ancestors(inner: NDArray[np.int64], begin: NDArray[np.int64], end: ND
 def check_features(feature: IntArray, n_children: IntArray, n_features: int | None) -> None:
     """Inner nodes ask a feature that exists; terminals ask none."""
     inner = n_children > 0
-    last = (2**24 if n_features is None else n_features) - 1
+    last = (MOST_FEATURES if n_features is None else n_features) - 1
     _first(
         inner & ((feature < 0) | (feature > last)),
         lambda s: f"node {s}: feature is {feature[s]}, but features are 0..{last}",
@@ -66,15 +66,8 @@ def check_features(feature: IntArray, n_children: IntArray, n_features: int | No
     _first(~inner & (feature != -1), lambda s: f"node {s}: a terminal has feature -1, but this is {feature[s]}")
 
 
-def check_splits(
-    feature: IntArray,
-    first_child: IntArray,
-    n_children: IntArray,
-    threshold: IntArray,
-    missing_child: IntArray,
-) -> None:
+def check_splits(feature: IntArray, n_children: IntArray, threshold: IntArray, missing_child: IntArray) -> None:
     """The number of children fits the kind of split, and all nodes that ask a feature agree about its codes."""
-    del first_child
     inner = n_children > 0
     binary, multiway, with_missing = inner & (threshold >= 0), inner & (threshold < 0), missing_child >= 0
     _first(

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import LARGEST_CODE, as_codes, resolve_n_jobs, whole_number
+from everytree.codes import LARGEST_CODE, MOST_FEATURES, as_codes, resolve_n_jobs, whole_number
 from everytree.invariants import check_features, check_level_order, check_splits
 from everytree.random_shape import random_arrays
 
@@ -37,7 +37,7 @@ _ROUTE = np.dtype(
         ("threshold", "u2"),
         ("mask", "u2"),
         ("missing", "u2"),
-        ("unused", "u2"),
+        ("last", "u2"),
     ]
 )
 
@@ -103,7 +103,7 @@ class MetaTree:
         n_features = None if n_features is None else whole_number("n_features", n_features, 0, MOST_FEATURES)
         check_level_order(arrays["first_child"], arrays["n_children"])
         check_features(arrays["feature"], arrays["n_children"], n_features)
-        check_splits(**arrays)
+        check_splits(**{name: arrays[name] for name in _NAMES if name != "first_child"})
         return cls._frozen(arrays, n_features)
 
     @classmethod
@@ -137,7 +137,9 @@ class MetaTree:
         one_size = 0 if sizes is not None else whole_number("n_children", n_children, 1, LARGEST_CODE)
         children = np.full(len(asked), one_size, dtype=np.int32) if sizes is None else sizes[asked]
         _check_full_levels(children)
-        n_nodes = 1 + int(children.sum())
+        n_nodes = 1 + int(children.sum(dtype=np.int64))
+        if n_nodes >= 2**31:
+            raise ValueError(f"features and n_children make {n_nodes} nodes, but at most 2**31 - 1 are possible")
         arrays = {name: np.full(n_nodes, -1, dtype=np.int32) for name in _NAMES}
         arrays["feature"][: len(asked)] = asked
         arrays["n_children"][:] = 0
@@ -184,10 +186,12 @@ class MetaTree:
     def _frozen(cls, arrays: dict[str, IntArray], n_features: int | None) -> MetaTree:
         self = object.__new__(cls)
         for name in _NAMES:
-            arrays[name].flags.writeable = False
-            setattr(self, name, arrays[name])
-        self._declared_width = n_features
+            self.__dict__[name] = read_only(arrays[name])
+        self.__dict__["_declared_width"] = n_features
         return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a MetaTree is frozen: {name} cannot be set")
 
     # ---- what follows from the arrays -----------------------------------------------------------------------------
 
@@ -248,6 +252,7 @@ class MetaTree:
         routes["feature"] = np.where(inner, self.feature, 0)
         routes["threshold"] = np.where(binary, self.threshold, 65535)
         routes["mask"] = np.where(multiway, 65535, 0)
+        routes["last"] = np.maximum(self.n_children, 1) - 1
         routes["missing"] = np.where(inner & (self.missing_child >= 0), self.missing_child, 65535)
         # A column nobody asks may hold any code, the missing one too.
         never_asked = np.ones(self.n_features, dtype=bool)
@@ -318,9 +323,6 @@ class MetaTree:
         )
         return f"MetaTree(n_nodes={self.n_nodes}, n_terminals={self.n_terminals}, depth={self.depth[-1]}, {width})"
 
-
-MOST_FEATURES = 2**24
-"""Tables wider than this are refused: some arrays have an entry for each column."""
 
 _NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
 

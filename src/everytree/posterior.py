@@ -16,12 +16,14 @@ from everytree import _kernels
 from everytree.codes import as_table, check_lengths, readable, resolve_n_jobs
 from everytree.families.base import Family, FloatArray, NativeFamily
 from everytree.metatree import MetaTree
-from everytree.predictive import Paths, Predictive
+from everytree.predictive import Paths, Predictive, probabilities
 from everytree.priors import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.python_kernel import PythonKernel
+from everytree.queries import TreeDistribution, kl_divergence
+from everytree.questions import TreeQuestions
 
 
-class Posterior:
+class Posterior(TreeQuestions):
     """p(T | data) over every pruned tree T of a meta-tree, with conjugate leaves, computed exactly.
 
     Parameters
@@ -58,8 +60,8 @@ class Posterior:
         if not isinstance(family, Family):
             raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
         family.check_nodes(tree.n_nodes)
-        self.tree = tree
-        self.family = family
+        self._tree = tree
+        self._family = family
         self._split_prior = resolve_split_prior(split_prior, tree)
         self._arrays: dict[str, NDArray[Any]] = {
             "statistics": np.zeros((tree.n_nodes, family.n_statistics)),
@@ -69,6 +71,16 @@ class Posterior:
             "n_rows": np.zeros(1, dtype=np.int64),
         }
         self._borrow()
+
+    @property
+    def tree(self) -> MetaTree:
+        """The meta-tree whose prunings this is about."""
+        return self._tree
+
+    @property
+    def family(self) -> Family:
+        """The leaf model."""
+        return self._family
 
     def _borrow(self) -> None:
         """Hand the arrays to a kernel. As a context manager it keeps everybody else out."""
@@ -119,7 +131,8 @@ class Posterior:
         extra = self._pack(row_data, X) if row_data or self._has_row_data else None
         jobs = 1 if n_jobs is None else resolve_n_jobs(n_jobs)
         if not self._kernel.update(X, y, sample_weight, extra, jobs):
-            self._kernel.update(*readable(X, y, sample_weight), extra, jobs)
+            read = self._kernel.update(*readable(X, y, sample_weight), extra, jobs)
+            assert read, "as_codes and as_column promise arrays that the kernels read"
         return self
 
     def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:
@@ -160,12 +173,14 @@ class Posterior:
     @property
     def n_rows(self) -> int:
         """Number of rows seen, those of weight 0 not counted."""
-        return int(self._arrays["n_rows"][0])
+        with self._kernel:
+            return int(self._arrays["n_rows"][0])
 
     @property
     def log_evidence(self) -> float:
         """log p(y | X), summed over every pruned tree and integrated over every leaf's parameters."""
-        return float(self._arrays["subtree"][0])
+        with self._kernel:
+            return float(self._arrays["subtree"][0])
 
     @property
     def split_prior(self) -> FloatArray:
@@ -208,10 +223,107 @@ class Posterior:
         ends = self.tree.route(X, n_jobs=n_jobs)
         columns = self.family.row_columns(row_data, len(ends))
         with self._kernel:
-            of_row, start, nodes, weights = self.tree._kernel.paths(ends, self._arrays["split_prob"])
-            statistics = self._arrays["statistics"][nodes]
-        family = self.family.at(nodes)
-        return Predictive(family, family.summarise(statistics), Paths(start, nodes, weights, of_row), columns)
+            arrays = self._arrays
+            of_row, start, nodes, log_weights = self.tree._kernel.paths(
+                ends, *log_odds(self._split_prior), arrays["leaf"], arrays["subtree"]
+            )
+            on_paths, entries = np.unique(nodes, return_inverse=True)  # a node on many paths is summarised once
+            statistics = arrays["statistics"][on_paths]
+        family = self.family.at(on_paths)
+        return Predictive(family, family.summarise(statistics), Paths(start, entries, log_weights, of_row), columns)
+
+    # ---- questions about the trees (the others are in TreeQuestions) -----------------------------------------------
+
+    def tree_distribution(self) -> TreeDistribution:
+        """p(T | data), as log probabilities that a node is split, and that it is not, given that it is in the tree."""
+        log_split, log_stop = self._prior_logs()
+        with self._kernel:
+            leaf, subtree = self._arrays["leaf"].copy(), self._arrays["subtree"].copy()
+        inner = np.flatnonzero(~self.tree.is_terminal)
+        children = np.zeros(self.tree.n_nodes)
+        if len(inner):
+            children[inner] = np.add.reduceat(subtree, self.tree.first_child[inner])
+        odds = (log_split + children) - (log_stop + leaf)  # of being split, in logs: the two fates sum to 1 exactly
+        return TreeDistribution(self.tree, -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
+
+    def prior_tree_distribution(self) -> TreeDistribution:
+        """p(T) before any data."""
+        return TreeDistribution(self.tree, *self._prior_logs())
+
+    def _prior_logs(self) -> tuple[FloatArray, FloatArray]:
+        return log_odds(self.split_prior)
+
+    def kl_from_prior(self) -> float:
+        """How much the data have said about T: Kullback-Leibler divergence of posterior from prior, in nats."""
+        return kl_divergence(self.tree_distribution(), self.prior_tree_distribution())
+
+    def feature_importances(self, *, normalize: bool = True) -> FloatArray:
+        """(n_features,) expected gain in log evidence by the splits on each feature.
+
+        A split's gain is the log evidence of its children as leaves less its own; weighted by the probability that the
+        split is in the tree, all gains together are the posterior mean of log p(y | T) less that of the root alone.
+
+        Parameters
+        ----------
+        normalize : bool
+            Scale what is positive to sum to 1, as scikit-learn's importances do; else the gains in nats.
+        """
+        over, tree, leaf = self.tree_distribution(), self.tree, self.leaf_log_evidence
+        inner = np.flatnonzero(~tree.is_terminal)
+        gains = np.zeros(tree.n_features)
+        if len(inner):
+            gain = np.add.reduceat(leaf, tree.first_child[inner]) - leaf[inner]
+            np.add.at(gains, tree.feature[inner], self.node_prob[inner] * over.split_prob[inner] * gain)
+        if not normalize:
+            return gains
+        positive = np.maximum(gains, 0.0)
+        return positive / positive.sum() if positive.sum() > 0.0 else positive
+
+    def log_bayes_factor(self, other: Posterior) -> float:
+        """log of p(y | X, this meta-tree and priors) / p(y | X, the other's), for two posteriors of the same rows."""
+        if not isinstance(other, Posterior):
+            raise TypeError(f"other must be a Posterior, not {type(other).__name__}")
+        if self.n_rows != other.n_rows:
+            raise ValueError(f"other has seen {other.n_rows} rows, this one {self.n_rows}: they must be the same rows")
+        return self.log_evidence - other.log_evidence
+
+    def parameter_interval(self, coverage: float = 0.9) -> dict[str, FloatArray]:
+        """Equal-tailed credible intervals of each node's parameters, given its rows.
+
+        Returns
+        -------
+        dict of (n_nodes, ..., 2) arrays
+            By the name of the parameter: `theta`, `rate`, or `mean`, `coefficients` and `precision`.
+        """
+        if not isinstance(self.family, NativeFamily):
+            raise TypeError(f"parameter_interval() is for built-in families, not for {type(self.family).__name__}")
+        share = float(probabilities("coverage", coverage))
+        ends = [self.family.parameter_quantiles(self.statistics, 0.5 + sign * 0.5 * share) for sign in (-1.0, 1.0)]
+        return {name: np.stack([end[name] for end in ends], axis=-1) for name in ends[0]}
+
+    def loo_log_prob(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> FloatArray:
+        """(n_rows,) log p(y_i | all other rows), for rows that are in this posterior.
+
+        Closed form: the row's statistics are taken away along its path, O(depth) a row, as if it had been left out of
+        the fit. Give the rows as they were given to `update`.
+        """
+        if not isinstance(self.family, NativeFamily):
+            raise TypeError(f"loo_log_prob() is for built-in families, not for {type(self.family).__name__}")
+        extra = self._pack(row_data, X) if row_data or self._has_row_data else None
+        jobs = resolve_n_jobs(n_jobs)
+        values: FloatArray | None = self._kernel.leave_one_out(X, y, sample_weight, extra, jobs)
+        if values is None:
+            values = self._kernel.leave_one_out(*readable(X, y, sample_weight), extra, jobs)
+        assert values is not None
+        return values
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 
@@ -225,8 +337,14 @@ class Posterior:
             }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.tree, self.family, self._split_prior = state["tree"], state["family"], state["split_prior"]
-        self._arrays = state["arrays"]
+        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        self.__init__(state["tree"], state["family"])  # type: ignore[misc]
+        self._split_prior = resolve_split_prior(_scalar_or_array(state["split_prior"]), self.tree)
+        for name, array in self._arrays.items():
+            given = np.asarray(state["arrays"][name])
+            if given.shape != array.shape:
+                raise ValueError(f"{name} has shape {given.shape}, but {array.shape} belongs to this tree and family")
+            array[...] = given
         self._borrow()
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -236,3 +354,8 @@ class Posterior:
 
     def __repr__(self) -> str:
         return f"Posterior({self.tree}, {self.family}, n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g})"
+
+
+def _scalar_or_array(split_prior: FloatArray) -> FloatArray:
+    """A resolved split prior in the form in which it can be given."""
+    return split_prior[0] if split_prior.shape == (1,) else split_prior

@@ -7,16 +7,17 @@ is computed once a path and looked up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from everytree.codes import as_column
-from everytree.families.base import Components, Family, FloatArray
+from everytree.codes import as_column, whole_number
+from everytree.families.base import Family, FloatArray
+from everytree.mixture import Mixture
 
 ENTRIES_AT_ONCE = 1 << 18
 """How many (row, node) pairs are worked on at a time: bounds memory, whatever the number of rows."""
@@ -30,27 +31,47 @@ class Paths:
     ----------
     start : (n_paths + 1,) int64
         Path p owns entries start[p] .. start[p + 1] of the two arrays below.
-    nodes : (n_entries,) int32
-    weights : (n_entries,) float64
-        Sum to 1 over each path.
+    nodes : (n_entries,) int64
+        Rows of the summary of nodes that goes with the paths.
+    log_weights : (n_entries,) float64
+        The weights sum to 1 over each path.
     of_row : (n_rows,) int32
     """
 
     start: NDArray[np.int64]
-    nodes: NDArray[np.int32]
-    weights: FloatArray
+    nodes: NDArray[np.int64]
+    log_weights: FloatArray
     of_row: NDArray[np.int32]
+
+
+class VarianceParts(NamedTuple):
+    """The variance of each row's target, by where it comes from.
+
+    Attributes
+    ----------
+    noise : (n_rows,) array
+        What would be left if the tree and the parameters of its leaves were known.
+    parameters : (n_rows,) array
+        What not knowing the parameters adds.
+    trees : (n_rows,) array
+        What not knowing the tree adds.
+    """
+
+    noise: FloatArray
+    parameters: FloatArray
+    trees: FloatArray
 
 
 class Predictive:
     """One predictive distribution for each row, averaged over every pruned tree.
 
     Made by `Posterior.predictive` and `GrowingPosterior.predictive`. It holds what it needs: later updates of the
-    posterior do not change it.
+    posterior do not change it. A family of your own supports what its components do: `mean`, `variance` and `log_prob`
+    at least, and the rest where they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`.
     """
 
     def __init__(self, family: Family, summary: FloatArray, paths: Paths, row_data: Mapping[str, NDArray[Any]]) -> None:
-        self._family = family  # for each entry of the paths
+        self._family = family  # for each row of the summary
         self._summary = summary
         self._paths = paths
         self._row_data = row_data
@@ -58,107 +79,211 @@ class Predictive:
     def __len__(self) -> int:
         return len(self._paths.of_row)
 
+    # ---- moments --------------------------------------------------------------------------------------------------
+
     def mean(self) -> FloatArray:
         """(n_rows,) mean of y; of the class number for classes."""
-        return self._average(lambda components: components.mean())
+        return self._each(Mixture.mean)
 
     def variance(self) -> FloatArray:
         """(n_rows,) variance of y: the mean of the nodes' variances plus the variance of their means."""
-
-        def moments(components: Components) -> FloatArray:
-            return np.stack([components.mean(), components.variance()], axis=1)
-
-        def spread(values: FloatArray, weights: FloatArray, starts: NDArray[np.int64]) -> FloatArray:
-            mean = _weighted_sum(values[:, 0], weights, starts)
-            lengths = np.diff(np.append(starts, len(weights)))
-            with np.errstate(invalid="ignore"):  # infinitely far from an infinite mean
-                away = values[:, 0] - np.repeat(mean, lengths)
-            return np.where(np.isinf(mean), np.inf, _weighted_sum(values[:, 1] + away**2, weights, starts))
-
-        return self._reduce(moments, spread)
+        return self._each(Mixture.variance)
 
     def std(self) -> FloatArray:
         """(n_rows,) standard deviation of y."""
         return np.sqrt(self.variance())
 
+    def variance_parts(self) -> VarianceParts:
+        """Where the variance comes from: noise, parameters, trees. The parts add up to `variance()`."""
+        self._need("parameter_share")
+        return VarianceParts(*self._each(Mixture.variance_parts).T)
+
     def probs(self) -> FloatArray:
         """(n_rows, n_classes) probability of each class."""
-        return self._average(_class_probs)
+        self._need("probs", "families of classes")
+        return self._each(lambda mixture: mixture.average(mixture.components.probs()))
+
+    # ---- probabilities --------------------------------------------------------------------------------------------
 
     def log_prob(self, y: ArrayLike) -> FloatArray:
         """(n_rows,) log probability or density of one target a row; minus infinity where it is impossible."""
-        targets = as_column("y", y).astype(np.float64)
-        if len(targets) != len(self):
-            raise ValueError(f"y has {len(targets)} entries, but there are {len(self)} rows")
+        return self._each(Mixture.log_prob, self._targets(y))
+
+    def cdf(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) probability that the target is at most y, one y a row."""
+        self._need("cdf")
+        return self._each(Mixture.cdf, self._targets(y))
+
+    def quantile(self, p: ArrayLike) -> FloatArray:
+        """The smallest y that the target stays at or below with probability p.
+
+        Exact to 1e-10 of the smaller tail, for p as small as 1e-9 and as near to 1; quantiles of one row never cross.
+
+        Parameters
+        ----------
+        p : float or sequence of float
+            In (0, 1).
+
+        Returns
+        -------
+        (n_rows,) array, or (n_rows, len(p)) for a sequence
+        """
+        self._need("cdf")
+        levels = probabilities("p", p)
+        columns = [self._each(lambda mixture, q=q: mixture.quantile(np.full(len(mixture), q))) for q in levels.ravel()]
+        if levels.ndim == 0:
+            return columns[0]
+        out = np.stack(columns, axis=1) if columns else np.empty((len(self), 0))
+        order = np.argsort(levels)
+        out[:, order] = np.maximum.accumulate(out[:, order], axis=1)  # rounding of the last digit never crosses either
+        return out
+
+    def interval(self, coverage: float = 0.9, kind: Literal["equal", "hdi"] = "equal") -> FloatArray:
+        """(n_rows, 2) lower and upper end of an interval that holds the target with probability `coverage`.
+
+        Parameters
+        ----------
+        coverage : float
+            In (0, 1).
+        kind : {"equal", "hdi"}
+            Equal tails, or the shortest interval.
+        """
+        self._need("cdf")
+        share = float(probabilities("coverage", coverage))
+        if kind == "equal":
+            return self.quantile([0.5 - 0.5 * share, 0.5 + 0.5 * share])
+        if kind != "hdi":
+            raise ValueError(f"kind must be 'equal' or 'hdi', but is {kind!r}")
+        return self._each(lambda mixture: _shortest_interval(mixture, share))
+
+    def entropy(self) -> FloatArray:
+        """(n_rows,) entropy in nats, of discrete families."""
+        if not getattr(self._some_components(), "is_discrete", False):
+            raise TypeError(f"entropy() is for discrete families, not for {type(self._family).__name__}")
+        return self._each(Mixture.entropy)
+
+    def crps(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) continuous ranked probability score of one target a row: 0 is best, in units of y.
+
+        The integral of (cdf(x) - 1[x >= y])^2; for classes that of the class number. Infinite where the mean is.
+        """
+        self._need("cdf")
+        half_spread = self._each(Mixture.half_spread)
+        return self._each(Mixture.crps, self._targets(y), half_spread)
+
+    def sample(self, size: int | None = None, *, rng: np.random.Generator | int) -> FloatArray:
+        """Exact draws: a node by its weight, then a target from it.
+
+        Parameters
+        ----------
+        size : int, optional
+            Draws a row.
+        rng : numpy.random.Generator or int
+            Source of randomness, or its seed.
+
+        Returns
+        -------
+        (n_rows,) array, or (n_rows, size)
+        """
+        self._need("sample")
+        rng = np.random.default_rng(rng)
+        n_draws = 1 if size is None else whole_number("size", size, 0)
+        columns = [self._one_draw(rng) for _ in range(n_draws)]
+        if size is None:
+            return columns[0]
+        return np.stack(columns, axis=1) if columns else np.empty((len(self), 0))
+
+    def _one_draw(self, rng: np.random.Generator) -> FloatArray:
+        paths = self._paths
+        if len(self) == 0:
+            return np.empty(0)
+        weights = np.exp(paths.log_weights)
+        upto = np.cumsum(weights)
+        before = (upto - weights)[paths.start[:-1]][paths.of_row]
+        total = np.add.reduceat(weights, paths.start[:-1])[paths.of_row]
+        entries = np.searchsorted(upto, before + rng.random(len(self)) * total, side="right")
+        entries = np.clip(entries, paths.start[paths.of_row], paths.start[paths.of_row + 1] - 1)
         out = np.empty(len(self))
-        for rows, entries, starts in self._row_blocks():
-            lengths = np.diff(np.append(starts, len(entries)))
-            log_prob = self._components(entries, np.repeat(rows, lengths)).log_prob(np.repeat(targets[rows], lengths))
-            with np.errstate(divide="ignore"):
-                out[rows] = _log_sum_exp(log_prob + np.log(self._paths.weights[entries]), starts)
+        for first in range(0, len(self), ENTRIES_AT_ONCE):
+            rows = np.arange(first, min(first + ENTRIES_AT_ONCE, len(self)))
+            out[rows] = self._components(entries[rows], rows).sample(rng)
         return out
 
     # ---- how it is computed ---------------------------------------------------------------------------------------
 
-    def _components(self, entries: NDArray[np.int64], rows: NDArray[np.int64]) -> Components:
+    def _targets(self, y: ArrayLike) -> FloatArray:
+        targets = as_column("y", y).astype(np.float64)
+        if len(targets) != len(self):
+            raise ValueError(f"y has {len(targets)} entries, but there are {len(self)} rows")
+        return targets
+
+    def _some_components(self) -> Any:
+        nothing = np.empty(0, dtype=np.int64)
+        return self._components(nothing, nothing)
+
+    def _need(self, method: str, whose: str = "families that define it") -> None:
+        if not hasattr(self._some_components(), method):
+            raise TypeError(f"{method}() is for {whose}; {type(self._family).__name__} has none")
+
+    def _components(self, entries: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
         row_data = {name: values[rows] for name, values in self._row_data.items()}
-        return self._family.at(entries).components(self._summary[entries], **row_data)
+        nodes = self._paths.nodes[entries]
+        return self._family.at(nodes).components(self._summary[nodes], **row_data)
 
-    def _average(self, of: Any) -> FloatArray:
-        return self._reduce(of, _weighted_sum)
+    def _each(self, of: Callable[..., FloatArray], *columns: FloatArray) -> FloatArray:
+        """`of` the mixture of each row and its entries of the columns: once a path where the row itself has no say."""
+        of_path = not columns and not self._row_data
+        n_units = len(self._paths.start) - 1 if of_path else len(self)
+        path_of_unit = np.arange(n_units) if of_path else self._paths.of_row
+        blocks = [
+            of(self._mixture(units, path_of_unit), *(c[units] for c in columns)) for units in self._blocks(path_of_unit)
+        ]
+        values = np.concatenate(blocks)
+        return values[self._paths.of_row] if of_path else values
 
-    def _reduce(self, of: Any, combine: Any) -> FloatArray:
-        """`combine` over each row's path of the values `of` its components."""
-        paths = self._paths
-        if not self._row_data:  # nothing depends on the row but its path: one table row a path
-            values = of(self._family.components(self._summary))
-            table: FloatArray = combine(values, paths.weights, paths.start[:-1])
-            return table[paths.of_row]
-        out: list[FloatArray] = []
-        for rows, entries, starts in self._row_blocks():
-            lengths = np.diff(np.append(starts, len(entries)))
-            values = of(self._components(entries, np.repeat(rows, lengths)))
-            out.append(combine(values, paths.weights[entries], starts))
-        return np.concatenate(out)
+    def _blocks(self, path_of_unit: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+        """Runs of units with a bounded number of entries; one empty run where there are no units."""
+        block = np.cumsum(np.diff(self._paths.start)[path_of_unit]) // ENTRIES_AT_ONCE
+        edges = np.flatnonzero(np.diff(block)) + 1
+        return (np.arange(first, last) for first, last in pairwise([0, *edges.tolist(), len(path_of_unit)]))
 
-    def _row_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """Blocks of rows: their numbers, their entries one after another, and where each row's entries start."""
-        paths = self._paths
-        lengths = np.diff(paths.start)[paths.of_row] if len(self) else np.empty(0, dtype=np.int64)
-        block = np.cumsum(lengths) // ENTRIES_AT_ONCE
-        for first, last in _runs(block):
-            rows = np.arange(first, last)
-            mine = lengths[first:last]
-            starts = np.cumsum(mine) - mine
-            entries = np.repeat(paths.start[paths.of_row[rows]] - starts, mine) + np.arange(mine.sum())
-            yield rows, entries, starts
+    def _mixture(self, units: NDArray[np.int64], path_of_unit: NDArray[Any]) -> Mixture:
+        first = self._paths.start[path_of_unit[units]]
+        lengths = self._paths.start[path_of_unit[units] + 1] - first
+        starts = np.cumsum(lengths) - lengths
+        entries = np.repeat(first - starts, lengths) + np.arange(lengths.sum())
+        components = self._components(entries, np.repeat(units, lengths))
+        return Mixture(components, self._paths.log_weights[entries], starts, getattr(components, "is_discrete", False))
 
 
-def _runs(values: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of equal values; one empty run where there are none."""
-    edges = np.flatnonzero(np.diff(values)) + 1
-    return pairwise([0, *edges.tolist(), len(values)])
+def probabilities(name: str, values: ArrayLike) -> FloatArray:
+    """One or several numbers strictly between 0 and 1."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number in (0, 1) or several, but is {values!r}") from None
+    if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
+        raise ValueError(f"{name} must be in (0, 1), but is {values!r}")
+    return array
 
 
-def _class_probs(components: Components) -> FloatArray:
-    if not hasattr(components, "probs"):
-        raise TypeError("probs() is for families of classes; this one has mean(), variance() and log_prob(y)")
-    probs: FloatArray = components.probs()
-    return probs
+def _shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
+    """The shortest of the intervals from quantile(a) to quantile(a + coverage): a grid over a, then golden section."""
 
+    def ends(tail: FloatArray) -> FloatArray:
+        inside = np.clip(tail, 1e-12, 1.0 - coverage - 1e-12)
+        return np.stack([mixture.quantile(inside), mixture.quantile(inside + coverage)], axis=1)
 
-def _weighted_sum(values: FloatArray, weights: FloatArray, starts: NDArray[np.int64]) -> FloatArray:
-    """Over each path. A node of weight zero says nothing, whatever its value, infinite ones included."""
-    shaped = weights.reshape(-1, *[1] * (values.ndim - 1))
-    with np.errstate(invalid="ignore"):
-        terms = np.where(shaped > 0.0, shaped * values, 0.0)
-    return np.add.reduceat(terms, starts, axis=0) if len(starts) else terms[:0]
+    def width(tail: FloatArray) -> FloatArray:
+        return np.diff(ends(tail), axis=1)[:, 0]
 
-
-def _log_sum_exp(values: FloatArray, starts: NDArray[np.int64]) -> FloatArray:
-    largest = np.maximum.reduceat(values, starts)
-    safe = np.where(np.isfinite(largest), largest, 0.0)
-    lengths = np.diff(np.append(starts, len(values)))
-    total = np.add.reduceat(np.exp(values - np.repeat(safe, lengths)), starts)
-    with np.errstate(divide="ignore"):
-        return np.where(np.isposinf(largest), np.inf, safe + np.log(total))
+    grid = (1.0 - coverage) * np.arange(17) / 16
+    widths = np.stack([width(np.full(len(mixture), tail)) for tail in grid], axis=1)
+    best = widths.argmin(axis=1)
+    low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, 16)]
+    golden = 0.5 * (np.sqrt(5.0) - 1.0)
+    for _ in range(0 if mixture.is_discrete else 45):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        shorter = width(left) <= width(right)
+        low, high = np.where(shorter, low, left), np.where(shorter, right, high)
+    return ends(grid[best] if mixture.is_discrete else 0.5 * (low + high))

@@ -36,10 +36,12 @@ class PrunedTree:
             raise ValueError(f"leaves must be nodes 0..{tree.n_nodes - 1} of the meta-tree, but are {self.leaves}")
         closure = np.sort(tree._kernel.upward_closure(self.leaves))
         inner = np.setdiff1d(closure, self.leaves, assume_unique=True)
-        above = tree.parent[self.leaves]
-        nested = self.leaves[[_is_below(tree, up, self.leaves) for up in above]]
+        parents = tree.parent[self.leaves]
+        nested = np.intersect1d(self.leaves, tree._kernel.upward_closure(np.unique(parents[parents >= 0])))
         if len(nested):
-            raise ValueError(f"leaves: node {nested[0]} lies below another leaf")
+            upward = ((s, tree._kernel.upward_closure(tree.parent[s : s + 1])) for s in self.leaves if s > 0)
+            below = next(s for s, above in upward if nested[0] in above)
+            raise ValueError(f"leaves: node {below} lies below another leaf, {nested[0]}")
         # A tree with inner nodes I has 1 + sum(n_children - 1) leaves; fewer means that a path was left open.
         if len(self.leaves) != 1 + int((tree.n_children[inner] - 1).sum()):
             raise ValueError("leaves do not cover the meta-tree: some path to a terminal passes none of them")
@@ -76,12 +78,3 @@ class PrunedTree:
 
     def __repr__(self) -> str:
         return f"PrunedTree(n_leaves={self.n_leaves}, depth={self.depth}, leaves={self.leaves.tolist()})"
-
-
-def _is_below(tree: MetaTree, node: int, leaves: IntArray) -> bool:
-    while node >= 0:
-        at = np.searchsorted(leaves, node)
-        if at < len(leaves) and leaves[at] == node:
-            return True
-        node = tree.parent[node]
-    return False

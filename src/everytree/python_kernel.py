@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.codes import check_lengths
 from everytree.families.base import Family, FloatArray
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class PythonKernel:
         if ends is None:
             return False
         weights = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-        self._check_lengths(len(ends), y=y, sample_weight=weights)
-        wrong = ~(np.isfinite(weights) & (weights >= 0.0))
+        check_lengths(len(ends), {"y": y, "sample_weight": weights})
+        wrong = ~((weights >= 0.0) & (weights <= 1e60))
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise ValueError(f"sample_weight[{row}] is {weights[row]}, but must be finite, from 0 on")
-        rows = np.asarray(self._family.statistics(y, weights, **(extra or {})), dtype=np.float64)
+            raise ValueError(f"sample_weight[{row}] is {weights[row]}, but must be finite, from 0 to 1e60")
+        # Targets as floats: the squares of small integer types would wrap around.
+        targets = y.astype(np.float64)
+        rows = np.asarray(self._family.statistics(targets, weights, **(extra or {})), dtype=np.float64)
         if rows.shape != (len(y), self._family.n_statistics):
             raise ValueError(
                 f"{type(self._family).__name__}.statistics returned shape {rows.shape}, "
@@ -89,12 +92,6 @@ class PythonKernel:
         tree._kernel.sweep(
             touched, self._log_split, self._log_stop, arrays["leaf"], arrays["subtree"], arrays["split_prob"]
         )
-
-    @staticmethod
-    def _check_lengths(n_rows: int, **columns: NDArray[Any]) -> None:
-        for name, column in columns.items():
-            if len(column) != n_rows:
-                raise ValueError(f"{name} has {len(column)} entries, but X has {n_rows} rows")
 
 
 def _is_column(values: Any) -> bool:

@@ -146,6 +146,7 @@ def depth_distribution(over: TreeDistribution) -> FloatArray:
 def leaf_count_distribution(over: TreeDistribution, max_leaves: int) -> FloatArray:
     """P(T has n leaves) for n = 0 .. max_leaves: a product of polynomials up the tree, cut off there."""
     tree = over.tree
+    max_leaves = min(whole_number("max_leaves", max_leaves, 1), tree.n_terminals)
     stop, split = np.exp(over.log_stop), over.split_prob
     of_node: dict[int, FloatArray] = {}
     for s in range(tree.n_nodes - 1, -1, -1):

@@ -89,18 +89,19 @@ class TypedGrowing final : public GrowingHandle {
         check_(codes, 0, n_rows);
         std::vector<std::int64_t> start{0};
         std::vector<std::int32_t> nodes;
-        std::vector<double> weights;
+        std::vector<double> log_weights;
         std::vector<Share> mine;
         for (std::int64_t i = 0; i < n_rows; ++i) {
             mine.clear();
-            kernel_.shares(codes.row(i), mine);
+            const std::vector<Code> row(codes.row(i), codes.row(i) + limit_.size());  // nobody else writes to it
+            kernel_.shares(row.data(), mine);
             for (const Share& share : mine) {
                 nodes.push_back(share.node);
-                weights.push_back(share.weight);
+                log_weights.push_back(share.log_weight);
             }
             start.push_back(static_cast<std::int64_t>(nodes.size()));
         }
-        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(nodes)), to_numpy(std::move(weights)));
+        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(nodes)), to_numpy(std::move(log_weights)));
     }
 
   private:

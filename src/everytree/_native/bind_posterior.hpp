@@ -15,6 +15,7 @@ class PosteriorHandle {
     // False where the arguments cannot be read as they are.
     virtual bool update(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     virtual void merge(Input<double> other) = 0;
+    virtual nb::object leave_one_out(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     virtual nb::object update_shared(const SharedPlan& plan, const std::vector<PosteriorHandle*>& all, nb::handle X,
                                      nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     Guard guard;
@@ -62,6 +63,23 @@ class TypedPosterior final : public PosteriorHandle {
         std::lock_guard alone(guard);
         nb::gil_scoped_release released;
         kernel_.merge(other.data());
+    }
+
+    nb::object leave_one_out(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) override {
+        CodeBuffer codes;
+        RowBuffers rows;
+        if (!open(codes, rows, X, y, weight, extra)) return nb::none();
+        std::vector<double> out(static_cast<std::size_t>(codes.n_rows()));
+        {
+            std::lock_guard alone(guard);
+            without_gil(codes.n_rows() > rows_worth_releasing, [&] {
+                if (codes.is_narrow())
+                    kernel_.leave_one_out(reader<std::uint8_t>(codes), rows.columns, n_jobs, out.data());
+                else
+                    kernel_.leave_one_out(reader<std::uint16_t>(codes), rows.columns, n_jobs, out.data());
+            });
+        }
+        return nb::cast(to_numpy(std::move(out)));
     }
 
     nb::object update_shared(const SharedPlan& plan, const std::vector<PosteriorHandle*>& all, nb::handle X,

@@ -85,9 +85,13 @@ struct Tree {
         for (std::size_t i = 0; i < nodes.size(); ++i) sweep_node(view, prior, nodes.data()[i], evidence);
     }
 
-    // For rows that end in `ends`: which distinct path each one takes; then, path by path, the nodes from the
-    // root to the end and their weights prod(split_prob above) * (1 - split_prob).
-    nb::tuple paths(Input<std::int32_t> ends, Input<double> split_prob) const {
+    // For rows that end in `ends`: which distinct path each one takes; then, path by path, the nodes from the root to
+    // the end and the log of their weights prod(split_prob above) * (1 - split_prob). In logs, and from evidences:
+    // where a split is all but certain, one minus its probability has no digits left.
+    nb::tuple paths(Input<std::int32_t> ends, Input<double> log_split, Input<double> log_stop, Input<double> leaf,
+                    Input<double> subtree) const {
+        const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
+        const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
         std::vector<std::int32_t> path_of_row(ends.size()), distinct;
         std::unordered_map<std::int32_t, std::int32_t> sparse;
         const bool dense = static_cast<std::int64_t>(ends.size()) * 8 > view.n_nodes;
@@ -103,21 +107,26 @@ struct Tree {
         }
         std::vector<std::int64_t> start{0};
         std::vector<std::int32_t> nodes;
-        std::vector<double> weights;
+        std::vector<double> log_weights;
         for (const std::int32_t end : distinct) {
             const std::size_t first = nodes.size();
             for (std::int32_t s = end; s >= 0; s = view.parent[s]) nodes.push_back(s);
             std::reverse(nodes.begin() + static_cast<std::ptrdiff_t>(first), nodes.end());
-            double reached = 1.0;
-            for (std::size_t i = first; i < nodes.size(); ++i) {
-                const double split = nodes[i] == end ? 0.0 : split_prob.data()[nodes[i]];
-                weights.push_back(reached * (1.0 - split));
-                reached *= split;
+            double reached = 0.0;
+            for (std::size_t i = first; i + 1 < nodes.size(); ++i) {
+                const std::int32_t s = nodes[i];
+                double children = 0.0;
+                for (std::int32_t c = 0; c < view.n_children[s]; ++c)
+                    children += subtree.data()[view.first_child[s] + c];
+                const LogFates fates = log_fates(prior.log_stop[s] + leaf.data()[s], prior.log_split[s] + children);
+                log_weights.push_back(reached + fates.stop);
+                reached += fates.split;
             }
+            log_weights.push_back(reached);
             start.push_back(static_cast<std::int64_t>(nodes.size()));
         }
         return nb::make_tuple(to_numpy(std::move(path_of_row)), to_numpy(std::move(start)), to_numpy(std::move(nodes)),
-                              to_numpy(std::move(weights)));
+                              to_numpy(std::move(log_weights)));
     }
 };
 

@@ -17,7 +17,7 @@ NB_MODULE(_kernels, module) {
         .def("route", &Tree::route_rows, "X"_a.none(), "n_jobs"_a)
         .def("upward_closure", &Tree::upward_closure, "ends"_a)
         .def("sweep", &Tree::sweep)
-        .def("paths", &Tree::paths, "ends"_a, "split_prob"_a);
+        .def("paths", &Tree::paths);
 
     module.def("top_trees", &top_trees);
 
@@ -36,9 +36,8 @@ NB_MODULE(_kernels, module) {
     });
 
     module.def("family_shape", [](const std::string& name, int size) {
-        return with_family(name, size, [](const auto& family) {
-            return nb::make_tuple(family.layout.size(), family.n_extra, family.n_hyper, family.n_parameters);
-        });
+        return with_family(name, size,
+                           [](const auto& family) { return nb::make_tuple(family.layout.size(), family.n_hyper); });
     });
     module.def("prepare_prior", &prepare_prior);
     module.def("posterior_parameters", &posterior_parameters);
@@ -46,20 +45,18 @@ NB_MODULE(_kernels, module) {
     module.def("row_statistics", &row_statistics, "name"_a, "size"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
                "constant"_a, "n_rows"_a);
 
-    nb::class_<SharedPlan>(module, "SharedPlan")
-        .def("__init__",
-             [](SharedPlan* self, const std::vector<Tree*>& trees) {
-                 std::vector<TreeView> views;
-                 for (const Tree* tree : trees) views.push_back(tree->view);
-                 new (self) SharedPlan(views);
-             })
-        .def_ro("n_nodes", &SharedPlan::n_nodes)
-        .def_ro("n_regions", &SharedPlan::n_regions);
+    nb::class_<SharedPlan>(module, "SharedPlan").def("__init__", [](SharedPlan* self, const std::vector<Tree*>& trees) {
+        std::vector<TreeView> views;
+        for (const Tree* tree : trees) views.push_back(tree->view);
+        new (self) SharedPlan(views);
+    });
 
     nb::class_<PosteriorHandle>(module, "Posterior")
         .def("update", &PosteriorHandle::update, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
              "n_jobs"_a)
         .def("merge", &PosteriorHandle::merge)
+        .def("leave_one_out", &PosteriorHandle::leave_one_out, "X"_a.none(), "y"_a.none(), "weight"_a.none(),
+             "extra"_a.none(), "n_jobs"_a)
         .def("__enter__", [](PosteriorHandle& self) { self.guard.lock(); })
         .def("__exit__", [](PosteriorHandle& self, nb::args) { self.guard.unlock(); })
         .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),

@@ -36,15 +36,28 @@ struct Complaint {
     int column = -1;  // where the argument has several
 };
 
-// Statistics of one node: first numbers that add as plain doubles, then DoubleDouble pairs.
+// Statistics of one node: first numbers that add as plain doubles, then DoubleDouble pairs. The first n_weights of the
+// plain ones are sums of numbers that are never negative.
 struct Layout {
     int n_plain;
     int n_pairs;
+    int n_weights;
     int size() const { return n_plain + 2 * n_pairs; }
 
     void add(double* into, const double* from) const {
         for (int i = 0; i < n_plain; ++i) into[i] += from[i];
         for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, load_pair(from + i));
+    }
+    // False where more would be taken away than there is.
+    bool subtract(double* into, const double* from) const {
+        bool was_there = true;
+        for (int i = 0; i < n_plain; ++i) {
+            const double left = into[i] - from[i];
+            if (i < n_weights) was_there &= left >= -1e-9 * into[i];
+            into[i] = i < n_weights ? std::fmax(left, 0.0) : left;
+        }
+        for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, -load_pair(from + i));
+        return was_there;
     }
     void clear(double* stat) const {
         for (int i = 0; i < size(); ++i) stat[i] = 0.0;
@@ -68,7 +81,11 @@ struct Categorical {
     int n_hyper, n_prior, n_parameters;
 
     explicit Categorical(int classes)
-        : n_classes(classes), layout{classes, 0}, n_hyper(classes), n_prior(classes + 1), n_parameters(classes) {}
+        : n_classes(classes),
+          layout{classes, 0, classes},
+          n_hyper(classes),
+          n_prior(classes + 1),
+          n_parameters(classes) {}
 
     bool supports(const Row& row) const { return (row.y >= 0.0) & (row.y < n_classes) & (row.y == std::floor(row.y)); }
     Complaint complain(const Row& row) const {
@@ -124,7 +141,7 @@ struct Categorical {
 // Evidence: B(alpha + weight, beta + sum) / B(alpha, beta).
 struct Geometric {
     static constexpr int n_extra = 0, n_hyper = 2, n_prior = 3, n_parameters = 2;
-    Layout layout{2, 0};
+    Layout layout{2, 0, 2};
 
     bool supports(const Row& row) const { return is_count(row.y); }
     Complaint complain(const Row& row) const { return {"y", row.y, "a whole number from 0 on"}; }
@@ -163,7 +180,7 @@ struct RatePrior {
 // without lambda, sum of y log(exposure) - log(y!).
 struct Poisson : RatePrior {
     static constexpr int n_extra = 1;
-    Layout layout{3, 0};
+    Layout layout{3, 0, 2};
 
     bool supports(const Row& row) const {
         return is_count(row.y) & (row.extra[0] > 0.0) & (row.extra[0] <= largest_magnitude);
@@ -188,7 +205,7 @@ struct Poisson : RatePrior {
 // y ~ Exponential(lambda), or known only to exceed y where censored. Statistics: uncensored weight, sum of y.
 struct Exponential : RatePrior {
     static constexpr int n_extra = 1;
-    Layout layout{2, 0};
+    Layout layout{2, 0, 2};
 
     bool supports(const Row& row) const {
         return (row.y >= 0.0) & (row.y <= largest_magnitude) & ((row.extra[0] == 0.0) | (row.extra[0] == 1.0));
@@ -212,7 +229,7 @@ struct Exponential : RatePrior {
 //   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
 struct Normal {
     static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 4;
-    Layout layout{1, 2};
+    Layout layout{1, 2, 1};
 
     bool supports(const Row& row) const { return is_moderate(row.y); }
     Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e60 in size"}; }

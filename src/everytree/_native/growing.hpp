@@ -64,7 +64,7 @@ class Path {
 // A row's predictive as shares of stored nodes; node -1 is the prior.
 struct Share {
     std::int32_t node;
-    double weight;
+    double log_weight;
 };
 
 template <class Family, class Code>
@@ -109,7 +109,8 @@ class GrowingKernel {
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
             if (!(row.weight > 0.0)) continue;
-            const std::int32_t leaf = find_or_insert(codes.row(begin + i));
+            own_row_.assign(codes.row(begin + i), codes.row(begin + i) + n_features_);  // nobody else writes to it
+            const std::int32_t leaf = find_or_insert(own_row_.data());
             family_.add(statistics(leaf), row);
             touched_.touch(leaf);
             ++n_weighted;
@@ -137,25 +138,27 @@ class GrowingKernel {
     // the node at some depth of its run, or is equal to its point.
     void shares(const Code* row, std::vector<Share>& out) const {
         if (arrays_.n_nodes == 0) {
-            out.push_back({-1, 1.0});
+            out.push_back({-1, 0.0});
             return;
         }
-        double mass = 1.0;  // probability that everything above the present node is split
+        double reached = 0.0;  // log probability that everything above the present node is split
         Path path(seed_, features_);
         std::int32_t depth = 0, s = arrays_.root;
         for (;;) {
             if (is_point(s) && equals(row, s)) {
-                out.push_back({s, mass});
+                out.push_back({s, reached});
                 return;
             }
             const std::int32_t child = follow(row, s, path, depth);
-            const double beyond = child >= 0 ? arrays_.evidence.split_prob[s] : parting_prob(s, depth);
-            out.push_back({s, mass * (1.0 - beyond)});
-            mass *= beyond;
+            const LogFates parting = parting_at(s, depth);
+            out.push_back({s, reached + parting.stop});
+            reached += parting.split;
             if (child < 0) {
-                out.push_back({-1, mass});
+                out.push_back({-1, reached});
                 return;
             }
+            depth += 1;
+            path.answer(row[path.feature()]);
             s = child;
         }
     }
@@ -164,6 +167,7 @@ class GrowingKernel {
     GrowingNode& node(std::int32_t s) const { return arrays_.nodes[s]; }
     const Code* point_of(std::int32_t s) const { return arrays_.points + std::int64_t{node(s).point} * n_features_; }
     double* statistics(std::int32_t s) const { return arrays_.statistics + s * static_cast<std::int64_t>(size_); }
+    double* log_odds(std::int32_t s) const { return arrays_.log_odds + 2 * std::int64_t{s}; }
     std::int32_t last_depth() const { return static_cast<std::int32_t>(features_.size()); }
     bool is_point(std::int32_t s) const { return node(s).branch == last_depth(); }
     bool equals(const Code* row, std::int32_t s) const { return std::equal(row, row + n_features_, point_of(s)); }
@@ -179,11 +183,7 @@ class GrowingKernel {
         }
         const std::int32_t code = row[path.feature()];
         for (std::int32_t child = node(s).first_child; child >= 0; child = node(child).next_sibling)
-            if (node(child).answer == code) {
-                path.answer(code);
-                ++depth;
-                return child;
-            }
+            if (node(child).answer == code) return child;
         return -1;
     }
 
@@ -195,6 +195,8 @@ class GrowingKernel {
             if (is_point(s) && equals(row, s)) return s;
             const std::int32_t child = follow(row, s, path, depth);
             if (child >= 0) {
+                depth += 1;
+                path.answer(row[path.feature()]);
                 s = child;
                 continue;
             }
@@ -259,8 +261,8 @@ class GrowingKernel {
     }
     void set_odds(std::int32_t s) {
         const double log_split = is_point(s) ? 0.0 : log_run_split(node(s).entry, node(s).branch);
-        arrays_.log_odds[2 * s] = log_split;
-        arrays_.log_odds[2 * s + 1] = log_one_minus(log_split);
+        log_odds(s)[0] = log_split;
+        log_odds(s)[1] = log_one_minus(log_split);
     }
 
     double children_log_evidence(std::int32_t s) const {
@@ -278,22 +280,25 @@ class GrowingKernel {
         }
         evidence.leaf[s] = evidence.subtree[s] = family_.log_evidence(statistics(s), leaf_prior_);
         if (is_point(s)) return;
-        const Fate fate =
-            weigh(arrays_.log_odds[2 * s + 1] + evidence.leaf[s], arrays_.log_odds[2 * s] + children_log_evidence(s));
+        const Fate fate = weigh(log_odds(s)[1] + evidence.leaf[s], log_odds(s)[0] + children_log_evidence(s));
         evidence.subtree[s] = fate.subtree_log_evidence;
         evidence.split_prob[s] = fate.split_prob;
     }
 
-    // Posterior probability that the run of s is split at all its depths from entry to `depth`, where a row
-    // that was never seen leaves it: g_entry ... g_depth times the evidence of what is left of the run, over
-    // all of it.
-    double parting_prob(std::int32_t s, std::int32_t depth) const {
+    // Log posterior probability that the run of s ends somewhere from its entry to `depth`, where a row leaves it, and
+    // that it goes on beyond: there it is g_entry ... g_depth times the evidence of what is left, over that of all.
+    // Both in logs and neither as one minus the other, which would lose the smaller one.
+    LogFates parting_at(std::int32_t s, std::int32_t depth) const {
         const double upper = log_run_split(node(s).entry, depth);
-        if (is_point(s)) return std::exp(upper);
-        if (depth == node(s).branch) return arrays_.evidence.split_prob[s];
-        const double lower = log_run_split(depth + 1, node(s).branch);
-        const Fate rest = weigh(log_one_minus(lower) + arrays_.evidence.leaf[s], lower + children_log_evidence(s));
-        return std::min(1.0, std::exp(upper + rest.subtree_log_evidence - arrays_.evidence.subtree[s]));
+        if (is_point(s)) return {log_one_minus(upper), upper};
+        const double stop = log_one_minus(upper) + arrays_.evidence.leaf[s];
+        double beyond = upper + children_log_evidence(s);
+        if (depth < node(s).branch) {
+            const double lower = log_run_split(depth + 1, node(s).branch);
+            beyond = upper + weigh(log_one_minus(lower) + arrays_.evidence.leaf[s], lower + children_log_evidence(s))
+                                 .subtree_log_evidence;
+        }
+        return log_fates(stop, beyond);
     }
 
     Family family_;
@@ -305,7 +310,7 @@ class GrowingKernel {
     std::size_t size_;
     GrowingArrays<Code> arrays_{};
     RowChunk rows_;
-    std::vector<Code> buffer_;
+    std::vector<Code> buffer_, own_row_;
     TouchedNodes touched_;
 };
 

@@ -24,7 +24,7 @@ struct LinearRegression {
         : n_inputs(inputs),
           n_triangle(inputs * (inputs + 1) / 2),
           n_extra(inputs),
-          layout{1, 1 + inputs + n_triangle},
+          layout{1, 1 + inputs + n_triangle, 1},
           n_hyper(inputs + n_triangle + 2),
           n_prior(n_triangle + 2 * (inputs + 1) + 3 + inputs),
           n_parameters(n_triangle + inputs + 2) {}

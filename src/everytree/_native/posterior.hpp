@@ -114,9 +114,10 @@ class PosteriorKernel {
         } else {
             const std::size_t n_saved = replaced_.size() / size_;
             for (std::size_t i = 0; i < n_saved; ++i)
-                std::memcpy(statistics(touched_.nodes()[i]), replaced_.data() + i * size_, sizeof(double) * size_);
+                std::memcpy(statistics(saved_[i]), replaced_.data() + i * size_, sizeof(double) * size_);
         }
         replaced_.clear();
+        saved_.clear();
         touched_.clear();
     }
 
@@ -133,6 +134,27 @@ class PosteriorKernel {
         sweep_touched();
     }
 
+    // log p(y of a row | all other rows), for rows that are in the posterior: along the row's path every node's
+    // evidence with and without the row. Nothing is written but `out`.
+    template <class Code>
+    void leave_one_out(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs, double* out) const {
+        const std::int64_t n_chunks = (table.n_rows() + chunk_rows - 1) / chunk_rows;
+        std::vector<Worker> workers(static_cast<std::size_t>(std::max(n_jobs, 1)), Worker(family_.n_extra));
+        const auto work = [&](std::int64_t chunk, int worker) {
+            const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows() - begin);
+            Worker& mine = workers[worker];
+            const Codes<Code> codes = table.rows(begin, n, mine.template buffer<Code>());
+            check<Code>()(codes, begin, n);
+            mine.rows.read(family_, columns, begin, n);
+            mine.at.assign(static_cast<std::size_t>(n), 0);
+            route(arrays_.tree, codes, begin, n, mine.at.data());
+            std::vector<double> scratch(3 * size_);
+            for (std::int64_t i = 0; i < n; ++i)
+                out[begin + i] = log_prob_given_others(mine.rows.view()[i], mine.at[i], begin + i, scratch.data());
+        };
+        in_ordered_chunks(n_chunks, n_jobs, work, [](std::int64_t, int) {});
+    }
+
     // Evidence and split probability of the touched nodes from their new statistics; `leaf_evidence(node)` is
     // the evidence of one node, so that update_all can answer it from another tree.
     template <class LeafEvidence>
@@ -143,6 +165,7 @@ class PosteriorKernel {
             sweep_node(arrays_.tree, arrays_.split_prior, node, arrays_.evidence);
         }
         replaced_.clear();
+        saved_.clear();
         touched_.clear();
     }
     void sweep_touched() {
@@ -189,8 +212,9 @@ class PosteriorKernel {
     // Out of the loop above, where it happens once a terminal.
     EVERYTREE_NOINLINE void save(std::int32_t terminal) {
         const double* stat = statistics(terminal);
-        touched_.touch(terminal);
+        saved_.push_back(terminal);
         replaced_.insert(replaced_.end(), stat, stat + size_);
+        touched_.touch(terminal);
     }
 
     void touch_changed() {
@@ -200,6 +224,39 @@ class PosteriorKernel {
     }
     bool equals_saved(std::int64_t node) const {
         return std::memcmp(statistics(node), replaced_.data() + node * size_, sizeof(double) * size_) == 0;
+    }
+
+    double log_prob_given_others(const Row& row, std::int32_t terminal, std::int64_t place, double* scratch) const {
+        double *weighted = scratch, *once = weighted + size_, *stat = once + size_;
+        family_.layout.clear(weighted);
+        family_.layout.clear(once);
+        family_.add(weighted, row);
+        family_.add(once, {row.y, 1.0, row.extra});
+        double with = 0.0, without = 0.0;  // of the child that the row is in
+        for (std::int32_t s = terminal, child = -1; s >= 0; child = s, s = arrays_.tree.parent[s]) {
+            std::memcpy(stat, statistics(s), sizeof(double) * size_);
+            if (!family_.layout.subtract(stat, weighted))
+                throw std::invalid_argument("row " + std::to_string(place) +
+                                            " is not in this posterior: there is less in " + "node " +
+                                            std::to_string(s) + " than the row would take away");
+            const double leaf_without = family_.log_evidence(stat, arrays_.leaf_prior[s]);
+            family_.layout.add(stat, once);
+            const double leaf_with = family_.log_evidence(stat, arrays_.leaf_prior[s]);
+            if (child < 0) {
+                with = leaf_with;
+                without = leaf_without;
+                continue;
+            }
+            double siblings = 0.0;
+            for (std::int32_t c = 0; c < arrays_.tree.n_children[s]; ++c) {
+                const std::int32_t other = arrays_.tree.first_child[s] + c;
+                if (other != child) siblings += arrays_.evidence.subtree[other];
+            }
+            const double stop = arrays_.split_prior.log_stop[s], split = arrays_.split_prior.log_split[s] + siblings;
+            with = weigh(stop + leaf_with, split + with).subtree_log_evidence;
+            without = weigh(stop + leaf_without, split + without).subtree_log_evidence;
+        }
+        return with - without;
     }
 
     // An inner node holds the rows of its children, no more and no less.
@@ -218,8 +275,8 @@ class PosteriorKernel {
     TouchedNodes touched_;
     std::vector<Worker> workers_;
     bool many_rows_ = false;
-    std::vector<double>
-        replaced_;  // old statistics: of all nodes, or of the touched terminals in the order of touching
+    std::vector<std::int32_t> saved_;  // the touched terminals, in the order of touching
+    std::vector<double> replaced_;     // old statistics: of all nodes, or of the saved terminals
 };
 
 }  // namespace everytree

@@ -24,6 +24,7 @@ inline std::uint64_t scramble(std::uint64_t x) {  // a bijection of 64-bit words
 struct Allowed {
     std::int32_t feature = -1, low = 0, high = 65535;
     bool missing = true;
+    bool own_branch = false;  // whether the tree has a branch for the missing code, or takes it for a large one
 };
 
 struct RegionKey {
@@ -36,22 +37,21 @@ struct RegionKeyHash {
 
 inline RegionKey key_of(const Allowed& allowed) {
     const std::uint64_t codes = (static_cast<std::uint64_t>(allowed.low) << 32) |
-                                (static_cast<std::uint64_t>(allowed.high) << 1) | (allowed.missing ? 1u : 0u);
+                                (static_cast<std::uint64_t>(allowed.high) << 1) | (allowed.missing ? 1u : 0u) |
+                                (allowed.own_branch ? std::uint64_t{1} << 63 : 0u);
     const std::uint64_t first = scramble(scramble(static_cast<std::uint64_t>(allowed.feature)) ^ codes);
     return {first, scramble(first ^ 0x6a09e667f3bcc908ULL ^ (codes << 7))};
 }
 
-// What the answer that leads to child `offset` of a node says about the node's feature. Without a branch of its own the
-// missing code is the largest code, and above every threshold.
+// What the answer that leads to child `offset` of a node says about the node's feature.
 inline Allowed answer(const RouteNode& node, std::int32_t offset) {
-    Allowed said{node.feature, 1, 0, offset == node.missing};
+    Allowed said{node.feature, 1, 0, offset == node.missing, node.missing != no_missing_branch};
     if (node.mask) {
         if (!said.missing) said.low = said.high = offset;
     } else if (offset == 0) {
         said.low = 0, said.high = node.threshold;
     } else if (offset == 1) {
         said.low = node.threshold + 1, said.high = 65535;
-        said.missing |= node.missing == no_missing_branch;
     }
     return said;
 }

@@ -17,7 +17,9 @@ struct AnyWalk {
         const RouteNode& node = nodes[here];
         const Code code = row[node.feature];
         if (code == missing_code<Code> && node.missing != no_missing_branch) return node.next + node.missing;
-        return node.next + (code & node.mask) + (code > node.threshold);
+        const std::uint16_t offset = (code & node.mask) + (code > node.threshold);
+        // Codes were checked, but the table is the caller's and another thread may write to it: never leave the tree.
+        return node.next + std::min(offset, node.last);
     }
 };
 

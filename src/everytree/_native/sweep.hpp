@@ -37,6 +37,21 @@ inline Fate weigh(double log_stop_and_leaf, double log_split_and_children) {
     return {log_split_and_children + std::log1p(ratio), 1.0 / (1.0 + ratio)};
 }
 
+// Log probabilities of the two fates. From the difference of the two terms alone, so that they belong to probabilities
+// that sum to 1 to the last digit however large the evidences are, and the smaller one keeps its digits.
+struct LogFates {
+    double stop, split;
+};
+inline LogFates log_fates(double log_stop_and_leaf, double log_split_and_children) {
+    const double difference = log_stop_and_leaf - log_split_and_children;
+    if (difference > 0.0) {
+        const double log_sum = std::log1p(std::exp(-difference));
+        return {-log_sum, -difference - log_sum};
+    }
+    const double log_sum = std::log1p(std::exp(difference));
+    return {difference - log_sum, -log_sum};
+}
+
 // What is derived from the statistics; owned by NumPy, written here.
 struct EvidenceView {
     double* leaf;
@@ -72,8 +87,8 @@ class TouchedNodes {
     // True the first time this node is touched.
     bool touch(std::int32_t node) {
         if (flag_[node]) return false;
+        nodes_.push_back(node);  // may throw: the flag comes after
         flag_[node] = 1;
-        nodes_.push_back(node);
         return true;
     }
 

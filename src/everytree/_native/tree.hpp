@@ -21,7 +21,7 @@ struct RouteNode {
     std::uint16_t threshold;  // binary split: codes above it go to the second child; 65535: no code is above
     std::uint16_t mask;       // multiway split: 65535, so that the code itself is the child; else 0
     std::uint16_t missing;    // child for the missing code; 65535: this node has no such branch
-    std::uint16_t unused;
+    std::uint16_t last;       // largest child number
 };
 inline constexpr std::uint16_t no_missing_branch = 65535;
 static_assert(sizeof(RouteNode) == 16);

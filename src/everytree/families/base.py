@@ -142,18 +142,16 @@ class NativeFamily(Family):
     def _freeze(self) -> None:
         """Derive everything from the checked hyperparameters; called once, at the end of construction."""
         hyper = np.ascontiguousarray(self._hyperparameters(), dtype=np.float64)
-        n_statistics, n_extra, n_hyper, _ = _kernels.family_shape(self.kernel, self.size)
+        n_statistics, n_hyper = _kernels.family_shape(self.kernel, self.size)
         if hyper.shape[1] != n_hyper:
             raise ValueError(f"{type(self).__name__}: {hyper.shape[1]} hyperparameters, the kernel takes {n_hyper}")
         hyper.flags.writeable = False
         object.__setattr__(self, "n_statistics", n_statistics)
-        object.__setattr__(self, "_n_extra", n_extra)
         object.__setattr__(self, "_hyper", hyper)
         object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, hyper))
 
     _hyper: FloatArray
     _prior: FloatArray
-    _n_extra: int
 
     # ---- the three methods ----------------------------------------------------------------------------------------
 
@@ -193,6 +191,10 @@ class NativeFamily(Family):
     @abstractmethod
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
         """Posterior hyperparameters by the names of the prior ones, for each row of statistics."""
+
+    @abstractmethod
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        """Posterior quantile of each parameter, for each row of statistics."""
 
     # ---- drawing --------------------------------------------------------------------------------------------------
 
@@ -267,9 +269,10 @@ def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> flo
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}")
     array = array.astype(np.float64)
-    wrong = ~np.isfinite(array) | (array <= 0.0 if positive else False)
+    # Beyond these, evidences overflow; no prior of use comes near them.
+    wrong = ~(np.abs(array) <= 1e60) | (array < 1e-60 if positive else False)
     if np.any(wrong) or array.size == 0:
-        must = "positive and finite" if positive else "finite"
+        must = "positive and finite, from 1e-60 to 1e60" if positive else "finite, at most 1e60 in size"
         if array.ndim == 0 or array.size == 0:
             raise ValueError(f"{name} must be {must}, but is {value!r}")
         place = tuple(int(i) for i in np.argwhere(wrong)[0])

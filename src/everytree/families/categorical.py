@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
 
 from everytree.codes import whole_number
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
@@ -60,6 +61,10 @@ class Bernoulli(_Classes):
         summary = self.summarise(statistics)
         return {"alpha": summary[:, 1], "beta": summary[:, 0]}
 
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        beta, alpha = self.summarise(statistics).T
+        return {"theta": np.asarray(betaincinv(alpha, beta, p))}
+
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         beta, alpha = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
         return np.asarray(rng.beta(alpha, beta))
@@ -99,6 +104,10 @@ class Categorical(_Classes):
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
         return {"alpha": self.summarise(statistics)}
 
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        alpha = self.summarise(statistics)  # each probability by itself has a beta distribution
+        return {"theta": np.asarray(betaincinv(alpha, alpha.sum(axis=1, keepdims=True) - alpha, p))}
+
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         draws = rng.standard_gamma(np.broadcast_to(self.at(nodes)._hyper, (len(nodes), self.size)))
         # All draws underflow to zero where every alpha is tiny; such a Dirichlet puts its mass on one class.
@@ -110,7 +119,10 @@ class Categorical(_Classes):
 class ClassComponents:
     """Class c has probability alpha_c / sum(alpha)."""
 
+    is_discrete = True
+
     def __init__(self, alpha: FloatArray) -> None:
+        self._total: FloatArray = alpha.sum(axis=1)
         self._probs: FloatArray = alpha / alpha.sum(axis=1, keepdims=True)
 
     def probs(self) -> FloatArray:
@@ -123,6 +135,27 @@ class ClassComponents:
     def variance(self) -> FloatArray:
         away = np.arange(self._probs.shape[1]) - self.mean()[:, None]
         return np.asarray((self._probs * away**2).sum(axis=1))
+
+    def parameter_share(self) -> FloatArray:
+        """How much of the variance of the class number is due to the unknown probabilities."""
+        return 1.0 / (1.0 + self._total)
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        """Of the class number."""
+        return self._up_to(np.cumsum(self._probs, axis=1), y)
+
+    def sf(self, y: FloatArray) -> FloatArray:
+        beyond = np.cumsum(self._probs[:, ::-1], axis=1)[:, ::-1]  # P(Y >= c): sums of small numbers stay exact
+        return np.where(y < 0.0, 1.0, self._up_to(np.column_stack([beyond[:, 1:], np.zeros(len(beyond))]), y))
+
+    def _up_to(self, sums: FloatArray, y: FloatArray) -> FloatArray:
+        last = sums.shape[1] - 1
+        which = np.clip(np.floor(np.nan_to_num(y)), 0, last).astype(np.int64)
+        return np.where(y < 0.0, 0.0, sums[np.arange(len(sums)), which])
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        edges = np.cumsum(self._probs, axis=1)[:, :-1]
+        return np.asarray((rng.random((len(edges), 1)) >= edges).sum(axis=1), dtype=np.float64)
 
     def log_prob(self, y: FloatArray) -> FloatArray:
         n_classes = self._probs.shape[1]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
 
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
 from everytree.families.special import log_beta_ratio
@@ -39,6 +40,10 @@ class Geometric(NativeFamily):
         summary = self.summarise(statistics)
         return {"alpha": summary[:, 0], "beta": summary[:, 1]}
 
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        alpha, beta = self.summarise(statistics).T
+        return {"theta": np.asarray(betaincinv(alpha, beta, p))}
+
     def components(self, summary: FloatArray, **row_data: Any) -> FailureComponents:
         return FailureComponents(summary[:, 0], summary[:, 1])
 
@@ -52,6 +57,8 @@ class Geometric(NativeFamily):
 
 class FailureComponents:
     """Beta-geometric: p(y) = B(alpha + 1, beta + y) / B(alpha, beta)."""
+
+    is_discrete = True
 
     def __init__(self, alpha: FloatArray, beta: FloatArray) -> None:
         self._alpha, self._beta = alpha, beta
@@ -67,7 +74,28 @@ class FailureComponents:
         top = a * b * (a + b - 1.0)
         return np.asarray(np.divide(top, (a - 1.0) ** 2 * (a - 2.0), out=np.full(a.shape, np.inf), where=a > 2.0))
 
+    def parameter_share(self) -> FloatArray:
+        """How much of the variance is due to the unknown probability."""
+        return 1.0 / self._alpha
+
     def log_prob(self, y: FloatArray) -> FloatArray:
         possible = (y == np.floor(y)) & (y >= 0) & np.isfinite(y)
         k = np.where(possible, y, 0.0)
         return np.where(possible, log_beta_ratio(self._alpha, self._beta, 1.0, k), -np.inf)
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        return -np.expm1(self._log_sf(y))
+
+    def sf(self, y: FloatArray) -> FloatArray:
+        return np.exp(self._log_sf(y))
+
+    def _log_sf(self, y: FloatArray) -> FloatArray:
+        """P(Y > y) = E (1 - theta)^(y + 1) = B(alpha, beta + y + 1) / B(alpha, beta)."""
+        more = np.floor(np.clip(y, -1.0, 1e300)) + 1.0
+        log_sf = log_beta_ratio(self._alpha, self._beta, 0.0, more)
+        return np.where(y < 0.0, 0.0, np.where(np.isposinf(y), -np.inf, log_sf))
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        theta = np.maximum(rng.beta(self._alpha, self._beta), 1e-300)
+        # The geometric distribution by inversion, in floats: heavy tails reach beyond every integer type.
+        return np.floor(np.log(rng.random(theta.shape)) / np.log1p(-np.minimum(theta, 1.0 - 1e-16)))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaincinv, stdtrit
 
 from everytree.codes import whole_number
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
@@ -101,6 +102,13 @@ class LinearRegression(NativeFamily):
         mean = np.einsum("nji,nj->ni", inverse_root, z)
         return {"mean": mean, "precision": root @ root.transpose(0, 2, 1), "shape": shape, "scale": scale}
 
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        inverse_root, z, shape, scale = self._unpack(self.summarise(statistics))
+        mean = np.einsum("nji,nj->ni", inverse_root, z)
+        spread = np.sqrt((scale / shape)[:, None] * (inverse_root**2).sum(axis=1))
+        quantile = stdtrit(2.0 * shape, p)[:, None]
+        return {"coefficients": mean + spread * quantile, "precision": gammaincinv(shape, p) / scale}
+
     def _unpack(self, summary: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Inverse Cholesky factor of the posterior precision, z, shape and scale, as linear.hpp packs them."""
         p, n_triangle = self.size, self.size * (self.size + 1) // 2
@@ -112,7 +120,10 @@ class LinearRegression(NativeFamily):
         rows = self.pack(row_data)
         inverse_root, z, shape, scale = self._unpack(summary)
         u = np.einsum("nij,nj->ni", inverse_root, rows)
-        return StudentComponents(2.0 * shape, (u * z).sum(axis=1), scale / shape * (1.0 + (u * u).sum(axis=1)))
+        spread = (u * u).sum(axis=1)
+        return StudentComponents(
+            2.0 * shape, (u * z).sum(axis=1), scale / shape * (1.0 + spread), spread / (1.0 + spread)
+        )
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, n_inputs + 1): coefficients, then tau."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaincinv, stdtrit
 
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
 from everytree.families.student import StudentComponents
@@ -48,9 +49,14 @@ class Normal(NativeFamily):
         mean, strength, shape, scale = self.summarise(statistics).T
         return {"mean": mean, "strength": strength, "shape": shape, "scale": scale}
 
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        mean, strength, shape, scale = self.summarise(statistics).T
+        spread = np.sqrt(scale / (shape * strength))
+        return {"mean": mean + spread * stdtrit(2.0 * shape, p), "precision": gammaincinv(shape, p) / scale}
+
     def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
         mean, strength, shape, scale = summary.T
-        return StudentComponents(2.0 * shape, mean, scale / shape * (1.0 + 1.0 / strength))
+        return StudentComponents(2.0 * shape, mean, scale / shape * (1.0 + 1.0 / strength), 1.0 / (1.0 + strength))
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, 2): mu and tau."""

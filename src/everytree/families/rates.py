@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaincc, gammaincinv
 
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
 from everytree.families.special import log_negative_binomial
@@ -30,6 +31,10 @@ class _Rate(NativeFamily):
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
         summary = self.summarise(statistics)
         return {"shape": summary[:, 0], "rate": summary[:, 1]}
+
+    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
+        shape, rate = self.summarise(statistics).T
+        return {"rate": np.asarray(gammaincinv(shape, p) / rate)}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         shape, rate = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
@@ -91,6 +96,8 @@ class Exponential(_Rate):
 class CountComponents:
     """Negative binomial: Poisson with a gamma-distributed rate."""
 
+    is_discrete = True
+
     def __init__(self, shape: FloatArray, rate: FloatArray, exposure: FloatArray | float) -> None:
         self._shape, self._rate, self._exposure = shape, rate, exposure
 
@@ -100,15 +107,38 @@ class CountComponents:
     def variance(self) -> FloatArray:
         return self.mean() * (1.0 + self._exposure / self._rate)
 
+    def parameter_share(self) -> FloatArray:
+        """How much of the variance is due to the unknown rate."""
+        return np.broadcast_to(self._exposure / (self._rate + self._exposure), self._shape.shape)
+
     def log_prob(self, y: FloatArray) -> FloatArray:
         possible = (y == np.floor(y)) & (y >= 0) & np.isfinite(y)
         k = np.where(possible, y, 0.0)
         log_prob = log_negative_binomial(k, self._shape, self._exposure / self._rate)
         return np.where(possible, log_prob, -np.inf)
 
+    def cdf(self, y: FloatArray) -> FloatArray:
+        return self._tail(betainc, y, 0.0)
+
+    def sf(self, y: FloatArray) -> FloatArray:
+        return self._tail(betaincc, y, 1.0)
+
+    def _tail(self, beta: Any, y: FloatArray, below: float) -> FloatArray:
+        """P(Y <= y) is the incomplete beta function of shape and y + 1 at rate / (rate + exposure)."""
+        k = np.floor(np.clip(y, 0.0, 1e300))
+        value = beta(self._shape, k + 1.0, 1.0 / (1.0 + self._exposure / self._rate))
+        return np.where(y < 0.0, below, np.where(np.isposinf(y), 1.0 - below, value))
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        rate = rng.gamma(self._shape, 1.0 / self._rate) * self._exposure
+        countable = rate < 1e15  # beyond, a count is its rate to fifteen digits, and NumPy refuses to draw it
+        return np.where(countable, rng.poisson(np.where(countable, rate, 0.0)), np.floor(rate))
+
 
 class WaitingComponents:
     """Lomax: exponential with a gamma-distributed rate."""
+
+    is_discrete = False
 
     def __init__(self, shape: FloatArray, rate: FloatArray, censored: FloatArray | float) -> None:
         self._shape, self._rate, self._censored = shape, rate, censored
@@ -121,6 +151,10 @@ class WaitingComponents:
         """Infinite up to shape 2."""
         return _divide(self.mean() ** 2 * self._shape, self._shape - 2.0)
 
+    def parameter_share(self) -> FloatArray:
+        """How much of the variance is due to the unknown rate."""
+        return 1.0 / self._shape
+
     def log_prob(self, y: FloatArray) -> FloatArray:
         """Log density, and the log probability to wait longer than y where the row is censored."""
         possible = (y >= 0) & np.isfinite(y)
@@ -130,6 +164,29 @@ class WaitingComponents:
         censored = np.asarray(self._censored) != 0
         impossible = np.where(censored & (y < 0), 0.0, -np.inf)
         return np.where(possible, log_survival + np.where(censored, 0.0, log_hazard), impossible)
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        return -np.expm1(self._log_sf(y))
+
+    def sf(self, y: FloatArray) -> FloatArray:
+        return np.exp(self._log_sf(y))
+
+    def _log_sf(self, y: FloatArray) -> FloatArray:
+        return np.asarray(-self._shape * np.log1p(np.maximum(y, 0.0) / self._rate))
+
+    def quantile(self, p: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):  # a heavy tail may reach beyond all numbers
+            return np.asarray(self._rate * np.expm1(-np.log1p(-p) / self._shape))
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(rng.exponential(1.0, self._shape.shape) / rng.gamma(self._shape, 1.0 / self._rate))
+
+    def mean_distance(self, y: FloatArray) -> FloatArray:
+        """E|Y - y| = mean - y + 2 E(y - Y)+, infinite up to shape 1."""
+        time = np.maximum(y, 0.0)
+        with np.errstate(invalid="ignore"):
+            beyond = self.mean() * np.exp((1.0 - self._shape) * np.log1p(time / self._rate))  # E(Y - y)+
+            return np.asarray(np.where(self._shape > 1.0, 2.0 * beyond + y - self.mean(), np.inf))
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

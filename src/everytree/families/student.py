@@ -12,8 +12,17 @@ from everytree.families.special import log_rising
 class StudentComponents:
     """y = location + sqrt(scale_squared) * t with the given degrees of freedom."""
 
-    def __init__(self, freedom: FloatArray, location: FloatArray, scale_squared: FloatArray) -> None:
+    is_discrete = False
+
+    def __init__(
+        self, freedom: FloatArray, location: FloatArray, scale_squared: FloatArray, parameter_share: FloatArray
+    ) -> None:
         self._freedom, self._location, self._scale_squared = freedom, location, scale_squared
+        self._parameter_share = parameter_share
+
+    def parameter_share(self) -> FloatArray:
+        """How much of the variance is due to the unknown location."""
+        return self._parameter_share
 
     def mean(self) -> FloatArray:
         """The location; undefined (NaN) up to one degree of freedom."""

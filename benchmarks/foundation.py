@@ -295,18 +295,21 @@ def high_water_mark() -> int:
 def many_trees(effort: Effort) -> str:
     """32 meta-trees updated together against one after another."""
     columns = ["separately / together", "together, ms", "separately, ms", "nodes touched", "evaluated"]
+    kinds = {
+        "6 levels": related_trees(32, 10, 6),
+        "0 levels": related_trees(32, 10, 0),
+        "all terminals": reordered_trees(32, 10),
+    }
     rows = [
-        [
-            f"{shared} levels, n = {n:,}",
-            *together_or_separately(related_trees(32, 10, shared), n, effort.repeats),
-        ]
-        for shared in (6, 0)
+        [f"{name}, n = {n:,}", *together_or_separately(trees, n, effort.repeats)]
+        for name, trees in kinds.items()
         for n in effort.rows(1_000, 100_000)
     ]
     return section(
         "Many meta-trees at once",
-        "32 complete meta-trees of depth 10 over 52 binary features, alike in so many of their top levels; "
-        f"below those, no two trees have a node in common. Median of {effort.repeats}.",
+        "32 complete meta-trees of depth 10 over 52 binary features, alike in so many of their top levels, below which "
+        "no two have a node in common; and 32 that ask the same ten questions in other orders, so that their terminals "
+        f"are the same sets of conditions. Median of {effort.repeats}.",
         table(["shared", *columns], rows),
     )
 
@@ -323,6 +326,13 @@ def related_trees(n_trees: int, depth: int, shared_levels: int) -> list[et.MetaT
         levels[shared_levels][:] = own
         trees.append(et.MetaTree.complete(np.concatenate(levels), n_features=n_trees + 20))
     return trees
+
+
+def reordered_trees(n_trees: int, depth: int) -> list[et.MetaTree]:
+    """Trees in which every path asks the same questions, each tree in an order of its own."""
+    orders = [np.random.default_rng(own).permutation(depth) for own in range(n_trees)]
+    features = [np.concatenate([np.full(2**d, order[d]) for d in range(depth)]) for order in orders]
+    return [et.MetaTree.complete(each, n_features=n_trees + 20) for each in features]
 
 
 def together_or_separately(trees: Sequence[et.MetaTree], n_rows: int, repeats: int) -> list[str]:

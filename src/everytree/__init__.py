@@ -18,6 +18,7 @@ from everytree.families import (
 from everytree.generative import GenerativeModel
 from everytree.growing import GrowingPosterior
 from everytree.metatree import MetaTree
+from everytree.plot import plot_predictive, plot_split_probs, plot_tree
 from everytree.posterior import Posterior
 from everytree.predictive import Predictive
 from everytree.priors import depth_prior
@@ -42,5 +43,8 @@ __all__ = [
     "Predictive",
     "PrunedTree",
     "depth_prior",
+    "plot_predictive",
+    "plot_split_probs",
+    "plot_tree",
     "update_all",
 ]

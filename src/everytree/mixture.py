@@ -153,6 +153,8 @@ class Mixture:
 
     def half_spread(self) -> FloatArray:
         """E|Y - Y'| / 2 = integral of cdf (1 - cdf)."""
+        if len(self) == 0:
+            return np.empty(0)
         with np.errstate(invalid="ignore"):
             finite = np.isfinite(self.mean())
         if self.is_discrete:

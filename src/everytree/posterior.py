@@ -14,13 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.codes import as_table, check_lengths, readable, resolve_n_jobs
+from everytree.dot import tree_dot
 from everytree.families.base import Family, FloatArray, NativeFamily
+from everytree.html import tree_html
 from everytree.metatree import MetaTree
 from everytree.predictive import Paths, Predictive, probabilities
 from everytree.priors import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.python_kernel import PythonKernel
 from everytree.queries import TreeDistribution, kl_divergence
 from everytree.questions import TreeQuestions
+from everytree.text import tree_text
 
 
 class Posterior(TreeQuestions):
@@ -324,6 +327,19 @@ class Posterior(TreeQuestions):
             values = self._kernel.leave_one_out(*readable(X, y, sample_weight), extra, jobs)
         assert values is not None
         return values
+
+    # ---- to look at -------------------------------------------------------------------------------------------------
+
+    def to_text(self, **options: Any) -> str:
+        """The top of the meta-tree drawn with characters; options as in `everytree.text.tree_text`."""
+        return tree_text(self, **options)
+
+    def to_dot(self, **options: Any) -> str:
+        """The top of the meta-tree as Graphviz source; options as in `everytree.dot.tree_dot`."""
+        return tree_dot(self, **options)
+
+    def _repr_html_(self) -> str:
+        return tree_html(self)
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 

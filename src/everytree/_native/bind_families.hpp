@@ -5,8 +5,6 @@
 
 namespace everytree {
 
-// -------------------------------------------------------------------------------------------------
-
 // Calls `make(family)` with the family of that name.
 template <class Make>
 auto with_family(const std::string& name, int size, Make make) {

@@ -5,8 +5,6 @@
 
 namespace everytree {
 
-// --------------------------------------------------------------------------------------------------
-
 struct GrowingState {
     State<std::int32_t> nodes;
     nb::object points;  // uint8 or uint16: the kernel knows which

@@ -7,8 +7,6 @@
 
 namespace everytree {
 
-// --------------------------------------------------------------------------------------------
-
 class PosteriorHandle {
   public:
     virtual ~PosteriorHandle() = default;

@@ -9,8 +9,6 @@
 
 namespace everytree {
 
-// ------------------------------------------------------------------------------------------------
-
 struct Tree {
     Input<std::uint8_t> routes;
     std::optional<Input<std::uint64_t>> binary_routes;

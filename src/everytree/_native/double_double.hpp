@@ -1,7 +1,7 @@
 // Sums that do not lose digits: a number kept as an unevaluated pair high + low of doubles (about 32 digits).
 //
 // Why: the spread of a million rows at 1e6 +/- 1 is the small difference of two sums of order 1e18. In one
-// double it drowns; in a pair it survives, stays additive, and rows can be taken away again without residue.
+// double it drowns; in a pair it survives, stays additive, and rows can be taken away again.
 #pragma once
 #include <cmath>
 

@@ -1,12 +1,10 @@
 // The leaf models: how a row becomes statistics, and how statistics become evidence and posterior parameters.
 //
-// A family is a small value with these members; the kernels are templates over it and know nothing else of
-// it.
+// A family is a small value with these members; the kernels are templates over it and know nothing else of it.
 //   layout            how a node's statistics lie in memory (below)
 //   n_extra           columns a row brings beside y: exposure, censored, inputs
-//   n_hyper           prior hyperparameters as the user gives them; prepare() turns them into n_prior
-//   numbers,
-//                     with everything that does not depend on data computed once
+//   n_hyper           prior hyperparameters as the user gives them; prepare() turns them into n_prior numbers, with
+//                     everything that does not depend on data computed once
 //   n_parameters      what posterior() writes: all that the predictive distribution needs
 //   supports(row)     is the row possible at all? complain(row) says what is wrong when not
 //   add(stat, row)    statistics += weight * the row's contribution

@@ -1,0 +1,81 @@
+"""The pictures of the documentation, made anew: `python docs/images/make_images.py [folder]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import everytree as et
+from everytree.demo import load
+from everytree.plot import plot_predictive, plot_split_probs, plot_tree
+from everytree.structure.importers import metatree_from_sklearn_tree
+
+
+def tumours():
+    """The demo's meta-tree, drawn."""
+    data = load()
+    cart = DecisionTreeClassifier(max_depth=8, random_state=0).fit(data.X_train, data.y_train)
+    tree = metatree_from_sklearn_tree(cart.tree_, n_features=data.X_train.shape[1])
+    post = et.Posterior(tree, et.Bernoulli(0.5, 0.5), split_prior=0.5).update(data.X_train, data.y_train)
+    cuts = [[f"{cut:.4g}" for cut in column] for column in data.cuts.T]
+    names = {"feature_names": data.feature_names, "code_names": cuts, "class_names": ["malignant", "benign"]}
+    return plot_tree(post, **names)
+
+
+def calls(n_rows: int = 1500):
+    """Counts by hour of the day with a known rate: what a meta-tree has learnt of it, and the truth."""
+    rng = np.random.default_rng(0)
+    hour, is_weekend = rng.integers(0, 24, n_rows), rng.random(n_rows) < 2 / 7
+    every_hour = np.arange(24)
+    rates = np.stack([_rate(every_hour, False), _rate(every_hour, True)])
+    X = np.column_stack([hour, is_weekend]).astype(np.uint8)
+    y = rng.poisson(rates[is_weekend.astype(int), hour])
+    cart = DecisionTreeRegressor(max_depth=8, criterion="poisson", random_state=0).fit(X, y)
+    tree = metatree_from_sklearn_tree(cart.tree_, n_features=2)
+    post = et.Posterior(tree, et.Poisson(1.0, 0.1), split_prior=0.5).update(X, y)
+    ax = plot_predictive(post, "hour of a working day", feature_names=["hour of a working day", "is weekend"])
+    ax.plot(every_hour, rates[0], "o", color="#c8553d", markersize=3.5)
+    ax.annotate("true rate", (18.4, rates[0][18]), (20.0, rates[0][18] + 2.0), color="#c8553d", va="center")
+    ax.set_ylabel("calls")
+    ax.set_ylim(bottom=0.0)
+    return ax
+
+
+def _rate(hour, is_weekend):
+    morning, evening = np.exp(-(((hour - 8.5) / 2.0) ** 2)), np.exp(-(((hour - 17.5) / 2.5) ** 2))
+    noon = np.exp(-(((hour - 13.0) / 4.0) ** 2))
+    return np.where(is_weekend, 1.0 + 9.0 * noon, 1.5 + 14.0 * morning + 18.0 * evening + 4.0 * noon)
+
+
+def diabetes():
+    """Which splits of a deep regression tree the data ask for."""
+    table = load_diabetes(scaled=False)
+    cuts = np.quantile(table.data, np.arange(1, 16) / 16, axis=0)
+    X = (table.data[:, None, :] > cuts).sum(axis=1).astype(np.uint8)
+    cart = DecisionTreeRegressor(max_depth=6, min_samples_leaf=5, random_state=0).fit(X, table.target)
+    tree = metatree_from_sklearn_tree(cart.tree_, n_features=X.shape[1])
+    post = et.Posterior(tree, et.Normal(150.0, 1.0, 2.0, 5000.0), split_prior=0.5).update(X, table.target)
+    return plot_split_probs(post, feature_names=table.feature_names)
+
+
+PICTURES = {"tree": tumours, "predictive": calls, "split_probs": diabetes}
+
+
+def main(folder: Path) -> None:
+    from matplotlib import pyplot
+
+    for name, draw in PICTURES.items():
+        with pyplot.style.context(["default", {"font.size": 9.0}]):
+            figure = draw().figure
+            figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None})
+            pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    matplotlib.use("agg")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,202 @@
+"""Predictive distributions: mixtures of every family, against sums, integrals and samples."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate
+
+import everytree as et
+from cases import CASES, examples, random_codes, random_tree, rng_for
+
+seeds = st.integers(0, 2**32 - 1)
+CONTINUOUS = [c for c in CASES if c.name in ("exponential", "normal", "linear")]
+DISCRETE = [c for c in CASES if c not in CONTINUOUS]
+families = pytest.mark.parametrize("case", CASES, ids=str)
+continuous = pytest.mark.parametrize("case", CONTINUOUS, ids=str)
+discrete = pytest.mark.parametrize("case", DISCRETE, ids=str)
+
+
+def predictive(case, seed, n_rows=6, n_seen=30):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng)
+    X = random_codes(rng, tree, n_seen)
+    y, row_data = case.draw(rng, n_seen)
+    post = et.Posterior(tree, case.family, 0.6).update(X, y, **row_data)
+    new_y, new_data = case.draw(rng, n_rows)
+    new_data.pop("censored", None)
+    return post.predictive(random_codes(rng, tree, n_rows), **new_data), new_y.astype(float), rng
+
+
+LEVELS = [1e-9, 1e-4, 0.05, 0.3, 0.5, 0.77, 0.95, 1 - 1e-4, 1 - 1e-9]
+
+
+@continuous
+@given(seed=seeds)
+@examples(10)
+def test_quantile_and_cdf_invert_each_other(case, seed):
+    dist, _, _ = predictive(case, seed)
+    quantiles = dist.quantile(LEVELS)
+    assert (np.diff(quantiles, axis=1) >= 0.0).all()
+    for p, q in zip(LEVELS, quantiles.T, strict=True):
+        got = dist.cdf(q)
+        np.testing.assert_allclose(got, p, rtol=1e-10 if p < 0.5 else 0.0, atol=1e-10)
+        np.testing.assert_allclose(dist.quantile(p), q, rtol=1e-12)
+
+
+@discrete
+@given(seed=seeds)
+@examples(10)
+def test_discrete_quantiles_are_the_first_to_reach_p(case, seed):
+    dist, _, _ = predictive(case, seed)
+    quantiles = dist.quantile(LEVELS)
+    assert (np.diff(quantiles, axis=1) >= 0.0).all()
+    for p, q in zip(LEVELS, quantiles.T, strict=True):
+        assert (q == np.floor(q)).all()
+        assert (dist.cdf(q) >= p - 1e-12).all()
+        assert (dist.cdf(q - 1.0) < p + 1e-12).all()
+
+
+@families
+@given(seed=seeds)
+@examples(5)
+def test_cdf_is_the_sum_or_integral_of_the_density(case, seed):
+    dist, _, _ = predictive(case, seed, n_rows=2)
+    at = dist.quantile(0.6)
+    if case in DISCRETE:
+        total = sum(np.exp(dist.log_prob(np.full(2, float(k)))) * (k <= at) for k in range(int(at.max()) + 1))
+    else:
+        low = dist.quantile(1e-9)
+        total = [
+            integrate.quad(lambda u, i=i: np.exp(dist.log_prob(np.full(2, u)))[i], low[i], at[i], limit=400)[0]
+            for i in range(2)
+        ]
+    np.testing.assert_allclose(dist.cdf(at), total, atol=2e-8)
+    assert (dist.cdf(np.full(2, -np.inf)) == 0.0).all()
+    np.testing.assert_allclose(dist.cdf(np.full(2, np.inf)), 1.0, rtol=1e-12)
+
+
+@families
+def test_samples_have_the_moments_and_the_cdf(case):
+    dist, _, rng = predictive(case, 3, n_rows=2, n_seen=80)
+    draws = dist.sample(20_000, rng=rng)
+    assert draws.shape == (2, 20_000)
+    for p in (0.1, 0.5, 0.9):
+        q = dist.quantile(p)
+        share = (draws <= q[:, None]).mean(axis=1)
+        np.testing.assert_allclose(share, dist.cdf(q), atol=0.02)
+    np.testing.assert_allclose(draws.mean(axis=1), dist.mean(), atol=6.0 * dist.std().max() / np.sqrt(20_000))
+    np.testing.assert_allclose(draws.var(axis=1), dist.variance(), rtol=0.35)
+    np.testing.assert_array_equal(dist.sample(3, rng=5), dist.sample(3, rng=5))
+
+
+@families
+@given(seed=seeds)
+@examples(3)
+def test_crps_is_its_integral(case, seed):
+    dist, y, _ = predictive(case, seed, n_rows=2)
+    for i in range(2):
+        if case in DISCRETE:
+            top = int(max(dist.quantile(1 - 1e-13).max(), y.max())) + 2
+            if top > 20_000:
+                return
+            F = np.array([dist.cdf(np.full(2, float(k)))[i] for k in range(top)])
+            expected = ((F - (np.arange(top) >= y[i])) ** 2).sum()
+        else:
+            ends = [dist.quantile(1e-12)[i], *dist.quantile([0.01, 0.5, 0.99])[i], dist.quantile(1 - 1e-12)[i], y[i]]
+            ends = sorted(ends)
+            expected = sum(
+                integrate.quad(lambda u: (dist.cdf(np.full(2, u))[i] - (u >= y[i])) ** 2, a, b, limit=300)[0]  # noqa: B023
+                for a, b in pairwise(ends)
+            )
+        assert dist.crps(y)[i] == pytest.approx(expected, rel=2e-6, abs=2e-6)
+
+
+def test_crps_of_a_coin_is_its_brier_score():
+    post = et.Posterior(et.MetaTree.complete([0]), et.Bernoulli()).update([[0], [1], [1]], [0, 1, 1])
+    dist = post.predictive([[0], [1]])
+    np.testing.assert_allclose(dist.crps([1, 1]), (1.0 - dist.probs()[:, 1]) ** 2, rtol=1e-12)
+
+
+@discrete
+def test_entropy_is_the_expected_surprise(case):
+    dist, _, rng = predictive(case, 11, n_rows=2, n_seen=60)
+    surprise = -np.stack([dist.log_prob(draw) for draw in dist.sample(4000, rng=rng).T], axis=1)
+    margin = 5.0 * surprise.std(axis=1) / np.sqrt(4000)
+    assert (np.abs(surprise.mean(axis=1) - dist.entropy()) < margin + 1e-9).all()
+
+
+@families
+@given(seed=seeds)
+@examples(5)
+def test_parts_of_the_variance_add_up(case, seed):
+    dist, _, _ = predictive(case, seed)
+    parts = dist.variance_parts()
+    finite = np.isfinite(dist.variance())
+    np.testing.assert_allclose(sum(parts)[finite], dist.variance()[finite], rtol=1e-10)
+    for part in parts:
+        assert (part[finite] >= 0.0).all()
+
+
+def test_certain_trees_add_no_tree_uncertainty():
+    tree = et.MetaTree.complete([0])
+    post = et.Posterior(tree, et.Normal(), [1.0, 0.0, 0.0]).update([[0], [0], [1], [1]] * 5, [0.0, 1.0, 8.0, 9.0] * 5)
+    np.testing.assert_array_equal(post.predictive([[0], [1]]).variance_parts().trees, 0.0)
+
+
+@families
+def test_intervals_hold_what_they_say_and_the_shortest_is_shorter(case):
+    dist, _, _ = predictive(case, 21)
+    equal, shortest = dist.interval(0.9), dist.interval(0.9, kind="hdi")
+    assert equal.shape == shortest.shape == (6, 2)
+    for interval in (equal, shortest):
+        low = dist.cdf(interval[:, 0] - 1.0) if case in DISCRETE else dist.cdf(interval[:, 0])
+        assert (dist.cdf(interval[:, 1]) - low >= 0.9 - 1e-9).all()
+    assert (np.diff(shortest, axis=1) <= np.diff(equal, axis=1) + 1e-9).all()
+
+
+BAD = [0.0, 1.0, -0.1, 1.1, np.nan, "a", [0.5, 2.0], [[0.5]]]
+
+
+@pytest.mark.parametrize("p", BAD, ids=str)
+def test_probabilities_outside_the_open_interval_are_refused(p):
+    dist = et.Posterior(et.MetaTree.complete([0]), et.Normal()).predictive([[0]])
+    with pytest.raises((ValueError, TypeError), match="p must be"):
+        dist.quantile(p)
+    if np.ndim(p) == 0:
+        with pytest.raises((ValueError, TypeError), match="coverage must be"):
+            dist.interval(p)
+
+
+def test_what_a_family_does_not_have_is_said():
+    dist = et.Posterior(et.MetaTree.complete([0]), et.Normal()).predictive([[0]])
+    with pytest.raises(TypeError, match="discrete"):
+        dist.entropy()
+    with pytest.raises(ValueError, match="kind"):
+        dist.interval(0.9, kind="best")
+    with pytest.raises(ValueError, match="size"):
+        dist.sample(-1, rng=0)
+
+
+@families
+def test_no_rows_give_empty_answers(case):
+    post = et.Posterior(et.MetaTree.complete([0]), case.family)
+    row_data = {"inputs": np.zeros((0, 2))} if case.name == "linear" else {}
+    dist = post.predictive(np.zeros((0, 1), dtype=np.uint8), **row_data)
+    for answer in (dist.mean(), dist.std(), dist.quantile(0.5), dist.cdf([]), dist.crps([]), dist.sample(rng=0)):
+        assert answer.shape == (0,)
+    assert dist.interval(0.9).shape == dist.interval(0.9, kind="hdi").shape == dist.quantile([0.1, 0.9]).shape == (0, 2)
+    assert dist.sample(4, rng=0).shape == (0, 4)
+
+
+def test_far_tails_of_a_mixture_of_very_different_scales():
+    rng = rng_for("scales")
+    X = np.repeat([[0], [1]], 500, axis=0).astype(np.uint8)
+    y = np.concatenate([rng.normal(0.0, 1e-3, 500), rng.normal(1e4, 1e2, 500)])
+    dist = et.Posterior(et.MetaTree.complete([0]), et.Normal(), 0.5).update(X, y).predictive(X[[0, -1]])
+    for p in LEVELS:
+        np.testing.assert_allclose(dist.cdf(dist.quantile(p)), p, atol=1e-10)

@@ -31,6 +31,8 @@ def test_code_blocks_of_a_page_run_in_order(page):
     namespace: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page.name, "exec"), namespace)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def test_demo_shows_all_ways_of_fitting_equal():

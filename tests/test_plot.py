@@ -20,7 +20,8 @@ from cases import CASES, KINDS, random_codes, rng_for
 from everytree.dot import tree_dot
 from everytree.drawing import SPLIT_COLOURS, describe, faded, ink_on, split_colour
 from everytree.html import tree_html
-from everytree.plot import _Layout, packed, plot_predictive, plot_split_probs, plot_tree
+from everytree.plot import plot_predictive, plot_split_probs, plot_tree
+from everytree.plot.layout import Layout, packed
 from everytree.text import tree_text
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -302,7 +303,7 @@ def test_unlikely_nodes_are_pale():
 
 @EVERY_FAMILY
 def test_layout_is_tidy(case):
-    layout = _Layout(describe(fitted(case), max_nodes=30))
+    layout = Layout(describe(fitted(case), max_nodes=30))
     by_depth: dict[int, list] = {}
     for item in layout.items:
         by_depth.setdefault(item.depth, []).append(item)
@@ -320,7 +321,7 @@ def test_layout_is_tidy(case):
 
 
 def test_leaves_of_a_complete_tree_are_evenly_spaced():
-    layout = _Layout(describe(et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli())))
+    layout = Layout(describe(et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli())))
     leaves = sorted(item.y for item in layout.items if item.depth == 2)
     assert np.diff(leaves) == pytest.approx(np.full(3, leaves[1] - leaves[0]))
 

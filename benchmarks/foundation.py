@@ -189,7 +189,8 @@ def large_batches(effort: Effort) -> str:
     return section(
         "Large batches",
         f"K = 20 binary features, complete tree of depth 10, median of {effort.repeats}. Codes are uint8 or, where it "
-        "says so, int64, NumPy's own type; both libraries are faster on uint8. The first ratio is of each library at home.",
+        "says so, int64, NumPy's own type; both libraries are faster on uint8. The first ratio has each library at "
+        "home: everytree on uint8, BayesML on int64.",
         table(["rows", "bayesml int64 / everytree", "both int64", "both uint8", *names], rows),
     )
 

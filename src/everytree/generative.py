@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from everytree.families.base import Family, FloatArray, NativeFamily
+from everytree.families.base import Family, FloatArray, NativeFamily, check_model
 from everytree.metatree import MetaTree
 from everytree.priors import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.prunedtree import PrunedTree
@@ -53,11 +53,7 @@ class GenerativeModel:
     """
 
     def __init__(self, tree: MetaTree, family: Family, split_prior: SplitPriorLike = 0.5) -> None:
-        if not isinstance(tree, MetaTree):
-            raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
-        if not isinstance(family, Family):
-            raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
-        family.check_nodes(tree.n_nodes)
+        check_model(tree, family)
         for method in ("sample_parameters", "sample_targets"):
             if not hasattr(family, method):
                 raise TypeError(f"{type(family).__name__} cannot be drawn from: it has no method {method}")

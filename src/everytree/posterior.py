@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.codes import as_table, check_lengths, readable, resolve_n_jobs
 from everytree.dot import tree_dot
-from everytree.families.base import Family, FloatArray, NativeFamily
+from everytree.families.base import Family, FloatArray, NativeFamily, check_model
 from everytree.html import tree_html
 from everytree.metatree import MetaTree
 from everytree.predictive import Paths, Predictive, probabilities
@@ -58,11 +58,7 @@ class Posterior(TreeQuestions):
     """
 
     def __init__(self, tree: MetaTree, family: Family, split_prior: SplitPriorLike = 0.5) -> None:
-        if not isinstance(tree, MetaTree):
-            raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
-        if not isinstance(family, Family):
-            raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
-        family.check_nodes(tree.n_nodes)
+        check_model(tree, family)
         self._tree = tree
         self._family = family
         self._split_prior = resolve_split_prior(split_prior, tree)

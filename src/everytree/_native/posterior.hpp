@@ -62,15 +62,7 @@ class PosteriorKernel {
         const auto size_of = [&](std::int64_t chunk) {
             return std::min(chunk_rows, table.n_rows() - chunk * chunk_rows);
         };
-        const auto locate = [&](std::int64_t chunk, int worker) {
-            const std::int64_t begin = chunk * chunk_rows, n = size_of(chunk);
-            Worker& mine = workers_[worker];
-            const Codes<Code> codes = table.rows(begin, n, mine.template buffer<Code>());
-            check<Code>()(codes, begin, n);
-            mine.rows.read(family_, columns, begin, n);
-            mine.at.assign(static_cast<std::size_t>(n), 0);
-            route(arrays_.tree, codes, begin, n, mine.at.data());
-        };
+        const auto locate = [&](std::int64_t chunk, int worker) { find_rows(table, columns, chunk, workers_[worker]); };
         const auto accumulate = [&](std::int64_t chunk, int worker) {
             n_weighted += add_rows(workers_[worker].rows.view(), workers_[worker].at.data(), size_of(chunk));
         };
@@ -141,13 +133,8 @@ class PosteriorKernel {
         const std::int64_t n_chunks = (table.n_rows() + chunk_rows - 1) / chunk_rows;
         std::vector<Worker> workers(static_cast<std::size_t>(std::max(n_jobs, 1)), Worker(family_.n_extra));
         const auto work = [&](std::int64_t chunk, int worker) {
-            const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows() - begin);
             Worker& mine = workers[worker];
-            const Codes<Code> codes = table.rows(begin, n, mine.template buffer<Code>());
-            check<Code>()(codes, begin, n);
-            mine.rows.read(family_, columns, begin, n);
-            mine.at.assign(static_cast<std::size_t>(n), 0);
-            route(arrays_.tree, codes, begin, n, mine.at.data());
+            const std::int64_t begin = chunk * chunk_rows, n = find_rows(table, columns, chunk, mine);
             std::vector<double> scratch(3 * size_);
             for (std::int64_t i = 0; i < n; ++i)
                 out[begin + i] = log_prob_given_others(mine.rows.view()[i], mine.at[i], begin + i, scratch.data());
@@ -190,6 +177,19 @@ class PosteriorKernel {
                 return codes16;
         }
     };
+
+    // Reads and checks one chunk of rows and finds their terminals. Returns how many rows it has.
+    template <class Code>
+    std::int64_t find_rows(const CodeReader<Code>& table, const RowColumns& columns, std::int64_t chunk,
+                           Worker& mine) const {
+        const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows() - begin);
+        const Codes<Code> codes = table.rows(begin, n, mine.template buffer<Code>());
+        check<Code>()(codes, begin, n);
+        mine.rows.read(family_, columns, begin, n);
+        mine.at.assign(static_cast<std::size_t>(n), 0);
+        route(arrays_.tree, codes, begin, n, mine.at.data());
+        return n;
+    }
 
     // Few rows: each terminal's statistics are saved when it is first touched. Many rows: all of them were
     // saved beforehand, and which ones changed is seen afterwards; that spares every row a look.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.codes import as_column, check_lengths
+from everytree.metatree import MetaTree
 
 FloatArray = NDArray[np.float64]
 
@@ -258,6 +259,15 @@ class NativeFamily(Family):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, self._hyper))
+
+
+def check_model(tree: object, family: object) -> None:
+    """A tree and a leaf model that fit each other."""
+    if not isinstance(tree, MetaTree):
+        raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
+    if not isinstance(family, Family):
+        raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
+    family.check_nodes(tree.n_nodes)
 
 
 def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> float | FloatArray:

@@ -159,6 +159,20 @@ def test_intervals_hold_what_they_say_and_the_shortest_is_shorter(case):
     assert (np.diff(shortest, axis=1) <= np.diff(equal, axis=1) + 1e-9).all()
 
 
+@discrete
+@given(seed=seeds)
+@examples(5)
+def test_no_interval_of_whole_numbers_is_shorter_than_the_shortest(case, seed):
+    dist, _, _ = predictive(case, seed, n_rows=2)
+    got = dist.interval(0.8, kind="hdi")
+    top = int(min(dist.quantile(0.999).max(), 150)) + 1
+    F = np.stack([dist.cdf(np.full(2, float(k))) for k in range(-1, top)], axis=1)  # F[:, k] = cdf(k - 1)
+    for i in range(2):
+        widths = [b - a for a in range(top) for b in range(a, top) if F[i, b + 1] - F[i, a] >= 0.8 + 1e-12]
+        if widths:
+            assert got[i, 1] - got[i, 0] <= min(widths)
+
+
 BAD = [0.0, 1.0, -0.1, 1.1, np.nan, "a", [0.5, 2.0], [[0.5]]]
 
 

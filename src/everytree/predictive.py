@@ -268,7 +268,24 @@ def probabilities(name: str, values: ArrayLike) -> FloatArray:
 
 
 def _shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
-    """The shortest of the intervals from quantile(a) to quantile(a + coverage): a grid over a, then golden section."""
+    """The shortest of the intervals that leave out `tail` below and the rest above, over all tails."""
+    return _shortest_of_counts(mixture, coverage) if mixture.is_discrete else _shortest_of_reals(mixture, coverage)
+
+
+def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
+    """Every whole number that may be the lower end is tried; of equals, the lowest."""
+    last = mixture.quantile(np.full(len(mixture), 1.0 - coverage))
+    low, high = np.zeros(len(mixture)), mixture.quantile(np.full(len(mixture), coverage))
+    for start in range(1, int(last.max(initial=0.0)) + 1):
+        below = mixture.cdf(np.full(len(mixture), start - 1.0))
+        end = mixture.quantile(np.minimum(below + coverage, 1.0 - 1e-15))
+        shorter = (start <= last) & (below + coverage < 1.0) & (end - start < high - low)
+        low, high = np.where(shorter, float(start), low), np.where(shorter, end, high)
+    return np.stack([low, high], axis=1)
+
+
+def _shortest_of_reals(mixture: Mixture, coverage: float) -> FloatArray:
+    """A grid over the lower tail finds the valley, golden section its bottom."""
 
     def ends(tail: FloatArray) -> FloatArray:
         inside = np.clip(tail, 1e-12, 1.0 - coverage - 1e-12)
@@ -282,8 +299,8 @@ def _shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
     best = widths.argmin(axis=1)
     low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, 16)]
     golden = 0.5 * (np.sqrt(5.0) - 1.0)
-    for _ in range(0 if mixture.is_discrete else 45):
+    for _ in range(45):
         left, right = high - golden * (high - low), low + golden * (high - low)
         shorter = width(left) <= width(right)
         low, high = np.where(shorter, low, left), np.where(shorter, right, high)
-    return ends(grid[best] if mixture.is_discrete else 0.5 * (low + high))
+    return ends(0.5 * (low + high))

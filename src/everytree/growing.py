@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import LARGEST_CODE, as_codes, as_table, check_lengths, readable, whole_number
+from everytree.codes import LARGEST_CODE, as_codes, as_table, readable, whole_number
 from everytree.families.base import Family, FloatArray, NativeFamily
 from everytree.metatree import read_only, whole_numbers
 from everytree.predictive import Paths, Predictive
@@ -110,7 +110,7 @@ class GrowingPosterior:
         X, y, sample_weight, **row_data
             As in `Posterior.update`.
         """
-        extra = self._pack(row_data, X) if row_data or self.family.row_data else None
+        extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None
         codes, weight = X, sample_weight
         with self._lock:
             if not self._kernel.check(codes, y, weight, extra):
@@ -129,10 +129,6 @@ class GrowingPosterior:
                     self._restore(before)
                 raise
         return self
-
-    def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:
-        check_lengths(len(as_table(X)), row_data)
-        return self.family.pack(row_data)
 
     def merge(self, other: GrowingPosterior) -> Self:
         """Add the rows of another growing posterior with the same questions and priors. Returns itself."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import as_table, check_lengths, readable, resolve_n_jobs
+from everytree.codes import readable, resolve_n_jobs
 from everytree.dot import tree_dot
 from everytree.families.base import Family, FloatArray, NativeFamily, check_model
 from everytree.html import tree_html
@@ -106,8 +106,7 @@ class Posterior(TreeQuestions):
     ) -> Self:
         """Condition on more rows: Theorem 1 and Corollary 1 of the paper, Proposition 1 for a single row.
 
-        Costs O(n_rows * depth) to find the nodes and O(touched nodes) to update them, nothing else. A call that fails
-        changes nothing.
+        Costs O(n_rows * depth) to find the nodes and O(touched nodes) to update them; one that fails changes nothing.
 
         Parameters
         ----------
@@ -127,16 +126,12 @@ class Posterior(TreeQuestions):
         Posterior
             Itself.
         """
-        extra = self._pack(row_data, X) if row_data or self._has_row_data else None
+        extra = self.family.pack_rows(row_data, X) if row_data or self._has_row_data else None
         jobs = 1 if n_jobs is None else resolve_n_jobs(n_jobs)
         if not self._kernel.update(X, y, sample_weight, extra, jobs):
             read = self._kernel.update(*readable(X, y, sample_weight), extra, jobs)
             assert read, "as_codes and as_column promise arrays that the kernels read"
         return self
-
-    def _pack(self, row_data: dict[str, Any], X: ArrayLike) -> Any:
-        check_lengths(len(as_table(X)), row_data)
-        return self.family.pack(row_data)
 
     def merge(self, other: Posterior) -> Self:
         """Add the rows of another posterior over the same meta-tree with the same priors. Returns itself."""
@@ -316,7 +311,7 @@ class Posterior(TreeQuestions):
         """
         if not isinstance(self.family, NativeFamily):
             raise TypeError(f"loo_log_prob() is for built-in families, not for {type(self.family).__name__}")
-        extra = self._pack(row_data, X) if row_data or self._has_row_data else None
+        extra = self.family.pack_rows(row_data, X) if row_data or self._has_row_data else None
         jobs = resolve_n_jobs(n_jobs)
         values: FloatArray | None = self._kernel.leave_one_out(X, y, sample_weight, extra, jobs)
         if values is None:

@@ -60,7 +60,7 @@ def update_all(
     if not posteriors:
         return SharedUpdate(0, 0)
     first = posteriors[0]
-    extra = first._pack(row_data, X) if row_data or first.family.row_data else None
+    extra = first.family.pack_rows(row_data, X) if row_data or first.family.row_data else None
     jobs = resolve_n_jobs(n_jobs)
     with ExitStack() as held:
         for post in sorted(posteriors, key=id):  # one order for all callers: no two wait for each other

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "posterior.hpp"
-#include "regions.hpp"
+#include "scramble.hpp"
 
 namespace everytree {
 

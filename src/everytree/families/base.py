@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import as_column, check_lengths
+from everytree.codes import as_column, as_table, check_lengths
 from everytree.metatree import MetaTree
 
 FloatArray = NDArray[np.float64]
@@ -104,6 +104,11 @@ class Family(ABC):
         """Row data as the kernel of this family takes it."""
         self.check_row_data(row_data)
         return dict(row_data)
+
+    def pack_rows(self, row_data: Mapping[str, Any], X: ArrayLike) -> Any:
+        """The same, one entry for each row of X."""
+        check_lengths(len(as_table(X)), row_data)
+        return self.pack(row_data)
 
     def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
         """Row data for rows to predict: checked as those to learn from are, and without what was left out."""

@@ -214,3 +214,38 @@ def test_far_tails_of_a_mixture_of_very_different_scales():
     dist = et.Posterior(et.MetaTree.complete([0]), et.Normal(), 0.5).update(X, y).predictive(X[[0, -1]])
     for p in LEVELS:
         np.testing.assert_allclose(dist.cdf(dist.quantile(p)), p, atol=1e-10)
+
+
+def categorical_spread(alpha):
+    """Variance of the mean class number under a Dirichlet distribution, from its covariance matrix."""
+    total, numbers = alpha.sum(), np.arange(len(alpha))
+    p = alpha / total
+    return numbers @ ((np.diag(p) - np.outer(p, p)) / (total + 1.0)) @ numbers
+
+
+PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook formulas for the posterior's own
+    "bernoulli": lambda q, _: q["alpha"] * q["beta"] / ((q["alpha"] + q["beta"]) ** 2 * (q["alpha"] + q["beta"] + 1.0)),
+    "categorical": lambda q, _: categorical_spread(q["alpha"]),
+    "poisson": lambda q, data: q["shape"] * (data["exposure"][0] / q["rate"]) ** 2,
+    "exponential": lambda q, _: q["rate"] ** 2 / ((q["shape"] - 1.0) ** 2 * (q["shape"] - 2.0)),
+    "geometric": lambda q, _: (
+        q["beta"] * (q["alpha"] + q["beta"] - 1.0) / ((q["alpha"] - 2.0) * (q["alpha"] - 1.0) ** 2)
+    ),
+    "normal": lambda q, _: q["scale"] / (q["strength"] * (q["shape"] - 1.0)),
+    "linear": lambda q, data: (
+        data["inputs"][0] @ np.linalg.solve(q["precision"], data["inputs"][0]) * q["scale"] / (q["shape"] - 1.0)
+    ),
+}
+
+
+@families
+def test_what_the_parameters_add_is_the_variance_of_the_mean(case):
+    rng = rng_for("parameter variance", case)
+    y, row_data = case.draw(rng, 25)
+    post = et.Posterior(et.MetaTree.complete([]), case.family).update(np.zeros((25, 0), np.uint8), y, **row_data)
+    own = {name: values[0] for name, values in case.family.posterior_parameters(post.statistics).items()}
+    _, new_data = case.draw(rng, 1)
+    new_data.pop("censored", None)
+    parts = post.predictive(np.zeros((1, 0), np.uint8), **new_data).variance_parts()
+    assert parts.parameters[0] == pytest.approx(PARAMETER_VARIANCE[case.name](own, new_data), rel=1e-8)
+    assert parts.trees[0] == 0.0

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import everytree as et
 from everytree.demo import load
 from everytree.plot import plot_predictive, plot_split_probs, plot_tree
-from everytree.structure.importers import metatree_from_sklearn_tree
+from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
 
 
 def tumours():

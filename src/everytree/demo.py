@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from everytree.families import Bernoulli
 from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
-from everytree.structure.importers import metatree_from_sklearn_tree
+from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
 
 N_CODES = 16
 

@@ -1,4 +1,5 @@
 // The module. No mathematics here: arrays in, arrays out.
+#include "bind_forest.hpp"
 #include "bind_growing.hpp"
 #include "bind_posterior.hpp"
 
@@ -62,6 +63,15 @@ NB_MODULE(_kernels, module) {
         .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),
              "weight"_a.none(), "extra"_a.none(), "n_jobs"_a);
     module.def("make_posterior", &make_posterior);
+
+    nb::class_<ForestHandle>(module, "Forest")
+        .def(nb::init<std::vector<nb::object>, Input<std::uint16_t>>(), "trees"_a, "known"_a)
+        .def("ends", &ForestHandle::ends, "X"_a.none(), "n_jobs"_a)
+        .def("average", &ForestHandle::average, "X"_a.none(), "values"_a, "weights"_a, "n_values"_a, "n_jobs"_a);
+    module.def("average_over_paths", &average_over_paths);
+    module.def("predict_held_out", &predict_held_out, "name"_a, "size"_a, "tree"_a, "statistics"_a, "priors"_a,
+               "log_split"_a, "log_stop"_a, "ends"_a, "counted"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
+               "constant"_a);
 
     nb::class_<GrowingHandle>(module, "Growing")
         .def("attach",

@@ -1,0 +1,132 @@
+// Many trees at once: where rows end, averages of what waits there, and how priors compare on rows left out.
+#pragma once
+#include "bind_families.hpp"
+#include "bind_tree.hpp"
+#include "forest.hpp"
+#include "held_out.hpp"
+
+namespace everytree {
+
+class ForestHandle {
+  public:
+    ForestHandle(std::vector<nb::object> trees, Input<std::uint16_t> known)
+        : trees_(std::move(trees)), shape_(views_of(trees_), {known.data(), known.data() + known.size()}) {}
+
+    // (n_rows, n_trees) nodes, or None for a table that cannot be read as it is.
+    nb::object ends(nb::handle X, int n_jobs) const {
+        CodeBuffer buffer;
+        if (!buffer.open(X, {shape_.n_features(), true})) return nb::none();
+        const std::size_t n_rows = static_cast<std::size_t>(buffer.n_rows()), n_trees = shape_.n_trees();
+        auto* nodes = new std::vector<std::int32_t>(n_rows * n_trees);
+        nb::capsule owner(nodes, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
+        without_gil(true, [&] {
+            if (buffer.is_narrow())
+                ends_of<std::uint8_t>(buffer.table(), n_jobs, nodes->data());
+            else
+                ends_of<std::uint16_t>(buffer.table(), n_jobs, nodes->data());
+        });
+        return nb::cast(Output<std::int32_t>(nodes->data(), {n_rows, n_trees}, owner));
+    }
+
+    // (n_rows, n_values): the weighted sum over trees of the values of the node where a row ends.
+    nb::object average(nb::handle X, const std::vector<Input<double>>& values, Input<double> weights, int n_values,
+                       int n_jobs) const {
+        CodeBuffer buffer;
+        if (!buffer.open(X, {shape_.n_features(), true})) return nb::none();
+        if (values.size() != shape_.n_trees() || weights.size() != shape_.n_trees() || n_values < 1)
+            throw std::invalid_argument("one table of values and one weight a tree");
+        std::vector<NodeValues> tables;
+        for (std::size_t tree = 0; tree < values.size(); ++tree) {
+            if (values[tree].size() != static_cast<std::size_t>(shape_.n_nodes(tree) * n_values))
+                throw std::invalid_argument("values of tree " + std::to_string(tree) + " do not fit its nodes");
+            tables.push_back({values[tree].data(), weights.data()[tree]});
+        }
+        const auto n_rows = static_cast<std::size_t>(buffer.n_rows()), width = static_cast<std::size_t>(n_values);
+        auto* out = new std::vector<double>(n_rows * width, 0.0);
+        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        without_gil(true, [&] {
+            if (buffer.is_narrow())
+                everytree::average<std::uint8_t>(shape_, buffer.table(), tables, n_values, n_jobs, out->data());
+            else
+                everytree::average<std::uint16_t>(shape_, buffer.table(), tables, n_values, n_jobs, out->data());
+        });
+        return nb::cast(Output<double>(out->data(), {n_rows, width}, owner));
+    }
+
+  private:
+    static std::vector<TreeView> views_of(const std::vector<nb::object>& trees) {
+        std::vector<TreeView> views;
+        for (const nb::object& tree : trees) views.push_back(nb::cast<const Tree*>(tree)->view);
+        return views;
+    }
+    template <class Code>
+    void ends_of(const CodeTable& table, int n_jobs, std::int32_t* nodes) const {
+        const std::size_t n_trees = shape_.n_trees();
+        over_rows<Code>(shape_, table, n_jobs,
+                        [&](std::int64_t begin, std::int64_t n, const Codes<Code>& codes, auto& mine) {
+                            for (std::size_t tree = 0; tree < n_trees; ++tree) {
+                                shape_.ends(tree, codes, begin, n, mine.unusual, mine.at.data());
+                                for (std::int64_t i = 0; i < n; ++i) nodes[(begin + i) * n_trees + tree] = mine.at[i];
+                            }
+                        });
+    }
+
+    std::vector<nb::object> trees_;  // keep the arrays behind the views alive
+    ForestShape shape_;
+};
+
+inline nb::object average_over_paths(const Tree& tree, Input<double> log_split, Input<double> log_stop,
+                                     Input<double> leaf, Input<double> subtree, Input<double> values) {
+    const auto n_nodes = static_cast<std::size_t>(tree.view.n_nodes);
+    if (leaf.size() != n_nodes || subtree.size() != n_nodes || values.ndim() != 2 || values.shape(0) != n_nodes)
+        throw std::invalid_argument("one entry a node");
+    const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
+    const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
+    auto* out = new std::vector<double>(values.size());
+    nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    without_gil(true, [&] {
+        average_along_paths(tree.view, prior, leaf.data(), subtree.data(), values.data(),
+                            static_cast<int>(values.shape(1)), out->data());
+    });
+    return nb::cast(Output<double>(out->data(), {n_nodes, values.shape(1)}, owner));
+}
+
+// What the rows of one tree are given by the tree without them, for each prior of the leaves and each of the splits:
+// (n leaf priors, n split priors, n rows, n_values).
+inline nb::object predict_held_out(const std::string& name, int size, const Tree& tree, Input<double> statistics,
+                                   Input<double> priors, Input<double> log_split, Input<double> log_stop,
+                                   Input<std::int32_t> ends, Input<std::uint8_t> counted, nb::handle y,
+                                   nb::handle weight, nb::handle extra, double constant) {
+    return with_family(name, size, [&](const auto& family) -> nb::object {
+        using Family = std::decay_t<decltype(family)>;
+        const auto n_rows = static_cast<std::int64_t>(ends.size());
+        RowBuffers buffers;
+        if (!buffers.open(y, weight, extra, family.n_extra, constant, n_rows)) return nb::none();
+        const std::int64_t n_nodes = tree.view.n_nodes;
+        if (static_cast<std::int64_t>(statistics.size()) != n_nodes * family.layout.size() ||
+            counted.size() != ends.size() || priors.size() % family.n_prior != 0 || log_split.ndim() != 2 ||
+            log_split.size() != log_stop.size() ||
+            (log_split.shape(1) != 1 && static_cast<std::int64_t>(log_split.shape(1)) != n_nodes))
+            throw std::invalid_argument("arrays of the wrong size");
+        for (std::int64_t i = 0; i < n_rows; ++i)
+            if (ends.data()[i] < 0 || ends.data()[i] >= n_nodes) throw std::invalid_argument("ends: no such node");
+        const std::size_t n_priors = priors.size() / family.n_prior;
+        const SplitPriors splits{log_split.data(), log_stop.data(), static_cast<std::int64_t>(log_split.shape(0)),
+                                 static_cast<std::ptrdiff_t>(log_split.shape(1))};
+        std::size_t n_values = 1;
+        if constexpr (HeldOut<Family>::writes_classes) n_values = static_cast<std::size_t>(family.n_classes);
+        auto* out = new std::vector<double>(n_priors * log_split.shape(0) * ends.size() * n_values);
+        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        without_gil(true, [&] {
+            RowChunk rows(family.n_extra);
+            rows.read(family, buffers.columns, 0, n_rows);
+            const HeldOutRows held{rows.view(), ends.data(), n_rows, counted.data()};
+            for (std::size_t p = 0; p < n_priors; ++p)
+                HeldOut<Family>(family, tree.view, statistics.data(), priors.data() + p * family.n_prior)
+                    .predict(held, splits, out->data() + p * splits.n * ends.size() * n_values);
+        });
+        return nb::cast(Output<double>(out->data(), {n_priors, log_split.shape(0), ends.size(), n_values}, owner));
+    });
+}
+
+}  // namespace everytree

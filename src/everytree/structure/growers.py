@@ -1,0 +1,190 @@
+"""Who chooses the splits of a forest: scikit-learn's trees, grown on codes.
+
+On codes every threshold lies between two whole numbers, so a grown tree is a meta-tree without rounding: `code <= t`.
+Each tree sees a random part of the rows, without replacement. The rows it did not see had no say in its splits, and
+what it predicts for them is honest: priors are chosen by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.columns import missing_code
+from everytree.metatree import MetaTree
+from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
+
+Splitter = Literal["best", "random"]
+MaxFeatures = int | float | Literal["sqrt", "log2"] | None
+
+GROWERS: dict[str, tuple[tuple[Splitter, MaxFeatures], ...]] = {
+    "random_forest": (("best", "sqrt"),),
+    "extra_trees": (("random", "sqrt"), ("random", 0.5), ("random", None)),
+    "mixed": (
+        ("best", "sqrt"), ("random", "sqrt"), ("best", "sqrt"), ("random", 0.5), ("best", "sqrt"), ("random", None),
+    ),
+}  # fmt: skip
+"""Recipes that the trees of a forest take in turn: how a split is chosen, and among how many features."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """One structure and the rows it was grown on.
+
+    Attributes
+    ----------
+    tree : MetaTree
+    in_bag : (n_rows,) bool
+    """
+
+    tree: MetaTree
+    in_bag: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown.
+
+    Attributes
+    ----------
+    grower : str or scikit-learn forest
+        A key of `GROWERS`, or an unfitted forest of scikit-learn's that is grown on the codes as it is.
+    max_depth, min_samples_leaf, max_features
+        As in scikit-learn's trees; `max_features="auto"` is what the recipe says.
+    subsample : float
+        Share of the rows that each tree sees.
+    criterion : str
+        Of scikit-learn's trees; "gini" and the like grow classification trees.
+    """
+
+    grower: Any = "mixed"
+    max_depth: int | None = None
+    min_samples_leaf: int | float = 1
+    max_features: MaxFeatures | Literal["auto"] = "auto"
+    subsample: float = 0.8
+    criterion: str = "gini"
+
+    @property
+    def is_classification(self) -> bool:
+        return self.criterion in ("gini", "entropy", "log_loss")
+
+
+def grow(
+    codes: NDArray[Any],
+    y: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    growth: Growth,
+    n_trees: int,
+    *,
+    has_missing: NDArray[np.bool_],
+    seeds: Sequence[int],
+    n_jobs: int = 1,
+    progress: Callable[[], object] = lambda: None,
+) -> list[Grown]:
+    """Structures for the rows, one after another in the order of their seeds, whatever `n_jobs` is.
+
+    Parameters
+    ----------
+    codes : (n_rows, n_features) uint8 or uint16
+    y : (n_rows,) or (n_rows, n_outputs)
+        Class numbers, or numbers for the trees to follow.
+    weight : (n_rows,) float64, optional
+    has_missing : (n_features,) bool
+        Which columns have missing values; each split on one of them says where those go.
+    seeds : sequence of int
+        One a tree.
+    progress : callable
+        Called once a tree.
+    """
+    table = as_floats(codes, has_missing)
+    if not isinstance(growth.grower, str):
+        return list(_grow_as_given(table, y, weight, growth.grower, has_missing, seeds[0], n_jobs, progress))
+    recipes = GROWERS[growth.grower]
+    one = partial(_grow_one, table, y, weight, growth, has_missing)
+
+    def numbered(number: int) -> Grown:
+        grown = one(recipes[number % len(recipes)], seeds[number])
+        progress()
+        return grown
+
+    if n_jobs == 1:
+        return [numbered(number) for number in range(n_trees)]
+    with ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(numbered, range(n_trees)))
+
+
+def as_floats(codes: NDArray[Any], has_missing: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Codes as scikit-learn's trees take them: missing is NaN in the columns that have it."""
+    table = codes.astype(np.float32)
+    for column in np.flatnonzero(has_missing):
+        table[codes[:, column] == missing_code(codes.dtype), column] = np.nan
+    return table
+
+
+def _grow_one(
+    table: NDArray[np.float32],
+    y: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    growth: Growth,
+    has_missing: NDArray[np.bool_],
+    recipe: tuple[Splitter, MaxFeatures],
+    seed: int,
+) -> Grown:
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+
+    splitter, max_features = recipe
+    kinds = {
+        (True, "best"): DecisionTreeClassifier, (True, "random"): ExtraTreeClassifier,
+        (False, "best"): DecisionTreeRegressor, (False, "random"): ExtraTreeRegressor,
+    }  # fmt: skip
+    in_bag = sample_of_rows(len(table), growth.subsample, seed)
+    tree = kinds[growth.is_classification, splitter](
+        criterion=growth.criterion,
+        max_depth=growth.max_depth,
+        min_samples_leaf=growth.min_samples_leaf,
+        max_features=max_features if growth.max_features == "auto" else growth.max_features,
+        random_state=seed,
+    )
+    tree.fit(table[in_bag], y[in_bag], None if weight is None else weight[in_bag])
+    return Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing), in_bag)
+
+
+def sample_of_rows(n_rows: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """A random part of the rows, at least one."""
+    in_bag = np.zeros(n_rows, dtype=bool)
+    in_bag[np.random.default_rng(seed).permutation(n_rows)[: max(1, round(share * n_rows))]] = True
+    return in_bag
+
+
+def _grow_as_given(
+    table: NDArray[np.float32],
+    y: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    forest: Any,
+    has_missing: NDArray[np.bool_],
+    seed: int,
+    n_jobs: int,
+    progress: Callable[[], object],
+) -> Iterator[Grown]:
+    """A forest of the user's choice."""
+    from sklearn.base import clone
+
+    grown = clone(forest)
+    for name, value in (("random_state", seed), ("n_jobs", n_jobs)):
+        if name in grown.get_params() and grown.get_params()[name] is None:
+            grown.set_params(**{name: value})
+    grown.fit(table, y, sample_weight=weight)
+    trees = getattr(grown, "estimators_", [grown])
+    bootstrapped = bool(getattr(grown, "bootstrap", False))
+    bags = grown.estimators_samples_ if bootstrapped else [slice(None)] * len(trees)
+    for tree, bag in zip(trees, bags, strict=True):
+        in_bag = np.zeros(len(table), dtype=bool)
+        in_bag[bag] = True
+        yield Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing), in_bag)
+        progress()

@@ -75,7 +75,7 @@ def read_table(X: Any, owner: str) -> Table:
     """Any table that is in memory, refused where it is none; `owner` needs the rows, for the wording."""
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix, but a dense table is needed; pass X.toarray()")
-    frame = X if isinstance(X, np.ndarray | list | tuple) else nw.from_native(X, pass_through=True)
+    frame = X if isinstance(X, np.ndarray | list | tuple) else _as_frame(X)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.collect()")
     table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
@@ -129,6 +129,14 @@ def infinity(label: str, row: int, value: float) -> ValueError:
 
 
 # ---- data frames ----------------------------------------------------------------------------------------------------
+
+
+def _as_frame(X: Any) -> Any:
+    """What narwhals makes of it: a frame, a lazy frame, or the thing itself."""
+    try:
+        return nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"X has columns of the same name, but names must differ: {error}") from None
 
 
 def _frame_table(frame: nw.DataFrame[Any]) -> Table:
@@ -198,7 +206,9 @@ def _array_table(X: ArrayLike) -> Table:
 
 def _as_array(X: ArrayLike) -> NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(object), None)
+        filled: NDArray[Any] = np.ma.getdata(X).astype(object)
+        filled[np.ma.getmaskarray(X)] = None
+        return filled
     try:
         table = np.asarray(X)
         # NumPy turns a list of numbers and text into text alone.

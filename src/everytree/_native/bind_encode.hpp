@@ -14,13 +14,14 @@ class Encoder {
     Encoder(Input<double> cuts, Input<std::int64_t> start, Input<std::uint8_t> single) {
         const std::size_t n_columns = single.size();
         const std::int64_t* at = start.data();
-        bool fits = start.size() == n_columns + 1 && at[0] == 0 &&
-                    at[n_columns] == static_cast<std::int64_t>(cuts.size());
+        bool fits =
+            start.size() == n_columns + 1 && at[0] == 0 && at[n_columns] == static_cast<std::int64_t>(cuts.size());
         for (std::size_t k = 0; fits && k < n_columns; ++k) fits = at[k] <= at[k + 1] && at[k + 1] - at[k] <= most_cuts;
         if (!fits) throw std::invalid_argument("start does not part the cuts into columns");
         trees_.reserve(n_columns);
         for (std::size_t k = 0; k < n_columns; ++k)
-            trees_.emplace_back(cuts.data() + at[k], static_cast<std::size_t>(at[k + 1] - at[k]), single.data()[k] != 0);
+            trees_.emplace_back(cuts.data() + at[k], static_cast<std::size_t>(at[k + 1] - at[k]),
+                                single.data()[k] != 0);
     }
 
     // Writes the codes of the columns that are not None; the place (row, column) of an infinite number, or None.

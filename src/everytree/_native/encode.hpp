@@ -88,8 +88,7 @@ void encode_table(const std::vector<CutTree>& trees, const std::vector<Column>& 
                 if (columns[k].data == nullptr) continue;
                 columns[k].read(begin, n, x, 1);
                 bool infinite = false;
-                for (std::int64_t i = 0; i < n; ++i)
-                    infinite |= std::abs(x[i]) > std::numeric_limits<double>::max();
+                for (std::int64_t i = 0; i < n; ++i) infinite |= std::abs(x[i]) > std::numeric_limits<double>::max();
                 if (infinite) {
                     std::int64_t i = 0;
                     while (!std::isinf(x[i])) ++i;

@@ -27,6 +27,7 @@ check-slow: $(VENV)/.tested     ## long property runs, and the suite under Addre
 bench: $(VENV)/.tested          ## measure against peers; writes benchmarks/RESULTS.md
 	$(RUN) benchmarks/foundation.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/questions.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/schema.py --out benchmarks/RESULTS.md
 
 format: $(VENV)/.checked
 	$(VENV)/bin/ruff check --fix .

@@ -450,3 +450,25 @@ def growing_log_predictive(
     longer = family.with_row(y_new, y, weights, row_data_new, **data)
     after = growing_log_evidence(*model, [*X, x_new], longer.pop("ys"), **longer)
     return after - growing_log_evidence(*model, X, y, weights, **data)
+
+
+# Tables and codes
+
+
+def naive_codes(columns: Sequence[Any], rows: Sequence[Sequence[Any]], missing: int) -> list[list[int]]:
+    """Codes of a table cell by cell: the cuts below a number, or the place of a category.
+
+    columns : anything with `kind`, `cuts`, `categories` and `single`
+    rows : numbers, text and None, dates as microseconds already;  missing : the missing code, unseen is one below
+    """
+
+    def code(column: Any, value: Any) -> int:
+        if value is None or value != value:
+            return missing
+        if column.kind == "categorical":
+            known = list(column.categories)
+            return known.index(value) if value in known else missing - 1
+        x = float(np.float32(value)) if column.single else float(value)
+        return sum(1 for cut in column.cuts if cut < x)
+
+    return [[code(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]

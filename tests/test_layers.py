@@ -13,6 +13,10 @@ PACKAGE = Path(__file__).parents[1] / "src" / "everytree"
 ORDER = [
     "_kernels",
     "codes",
+    "tables",
+    "cuts",
+    "columns",
+    "schema",
     "invariants",
     "random_shape",
     "metatree",

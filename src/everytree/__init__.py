@@ -23,6 +23,7 @@ from everytree.posterior import Posterior
 from everytree.predictive import Predictive
 from everytree.priors import depth_prior
 from everytree.prunedtree import PrunedTree
+from everytree.schema import Schema
 from everytree.shared import update_all
 
 __version__ = "0.1.0.dev0"
@@ -42,6 +43,7 @@ __all__ = [
     "Posterior",
     "Predictive",
     "PrunedTree",
+    "Schema",
     "depth_prior",
     "plot_predictive",
     "plot_split_probs",

@@ -1,0 +1,302 @@
+"""The only door for user tables: what each column is, and how its values become codes.
+
+The rule, stated once
+---------------------
+A column of numbers has ascending `cuts`; the code of x is the number of cuts strictly below x, so `code <= t` exactly
+when `x <= cuts[t]`, and a number beyond those of fit has the first or the last code. Booleans are the numbers 0 and 1,
+dates are microseconds since 1970 (UTC where they have a time zone), and all numbers are compared as float64. A column
+of categories has them in `categories`, in the order of their codes. The largest code of the type, 255 or 65535, is a
+missing value; the one below it is, in columns of categories, a category that was not there at fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from threading import Lock
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from everytree import _kernels
+from everytree.codes import LARGEST_CODE, resolve_n_jobs, whole_number
+from everytree.columns import (
+    Column,
+    FitRows,
+    fit_categories,
+    fit_numbers,
+    missing_code,
+    read_labels,
+    read_numbers,
+    unseen_code,
+)
+from everytree.tables import Kind, Label, Table, Values, infinity, read_table
+
+
+class Schema:
+    """What each column of a table is, and how its values become codes.
+
+    Frozen. Build one with `fit` from a table, or with `from_columns`.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    dtype : numpy.uint8 or numpy.uint16
+        Type of the codes.
+    names : list of str or None
+        None when the table of fit had no names.
+    n_features : int
+    n_codes : (n_features,) int32
+        Number of codes of each column, those for missing and unseen values not among them.
+    is_categorical : (n_features,) bool
+    """
+
+    columns: tuple[Column, ...]
+    dtype: type[np.uint8] | type[np.uint16]
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("use Schema.fit(...), Schema.from_columns(...) or Schema.from_dict(...)")
+
+    # ---- constructors -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        max_bins: int = 255,
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None = "from_dtype",
+        n_jobs: int | None = None,
+        owner: str = "Schema",
+    ) -> Schema:
+        """The schema of a table.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like, or a data frame of any library narwhals knows, in memory
+        y : (n_rows,) or (n_rows, n_targets) array_like of float, optional
+            Puts categories in order of their mean targets; of several target columns, by their first principal
+            component. Without it they are sorted. Categories whose type declares an order keep it, those of fewer than
+            10 rows stand at the overall mean, and ties are sorted.
+        sample_weight : (n_rows,) array_like, optional
+            A row of weight zero counts as if it were not there.
+        max_bins : int
+            Most codes of a column of numbers, from 2 to 65534. A column with no more distinct values than this is cut
+            halfway between all of them, any other at its quantiles, where a value that holds much of the mass has a
+            bin to itself. Quantiles of more than 200,000 rows are those of 200,000 drawn at random, with a fixed seed.
+        categorical_features : "from_dtype", None, or sequence of names, of places or of one bool a column
+            Which columns are categories: those of text or of a categorical type, none, or these.
+        n_jobs : int, optional
+            Number of threads; the schema does not depend on it.
+        owner : str
+            Who asks, for the wording of errors.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> schema = et.Schema.fit([[1.0, "red"], [2.0, "blue"], [4.0, "red"]])
+        >>> schema
+        Schema(2 columns: 1 numeric, 1 categorical; uint8)
+        >>> schema.encode([[3.5, "blue"], [None, "green"]])
+        array([[  2,   0],
+               [255, 254]], dtype=uint8)
+        """
+        max_bins = whole_number("max_bins", max_bins, 2, LARGEST_CODE)
+        jobs = resolve_n_jobs(n_jobs)
+        table = read_table(X, owner)
+        listed = _listed_columns(categorical_features, table)
+        rows = FitRows.of(table.n_rows, y, sample_weight)
+        reading = Lock()  # data frames need not bear several readers at once
+
+        def fit_one(place: int) -> Column:
+            with reading:
+                values = table.column(place)
+            name = None if table.names is None else table.names[place]
+            if values.kind == "categorical" if listed is None else place in listed:
+                return fit_categories(name, table.label(place), values, rows)
+            if values.kind == "categorical":
+                raise ValueError(
+                    f"X: {table.label(place)} holds categories, {str(values.labels[:3])[1:-1]}, but "
+                    "categorical_features does not name it; name it there, or pass 'from_dtype'"
+                )
+            return fit_numbers(name, table.label(place), values, rows, max_bins)
+
+        if jobs == 1 or table.n_columns == 1:
+            return cls.from_columns(map(fit_one, range(table.n_columns)))
+        with ThreadPoolExecutor(jobs) as pool:
+            return cls.from_columns(pool.map(fit_one, range(table.n_columns)))
+
+    @classmethod
+    def from_columns(cls, columns: Iterable[Column], dtype: DTypeLike | None = None) -> Schema:
+        """A schema of columns that are known; `dtype` is the smallest one that holds their codes unless given."""
+        kept = tuple(columns)
+        if not kept:
+            raise ValueError("columns is empty: a schema has at least one column")
+        named = [column.name for column in kept if column.name is not None]
+        if named and (len(set(named)) < len(named) or len(named) < len(kept)):
+            raise ValueError(f"columns must have different names, or none at all, but are named {named}")
+        fitting = [np.uint8, np.uint16] if all(_fits(column, np.uint8) for column in kept) else [np.uint16]
+        wanted = [kind for kind in fitting if dtype is None or np.dtype(dtype) == kind]
+        if not wanted:
+            names = " or ".join(np.dtype(kind).name for kind in fitting)
+            raise ValueError(f"dtype must be {names} for these columns, but is {dtype!r}")
+        self = object.__new__(cls)
+        self.__dict__.update(columns=kept, dtype=wanted[0])
+        return self
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
+        """The schema that `to_dict` wrote, checked again."""
+        return cls.from_columns([Column(**column) for column in plain["columns"]], plain["dtype"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; floats keep every bit."""
+        return {"dtype": np.dtype(self.dtype).name, "columns": [column.to_dict() for column in self.columns]}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Schema is frozen: {name} cannot be set")
+
+    # ---- what follows from the columns ----------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> list[str] | None:
+        names = [column.name for column in self.columns if column.name is not None]
+        return names or None
+
+    @cached_property
+    def n_codes(self) -> NDArray[np.int32]:
+        n_codes = np.array([column.n_codes for column in self.columns], dtype=np.int32)
+        n_codes.flags.writeable = False
+        return n_codes
+
+    @cached_property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        is_categorical = np.array([column.kind == "categorical" for column in self.columns])
+        is_categorical.flags.writeable = False
+        return is_categorical
+
+    @cached_property
+    def _encoder(self) -> _kernels.Encoder:
+        start = np.cumsum([0, *(len(column.cuts) for column in self.columns)], dtype=np.int64)
+        single = np.array([column.single for column in self.columns], dtype=np.uint8)
+        return _kernels.Encoder(np.concatenate([column.cuts for column in self.columns]), start, single)
+
+    @cached_property
+    def _codes_of(self) -> list[dict[Label, int]]:
+        return [{value: code for code, value in enumerate(column.categories)} for column in self.columns]
+
+    # ---- codes ------------------------------------------------------------------------------------------------------
+
+    def encode(
+        self, X: Any, *, n_jobs: int | None = None, owner: str = "Schema"
+    ) -> NDArray[np.uint8] | NDArray[np.uint16]:
+        """The codes of a table.
+
+        Columns are found by name where the table and the schema both have names, in any order and among others; else
+        by place.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like, or a data frame
+        n_jobs : int, optional
+            Number of threads; the codes do not depend on it.
+        owner : str
+            Who asks, for the wording of errors.
+
+        Returns
+        -------
+        (n_rows, n_features) uint8 or uint16
+        """
+        jobs = resolve_n_jobs(n_jobs)
+        table = read_table(X, owner)
+        codes: NDArray[Any] = np.empty((table.n_rows, self.n_features), dtype=self.dtype)
+        numbers: list[NDArray[Any] | None] = [None] * self.n_features
+        for k, place in enumerate(self._places(table, owner)):
+            values, label = table.column(place), table.label(place)
+            if self.columns[k].kind == "categorical":
+                codes[:, k] = self._category_codes(k, values, label, table.n_rows)
+            else:
+                numbers[k] = read_numbers(self.columns[k], label, values, table.n_rows)
+        found = self._encoder.encode(numbers, codes, jobs)
+        if found is not None:
+            row, k = found
+            place = self._places(table, owner)[k]
+            raise infinity(table.label(place), row, float(numbers[k][row]))  # type: ignore[index]
+        return codes
+
+    def _places(self, table: Table, owner: str) -> Sequence[int]:
+        """Where the table has each column of this schema."""
+        names = self.names
+        if names is not None and table.names is not None:
+            place = {name: k for k, name in enumerate(table.names)}
+            absent = [name for name in names if name not in place]
+            if absent:
+                raise ValueError(f"X lacks the columns {absent}, which {owner} was fitted with; it has {[*place]}")
+            return [place[name] for name in names]
+        if table.n_columns != self.n_features:
+            raise ValueError(
+                f"X has {table.n_columns} features, but {owner} is expecting {self.n_features} features as input"
+            )
+        return range(self.n_features)
+
+    def _category_codes(self, k: int, values: Values, label: str, n_rows: int) -> NDArray[Any]:
+        labels, index = read_labels(self.columns[k], label, values, n_rows)
+        codes_of, unseen = self._codes_of[k], unseen_code(self.dtype)
+        lookup = [*(codes_of.get(value, unseen) for value in labels), missing_code(self.dtype)]
+        codes: NDArray[Any] = np.array(lookup, dtype=self.dtype)[index]
+        return codes
+
+    # ---- identity -------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return self.dtype == other.dtype and self.columns == other.columns
+
+    def __hash__(self) -> int:
+        return hash((np.dtype(self.dtype).name, self.columns))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema.from_columns, (self.columns, np.dtype(self.dtype).name)
+
+    def __repr__(self) -> str:
+        counts = Counter(column.kind for column in self.columns)
+        kinds = ", ".join(f"{counts[kind]} {kind}" for kind in get_args(Kind) if counts[kind])
+        plural = "" if self.n_features == 1 else "s"
+        return f"Schema({self.n_features} column{plural}: {kinds}; {np.dtype(self.dtype).name})"
+
+
+def _fits(column: Column, dtype: type[np.uint8]) -> bool:
+    """Whether all codes of a column lie below those that mean something else."""
+    return column.n_codes <= (unseen_code(dtype) if column.kind == "categorical" else missing_code(dtype))
+
+
+def _listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
+    """Places of the columns that are to be categories; None leaves it to their types."""
+    if categorical_features is None:
+        return set()
+    if isinstance(categorical_features, str):
+        if categorical_features == "from_dtype":
+            return None
+        raise ValueError(f"categorical_features must be 'from_dtype', None or a list, but is {categorical_features!r}")
+    listed = [item.item() if isinstance(item, np.generic) else item for item in categorical_features]
+    if listed and all(isinstance(item, bool) for item in listed):
+        if len(listed) != table.n_columns:
+            raise ValueError(f"categorical_features has {len(listed)} entries, but X has {table.n_columns} columns")
+        return {place for place, item in enumerate(listed) if item}
+    place = {name: k for k, name in enumerate(table.names or ())}
+    for item in listed:
+        known = item in place if isinstance(item, str) else type(item) is int and 0 <= item < table.n_columns
+        if not known:
+            columns = f"0..{table.n_columns - 1}" + (f" or {[*place]}" if place else "; X has no names")
+            raise ValueError(f"categorical_features names {item!r}, but the columns of X are {columns}")
+    return {place[item] if isinstance(item, str) else item for item in listed}

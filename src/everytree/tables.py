@@ -1,0 +1,337 @@
+"""Tables of any library, column by column: of what kind each column is, and its values as plain arrays.
+
+Missing is whatever a library calls so: NaN, None, null, NaT, pandas.NA. Dates are numbers of microseconds since 1970,
+those with a time zone in UTC, those without taken as they are. Objects are looked at one by one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Kind = Literal["numeric", "boolean", "datetime", "categorical"]
+Label = str | int | float | bool
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Values:
+    """One column of a table.
+
+    Attributes
+    ----------
+    kind : Kind or None
+        As the column's type says; None where nothing but missing values tells nothing.
+    numbers : (n_rows,) real numbers of a type the kernels read, NaN where missing; None in a categorical column
+    labels : tuple of distinct values of a categorical column
+    index : (n_rows,) int, place of each row's value in `labels`, -1 where missing
+    declared : bool
+        Whether `labels` are those of the type, in its order, be they in the rows or not.
+    ordered : bool
+        Whether the order of `labels` means something.
+    """
+
+    kind: Kind | None
+    numbers: NDArray[Any] | None = None
+    labels: tuple[Label, ...] = ()
+    index: NDArray[Any] | None = None
+    declared: bool = False
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose columns are read when they are asked for."""
+
+    n_rows: int
+    n_columns: int
+    names: tuple[str, ...] | None
+    read: Callable[[str, int], Values]
+
+    def label(self, place: int) -> str:
+        """What errors call a column."""
+        return column_label(None if self.names is None else self.names[place], place)
+
+    def column(self, place: int) -> Values:
+        return self.read(self.label(place), place)
+
+
+def column_label(name: str | None, place: int) -> str:
+    """What errors call a column: its name, or its place where it has none."""
+    return f"column {place}" if name is None else f"column {name!r}"
+
+
+def read_table(X: Any, owner: str) -> Table:
+    """Any table that is in memory, refused where it is none; `owner` needs the rows, for the wording."""
+    if hasattr(X, "tocsr"):
+        raise TypeError("X is a sparse matrix, but a dense table is needed; pass X.toarray()")
+    frame = X if isinstance(X, np.ndarray | list | tuple) else _as_frame(X)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.collect()")
+    table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
+    for size, thing in ((table.n_rows, "sample(s)"), (table.n_columns, "feature(s)")):
+        if size == 0:
+            shape = (table.n_rows, table.n_columns)
+            raise ValueError(f"Found array with 0 {thing} (shape={shape}) while a minimum of 1 is required by {owner}.")
+    return table
+
+
+def number_labels(label: str, values: NDArray[Any]) -> tuple[tuple[Label, ...], NDArray[Any]]:
+    """A column of numbers as categories, ascending: its distinct values, and the place of each row's among them."""
+    refuse_infinity(label, values)
+    known = values == values
+    distinct, inverse = np.unique(values[known], return_inverse=True)
+    index = np.full(len(values), -1, dtype=np.int64)
+    index[known] = inverse
+    return _plain_labels(distinct.tolist()), index
+
+
+def label_numbers(values: Values) -> tuple[NDArray[np.float64] | None, int]:
+    """Categories that are numbers, or text that says numbers, as numbers; else None and the first row that is none."""
+    assert values.index is not None
+    numbers_of = np.full(len(values.labels) + 1, np.nan)
+    for place, value in enumerate(values.labels):
+        try:
+            numbers_of[place] = _as_float(value)
+        except ValueError:
+            rows = np.flatnonzero(values.index == place)
+            if len(rows):
+                return None, int(rows[0])
+    return numbers_of[values.index], -1
+
+
+def refuse_infinity(label: str, values: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Which numbers are there, None for all of them; an error for infinity, with its place."""
+    if values.dtype.kind != "f":
+        return None
+    finite: NDArray[np.bool_] = np.isfinite(values)
+    if finite.all():
+        return None
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise infinity(label, int(infinite[0]), float(values[infinite[0]]))
+    return finite
+
+
+def infinity(label: str, row: int, value: float) -> ValueError:
+    """The error for a number that is not finite; only NaN is."""
+    return ValueError(f"X: {label}, row {row}: {value}, but X must not hold infinity; a missing value is NaN")
+
+
+# ---- data frames ----------------------------------------------------------------------------------------------------
+
+
+def _as_frame(X: Any) -> Any:
+    """What narwhals makes of it: a frame, a lazy frame, or the thing itself."""
+    try:
+        return nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"X has columns of the same name, but names must differ: {error}") from None
+
+
+def _frame_table(frame: nw.DataFrame[Any]) -> Table:
+    names = tuple(str(name) for name in frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X has two columns named {twice!r}, but names must differ")
+    columns = list(frame.iter_columns())
+    return Table(len(frame), len(columns), names, lambda label, place: _from_series(label, columns[place]))
+
+
+def _from_series(label: str, series: nw.Series[Any]) -> Values:
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return Values("numeric", _numbers(series.cast(nw.Float64) if dtype.is_decimal() else series))
+    if dtype == nw.Boolean:
+        return Values("boolean", _numbers(series))
+    if dtype in (nw.Datetime, nw.Date):
+        return Values("datetime", _numbers(series.dt.timestamp("us")))
+    native = series.to_native()
+    if hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "ordered"):  # pandas and its likes
+        index = np.asarray(native.cat.codes)
+        labels = _plain_labels(native.cat.categories.tolist())
+        return Values("categorical", None, labels, index, declared=True, ordered=bool(native.cat.ordered))
+    if dtype == nw.Enum:
+        return _from_enum(native.dtype.categories.to_list(), series.to_list())
+    if dtype in (nw.String, nw.Categorical):
+        return _from_objects(label, series.to_list())
+    if dtype in (nw.Object, nw.Unknown):
+        return _from_array(label, np.asarray(series.to_numpy()))
+    raise TypeError(f"X: {label} is of type {dtype}, but must hold numbers, booleans, dates or categories")
+
+
+def _numbers(series: nw.Series[Any]) -> NDArray[Any]:
+    """The numbers of a column where they lie, if none is missing; else floats with NaN."""
+    values = np.asarray(series.to_numpy())
+    if values.dtype.kind not in "biuf":
+        values = np.asarray(series.cast(nw.Float64).to_numpy())
+    return _readable(values)
+
+
+def _from_enum(declared: list[str], values: list[str | None]) -> Values:
+    place: dict[str | None, int] = {name: k for k, name in enumerate(declared)}
+    place[None] = -1
+    index = np.fromiter(map(place.__getitem__, values), dtype=np.int64, count=len(values))
+    return Values("categorical", None, tuple(declared), index, declared=True, ordered=True)
+
+
+# ---- arrays and lists -----------------------------------------------------------------------------------------------
+
+
+def _array_table(X: ArrayLike) -> Table:
+    table = _as_array(X)
+    if table.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {table.dtype}")
+    if table.ndim in (0, 1):
+        raise ValueError(
+            f"Expected 2D array, got {'1D' if table.ndim else 'scalar'} array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a single "
+            "sample."
+        )
+    if table.ndim != 2:
+        raise ValueError(f"X must be a table (n_rows, n_features), but has shape {table.shape}")
+    n_rows, n_columns = table.shape
+    return Table(n_rows, n_columns, None, lambda label, place: _from_array(label, table[:, place]))
+
+
+def _as_array(X: ArrayLike) -> NDArray[Any]:
+    if isinstance(X, np.ma.MaskedArray):
+        filled: NDArray[Any] = np.ma.getdata(X).astype(object)
+        filled[np.ma.getmaskarray(X)] = None
+        return filled
+    try:
+        table = np.asarray(X)
+        # NumPy turns a list of numbers and text into text alone.
+        return np.array(X, dtype=object) if table.dtype.kind in "US" and not isinstance(X, np.ndarray) else table
+    except ValueError:
+        raise ValueError("X: its rows have different lengths") from None
+
+
+def _from_array(label: str, values: NDArray[Any]) -> Values:
+    if values.dtype.kind == "b":
+        return Values("boolean", values)
+    if values.dtype.kind in "iuf":
+        return Values("numeric", _readable(values))
+    if values.dtype.kind == "M":
+        return Values("datetime", np.where(np.isnat(values), np.nan, values.astype("M8[us]").astype(np.float64)))
+    if values.dtype.kind in "OUT":
+        return _from_objects(label, values.tolist())
+    raise TypeError(f"X: {label} is of type {values.dtype}, but must hold numbers, booleans, dates or strings")
+
+
+def _readable(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as the kernels read them; most are so already."""
+    if values.dtype == np.float16 or values.dtype.itemsize > 8 or not values.dtype.isnative:
+        return values.astype(np.float64)
+    return values
+
+
+def _from_objects(label: str, values: list[Any]) -> Values:
+    """A column of Python objects, whose kind only the objects themselves tell."""
+    types = set(map(type, values))
+    if float in types and types <= {float, type(None)}:  # one by one would be slow for what is most common
+        return Values("numeric", np.array(values, dtype=np.float64))
+    distinct, index = _distinct(label, values)
+    missing = [_is_missing(value) for value in distinct]
+    kinds = [None if is_missing else _kind_of(value) for is_missing, value in zip(missing, distinct, strict=True)]
+    for place, value in enumerate(distinct):
+        if kinds[place] is None and not missing[place]:
+            raise _bad_cell(label, int(np.argmax(index == place)), value)
+    found = {kind for kind in kinds if kind is not None}
+    if found == {"numeric", "boolean"}:
+        found = {"numeric"}
+    if len(found) > 1:
+        rows = [int(np.argmax(index == kinds.index(kind))) for kind in sorted(found)]
+        cells = " and ".join(f"{values[row]!r} (row {row})" for row in sorted(rows))
+        raise TypeError(f"X: {label} holds {cells}, but the values of a column must be of one kind")
+    if not found:
+        return Values(None)
+    kind: Kind = found.pop()
+    if kind != "categorical":
+        number = _microseconds if kind == "datetime" else _as_float
+        lookup = [
+            math.nan if is_missing else number(value) for is_missing, value in zip(missing, distinct, strict=True)
+        ]
+        return Values(kind, np.array(lookup, dtype=np.float64)[index])
+    renumbered = np.where(missing, -1, np.cumsum(~np.array(missing)) - 1)
+    labels = tuple(str(value) for is_missing, value in zip(missing, distinct, strict=True) if not is_missing)
+    return Values(kind, None, labels, renumbered[index])
+
+
+def _distinct(label: str, values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Distinct values in the order of their first row, and which one each row has."""
+    place: dict[Any, int] = {}
+    try:
+        index = np.fromiter((place.setdefault(value, len(place)) for value in values), np.int64, len(values))
+    except TypeError:
+        row = next(row for row, value in enumerate(values) if not _is_hashable(value))
+        raise _bad_cell(label, row, values[row]) from None
+    return list(place), index
+
+
+def _bad_cell(label: str, row: int, value: Any) -> TypeError:
+    return TypeError(
+        f"X: {label}, row {row}: the argument must be a string, a number, a boolean or a date, "
+        f"but is {value!r} of type {type(value).__name__}"
+    )
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | np.datetime64 | decimal.Decimal) and bool(value != value)
+
+
+def _kind_of(value: Any) -> Kind | None:
+    if isinstance(value, str):
+        return "categorical"
+    if isinstance(value, bool | np.bool_):
+        return "boolean"
+    if isinstance(value, numbers.Real | decimal.Decimal):
+        return "numeric"
+    return "datetime" if isinstance(value, datetime.date | np.datetime64) else None
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; beyond all floats it is infinite, which is refused later with its place."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _microseconds(value: Any) -> float:
+    """Microseconds since 1970, in UTC where a time zone is known."""
+    if isinstance(value, np.datetime64):
+        return float(value.astype("M8[us]").astype(np.int64))
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    aware = value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value
+    return float((aware - _EPOCH) // datetime.timedelta(microseconds=1))
+
+
+def _plain_labels(labels: Sequence[Any]) -> tuple[Label, ...]:
+    """Categories as str, int, float or bool; whole numbers as int, since one missing value makes floats of them all."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in labels]
+    plain = [value if isinstance(value, str | bool | int | float) else str(value) for value in plain]
+    if plain and all(isinstance(value, float) and value.is_integer() for value in plain):
+        return tuple(int(value) for value in plain)
+    return tuple(plain)

@@ -212,10 +212,7 @@ class Predictive:
     # ---- how it is computed ---------------------------------------------------------------------------------------
 
     def _targets(self, y: ArrayLike) -> FloatArray:
-        targets = as_column("y", y).astype(np.float64)
-        if len(targets) != len(self):
-            raise ValueError(f"y has {len(targets)} entries, but there are {len(self)} rows")
-        return targets
+        return as_targets(y, len(self))
 
     def _some_components(self) -> Any:
         nothing = np.empty(0, dtype=np.int64)
@@ -254,6 +251,14 @@ class Predictive:
         entries = np.repeat(first - starts, lengths) + np.arange(lengths.sum())
         components = self._components(entries, np.repeat(units, lengths))
         return Mixture(components, self._paths.log_weights[entries], starts, getattr(components, "is_discrete", False))
+
+
+def as_targets(y: ArrayLike, n_rows: int) -> FloatArray:
+    """One number a row."""
+    targets = as_column("y", y).astype(np.float64)
+    if len(targets) != n_rows:
+        raise ValueError(f"y has {len(targets)} entries, but there are {n_rows} rows")
+    return targets
 
 
 def probabilities(name: str, values: ArrayLike) -> FloatArray:

@@ -4,6 +4,7 @@
 #include "bind_tree.hpp"
 #include "forest.hpp"
 #include "held_out.hpp"
+#include "pool.hpp"
 
 namespace everytree {
 
@@ -91,6 +92,70 @@ inline nb::object average_over_paths(const Tree& tree, Input<double> log_split, 
     return nb::cast(Output<double>(out->data(), {n_nodes, values.shape(1)}, owner));
 }
 
+inline nb::object node_fates(const Tree& tree, Input<double> log_split, Input<double> log_stop, Input<double> leaf,
+                             Input<double> subtree) {
+    const auto n_nodes = static_cast<std::size_t>(tree.view.n_nodes);
+    if (leaf.size() != n_nodes || subtree.size() != n_nodes) throw std::invalid_argument("one entry a node");
+    const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
+    std::vector<double> reached(n_nodes), stop(n_nodes);
+    log_node_fates(tree.view, {{log_split.data(), stride}, {log_stop.data(), stride}}, leaf.data(), subtree.data(),
+                   reached.data(), stop.data());
+    return nb::make_tuple(to_numpy(std::move(reached)), to_numpy(std::move(stop)));
+}
+
+// Where each row's nodes start, the nodes, and their log weights.
+inline nb::object pooled_paths(Input<std::int64_t> ends, Input<std::int32_t> parent, Input<double> log_reached,
+                               Input<double> log_stop, Input<double> log_tree_weights, double log_negligible) {
+    const std::size_t n_trees = log_tree_weights.size();
+    const PooledNodes pool{parent.data(), log_reached.data(), log_stop.data(), static_cast<std::int64_t>(parent.size())};
+    if (n_trees == 0 || ends.size() % n_trees != 0 || log_reached.size() != parent.size() ||
+        log_stop.size() != parent.size())
+        throw std::invalid_argument("arrays of the wrong size");
+    for (std::size_t i = 0; i < ends.size(); ++i)
+        if (ends.data()[i] < 0 || ends.data()[i] >= pool.n_nodes) throw std::invalid_argument("ends: no such node");
+    for (std::size_t s = 0; s < parent.size(); ++s)
+        if (parent.data()[s] >= static_cast<std::int64_t>(s)) throw std::invalid_argument("parents come first");
+    PooledPaths paths;
+    without_gil(true, [&] {
+        for (std::size_t i = 0; i < ends.size(); i += n_trees)
+            paths.add(pool, ends.data() + i, log_tree_weights.data(), n_trees, log_negligible);
+    });
+    return nb::make_tuple(to_numpy(std::move(paths.start)), to_numpy(std::move(paths.nodes)),
+                          to_numpy(std::move(paths.log_weights)));
+}
+
+// One tree and the rows it is asked about, checked.
+template <class Family>
+class HeldOutInput {
+  public:
+    // False where the columns cannot be read as they are.
+    bool open(const Family& family, const Tree& tree, Input<double> statistics, Input<double> log_split,
+              Input<double> log_stop, Input<std::int32_t> ends, Input<std::uint8_t> counted, nb::handle y,
+              nb::handle weight, nb::handle extra, double constant) {
+        const auto n_rows = static_cast<std::int64_t>(ends.size());
+        if (!buffers_.open(y, weight, extra, family.n_extra, constant, n_rows)) return false;
+        const std::int64_t n_nodes = tree.view.n_nodes;
+        if (static_cast<std::int64_t>(statistics.size()) != n_nodes * family.layout.size() ||
+            counted.size() != ends.size() || log_split.ndim() != 2 || log_split.size() != log_stop.size() ||
+            (log_split.shape(1) != 1 && static_cast<std::int64_t>(log_split.shape(1)) != n_nodes))
+            throw std::invalid_argument("arrays of the wrong size");
+        for (std::int64_t i = 0; i < n_rows; ++i)
+            if (ends.data()[i] < 0 || ends.data()[i] >= n_nodes) throw std::invalid_argument("ends: no such node");
+        splits = {log_split.data(), log_stop.data(), static_cast<std::int64_t>(log_split.shape(0)),
+                  static_cast<std::ptrdiff_t>(log_split.shape(1))};
+        rows_ = std::make_unique<RowChunk>(family.n_extra);
+        rows_->read(family, buffers_.columns, 0, n_rows);
+        held = {rows_->view(), ends.data(), n_rows, counted.data()};
+        return true;
+    }
+    HeldOutRows held;
+    SplitPriors splits;
+
+  private:
+    RowBuffers buffers_;
+    std::unique_ptr<RowChunk> rows_;
+};
+
 // What the rows of one tree are given by the tree without them, for each prior of the leaves and each of the splits:
 // (n leaf priors, n split priors, n rows, n_values).
 inline nb::object predict_held_out(const std::string& name, int size, const Tree& tree, Input<double> statistics,
@@ -99,33 +164,45 @@ inline nb::object predict_held_out(const std::string& name, int size, const Tree
                                    nb::handle weight, nb::handle extra, double constant) {
     return with_family(name, size, [&](const auto& family) -> nb::object {
         using Family = std::decay_t<decltype(family)>;
-        const auto n_rows = static_cast<std::int64_t>(ends.size());
-        RowBuffers buffers;
-        if (!buffers.open(y, weight, extra, family.n_extra, constant, n_rows)) return nb::none();
-        const std::int64_t n_nodes = tree.view.n_nodes;
-        if (static_cast<std::int64_t>(statistics.size()) != n_nodes * family.layout.size() ||
-            counted.size() != ends.size() || priors.size() % family.n_prior != 0 || log_split.ndim() != 2 ||
-            log_split.size() != log_stop.size() ||
-            (log_split.shape(1) != 1 && static_cast<std::int64_t>(log_split.shape(1)) != n_nodes))
-            throw std::invalid_argument("arrays of the wrong size");
-        for (std::int64_t i = 0; i < n_rows; ++i)
-            if (ends.data()[i] < 0 || ends.data()[i] >= n_nodes) throw std::invalid_argument("ends: no such node");
-        const std::size_t n_priors = priors.size() / family.n_prior;
-        const SplitPriors splits{log_split.data(), log_stop.data(), static_cast<std::int64_t>(log_split.shape(0)),
-                                 static_cast<std::ptrdiff_t>(log_split.shape(1))};
+        HeldOutInput<Family> in;
+        if (!in.open(family, tree, statistics, log_split, log_stop, ends, counted, y, weight, extra, constant))
+            return nb::none();
+        if (priors.size() % family.n_prior != 0) throw std::invalid_argument("priors of the wrong size");
+        const std::size_t n_priors = priors.size() / family.n_prior, n_splits = log_split.shape(0);
         std::size_t n_values = 1;
         if constexpr (HeldOut<Family>::writes_classes) n_values = static_cast<std::size_t>(family.n_classes);
-        auto* out = new std::vector<double>(n_priors * log_split.shape(0) * ends.size() * n_values);
+        auto* out = new std::vector<double>(n_priors * n_splits * ends.size() * n_values);
         nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
         without_gil(true, [&] {
-            RowChunk rows(family.n_extra);
-            rows.read(family, buffers.columns, 0, n_rows);
-            const HeldOutRows held{rows.view(), ends.data(), n_rows, counted.data()};
             for (std::size_t p = 0; p < n_priors; ++p)
                 HeldOut<Family>(family, tree.view, statistics.data(), priors.data() + p * family.n_prior)
-                    .predict(held, splits, out->data() + p * splits.n * ends.size() * n_values);
+                    .predict(in.held, in.splits, out->data() + p * n_splits * ends.size() * n_values);
         });
-        return nb::cast(Output<double>(out->data(), {n_priors, log_split.shape(0), ends.size(), n_values}, owner));
+        return nb::cast(Output<double>(out->data(), {n_priors, n_splits, ends.size(), n_values}, owner));
+    });
+}
+
+// The mixtures behind those predictions, for one prior: where each row's nodes start, their log weights and posterior
+// parameters.
+inline nb::object held_out_components(const std::string& name, int size, const Tree& tree, Input<double> statistics,
+                                      Input<double> prior, Input<double> log_split, Input<double> log_stop,
+                                      Input<std::int32_t> ends, Input<std::uint8_t> counted, nb::handle y,
+                                      nb::handle weight, nb::handle extra, double constant) {
+    return with_family(name, size, [&](const auto& family) -> nb::object {
+        using Family = std::decay_t<decltype(family)>;
+        HeldOutInput<Family> in;
+        if (!in.open(family, tree, statistics, log_split, log_stop, ends, counted, y, weight, extra, constant))
+            return nb::none();
+        if (static_cast<int>(prior.size()) != family.n_prior || log_split.shape(0) != 1)
+            throw std::invalid_argument("one prior at a time");
+        std::vector<std::int64_t> start;
+        std::vector<double> log_weights, parameters;
+        without_gil(true, [&] {
+            HeldOut<Family>(family, tree.view, statistics.data(), prior.data())
+                .components(in.held, in.splits[0], start, log_weights, parameters);
+        });
+        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(log_weights)),
+                              to_numpy(std::move(parameters)));
     });
 }
 

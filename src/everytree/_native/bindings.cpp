@@ -70,7 +70,12 @@ NB_MODULE(_kernels, module) {
         .def("ends", &ForestHandle::ends, "X"_a.none(), "n_jobs"_a)
         .def("average", &ForestHandle::average, "X"_a.none(), "values"_a, "weights"_a, "n_values"_a, "n_jobs"_a);
     module.def("average_over_paths", &average_over_paths);
+    module.def("log_node_fates", &node_fates);
+    module.def("pooled_paths", &pooled_paths);
     module.def("predict_held_out", &predict_held_out, "name"_a, "size"_a, "tree"_a, "statistics"_a, "priors"_a,
+               "log_split"_a, "log_stop"_a, "ends"_a, "counted"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
+               "constant"_a);
+    module.def("held_out_components", &held_out_components, "name"_a, "size"_a, "tree"_a, "statistics"_a, "prior"_a,
                "log_split"_a, "log_stop"_a, "ends"_a, "counted"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
                "constant"_a);
 

@@ -62,12 +62,25 @@ class HeldOut {
         }
     }
 
+    // The mixture that predicts each row: log weights of the nodes on its path, the end first, and the posterior
+    // parameters of each, all without the row.
+    void components(const HeldOutRows& held, const SplitPrior& prior, std::vector<std::int64_t>& start,
+                    std::vector<double>& log_weights, std::vector<double>& parameters) {
+        find_paths(held, &parameters);
+        sweep(prior);
+        start.assign(start_.begin(), start_.end());
+        for (std::int64_t i = 0; i < held.n; ++i) {
+            const double log_total = weigh_path(held, i, prior);
+            for (const double weight : log_weight_) log_weights.push_back(weight - log_total);
+        }
+    }
+
   private:
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
 
     // Along each row's path, root last: what taking the row away does to the node's evidence, and what the node then
     // says of it. Neither depends on the prior of the splits.
-    void find_paths(const HeldOutRows& held) {
+    void find_paths(const HeldOutRows& held, std::vector<double>* all_parameters = nullptr) {
         start_.assign(1, 0);
         removal_.clear();
         says_.clear();
@@ -85,8 +98,9 @@ class HeldOut {
                     throw std::invalid_argument("row " + std::to_string(i) + " is not in this posterior");
                 const double without = family_.log_evidence(rest, prior_);
                 removal_.push_back(without - leaf_[s]);
+                if (writes_classes || all_parameters) family_.posterior(rest, prior_, parameters.data());
+                if (all_parameters) all_parameters->insert(all_parameters->end(), parameters.begin(), parameters.end());
                 if constexpr (writes_classes) {
-                    family_.posterior(rest, prior_, parameters.data());
                     double total = 0.0;
                     for (int c = 0; c < family_.n_classes; ++c) total += parameters[c];
                     for (int c = 0; c < family_.n_classes; ++c) says_.push_back(parameters[c] / total);
@@ -104,7 +118,8 @@ class HeldOut {
         for (std::int64_t s = tree_.n_nodes - 1; s >= 0; --s) sweep_node(tree_, prior, s, evidence);
     }
 
-    void predict_row(const HeldOutRows& held, std::int64_t i, const SplitPrior& prior, double* out) {
+    // Log weights of the nodes on a row's path, the end first, and the log of their sum.
+    double weigh_path(const HeldOutRows& held, std::int64_t i, const SplitPrior& prior) {
         path_.clear();
         for (std::int32_t s = held.at[i]; s >= 0; s = tree_.parent[s]) path_.push_back(s);
         log_weight_.resize(path_.size());
@@ -124,20 +139,26 @@ class HeldOut {
             largest = std::fmax(largest, log_weight_[j]);
         }
         double total = 0.0;
-        for (double& weight : log_weight_) total += weight = std::exp(weight - largest);
+        for (const double weight : log_weight_) total += std::exp(weight - largest);
+        return largest + std::log(total);
+    }
+
+    void predict_row(const HeldOutRows& held, std::int64_t i, const SplitPrior& prior, double* out) {
+        const double log_total = weigh_path(held, i, prior);
+        for (double& weight : log_weight_) weight = std::exp(weight - log_total);
         if constexpr (writes_classes) {
             const int n_classes = family_.n_classes;
             for (int c = 0; c < n_classes; ++c) out[c] = 0.0;
             const double* says = says_.data() + start_[i] * n_classes;
             for (std::size_t j = 0; j < path_.size(); ++j, says += n_classes)
-                for (int c = 0; c < n_classes; ++c) out[c] += log_weight_[j] / total * says[c];
+                for (int c = 0; c < n_classes; ++c) out[c] += log_weight_[j] * says[c];
         } else {
             const double* says = says_.data() + start_[i];
             double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
             for (std::size_t j = 0; j < path_.size(); ++j)
                 if (log_weight_[j] > 0.0) top = std::fmax(top, says[j]);
             for (std::size_t j = 0; j < path_.size(); ++j)
-                if (log_weight_[j] > 0.0) sum += log_weight_[j] / total * std::exp(says[j] - top);
+                if (log_weight_[j] > 0.0) sum += log_weight_[j] * std::exp(says[j] - top);
             *out = top + std::log(sum);
         }
     }

@@ -1,0 +1,184 @@
+"""The predictive distributions of a forest: one mixture over all trees and all nodes on a row's way through each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.families.base import Family, FloatArray
+from everytree.posterior import Posterior
+from everytree.predictive import Paths, Predictive, VarianceParts, as_targets
+from everytree.priors import log_odds
+
+ROWS_AT_ONCE = 1024
+"""How many rows are worked on at a time: bounds memory, whatever their number."""
+
+NEGLIGIBLE = 1e-9
+"""A node whose share of a row's mixture is below this is left out; the others are scaled up to sum to 1."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All nodes of all trees in one list, as they were when asked.
+
+    Attributes
+    ----------
+    family : Family
+    summary : (n_nodes, ...) float64
+        What the predictive of each node needs.
+    first : (n_trees,) int64
+        Where each tree's nodes start.
+    parent : (n_nodes,) int32
+        In the list, -1 at roots.
+    log_reached, log_stop : (n_nodes,) float64
+        That a node is in the tree, and that it is then a leaf.
+    log_weights : (n_trees,) float64
+    """
+
+    family: Family
+    summary: FloatArray
+    first: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    log_reached: FloatArray
+    log_stop: FloatArray
+    log_weights: FloatArray
+
+    @classmethod
+    def of(cls, posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
+        """The posteriors' nodes, copied."""
+        first = np.cumsum([0] + [post.tree.n_nodes for post in posteriors])
+        summaries, parents, reached, stop = [], [], [], []
+        for post, start in zip(posteriors, first, strict=False):
+            with post._kernel:
+                statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
+            fates = _kernels.log_node_fates(post.tree._kernel, *log_odds(post._split_prior), leaf, subtree)
+            summaries.append(post.family.summarise(statistics))
+            parents.append(np.where(post.tree.parent >= 0, post.tree.parent + start, -1).astype(np.int32))
+            reached.append(fates[0])
+            stop.append(fates[1])
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(weights)
+        join = np.concatenate
+        return cls(
+            posteriors[0].family, join(summaries), first[:-1], join(parents), join(reached), join(stop), log_weights
+        )
+
+    def predictive(self, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
+        """The mixtures of some rows, which end in `ends` of the trees."""
+        start, nodes, log_weights = _kernels.pooled_paths(
+            (ends + self.first).astype(np.int64), self.parent, self.log_reached, self.log_stop, self.log_weights,
+            float(np.log(NEGLIGIBLE)),
+        )  # fmt: skip
+        on_paths, entries = np.unique(nodes, return_inverse=True)
+        paths = Paths(start, entries, log_weights, np.arange(len(ends), dtype=np.int32))
+        return Predictive(self.family, self.summary[on_paths], paths, row_data)
+
+
+class PooledPredictive:
+    """One predictive distribution for each row, averaged over every tree of a forest and every pruning of each.
+
+    Made by `Forest.predictive`. With a sharpness other than 1, classes have their probabilities raised to that power
+    and scaled to sum to 1, and numbers are drawn towards the mean of the average.
+    """
+
+    def __init__(
+        self, pool: Pool, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]], sharpness: float
+    ) -> None:
+        self._pool = pool
+        self._ends = ends
+        self._row_data = row_data
+        self._sharpness = sharpness
+        self._mean: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    # ---- moments --------------------------------------------------------------------------------------------------
+
+    def mean(self) -> FloatArray:
+        """(n_rows,) mean of y; of the class number for classes."""
+        if self._mean is None:
+            self._mean = self._each(lambda rows: rows.mean())
+        return self._mean.copy()
+
+    def variance(self) -> FloatArray:
+        """(n_rows,) variance of y."""
+        return self._each(lambda rows: rows.variance()) / self._sharpness**2
+
+    def std(self) -> FloatArray:
+        """(n_rows,) standard deviation of y."""
+        return np.sqrt(self.variance())
+
+    def variance_parts(self) -> VarianceParts:
+        """Where the variance comes from: noise, parameters, trees (which of the forest's, and which pruning)."""
+        parts = self._each(lambda rows: np.stack(rows.variance_parts(), axis=1))
+        return VarianceParts(*(parts / self._sharpness**2).T)
+
+    # ---- probabilities --------------------------------------------------------------------------------------------
+
+    def log_prob(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) log probability or density of one target a row."""
+        targets = self._stretched(as_targets(y, len(self)))
+        return self._each(lambda rows, y: rows.log_prob(y), targets) + np.log(self._sharpness)
+
+    def cdf(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) probability that the target is at most y, one y a row."""
+        return self._each(lambda rows, y: rows.cdf(y), self._stretched(as_targets(y, len(self))))
+
+    def quantile(self, p: ArrayLike) -> FloatArray:
+        """The smallest y that the target stays at or below with probability p; quantiles of one row never cross.
+
+        Parameters
+        ----------
+        p : float or sequence of float
+            In (0, 1).
+
+        Returns
+        -------
+        (n_rows,) array, or (n_rows, len(p)) for a sequence
+        """
+        return self._drawn(self._each(lambda rows: rows.quantile(p)))
+
+    def interval(self, coverage: float = 0.9, kind: Literal["equal", "hdi"] = "equal") -> FloatArray:
+        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, as in `Predictive`."""
+        return self._drawn(self._each(lambda rows: rows.interval(coverage, kind)))
+
+    def crps(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) continuous ranked probability score of one target a row: 0 is best, in units of y."""
+        targets = self._stretched(as_targets(y, len(self)))
+        return self._each(lambda rows, y: rows.crps(y), targets) / self._sharpness
+
+    def entropy(self) -> FloatArray:
+        """(n_rows,) entropy in nats, of discrete families."""
+        return self._each(lambda rows: rows.entropy())
+
+    def sample(self, size: int | None = None, *, rng: np.random.Generator | int) -> FloatArray:
+        """Exact draws: a tree, a node of it, a target from it. (n_rows,), or (n_rows, size)."""
+        rng = np.random.default_rng(rng)
+        return self._drawn(self._each(lambda rows: rows.sample(size, rng=rng)))
+
+    # ---- how it is computed ---------------------------------------------------------------------------------------
+
+    def _stretched(self, y: FloatArray) -> FloatArray:
+        """Where y was before the distribution was drawn to its mean."""
+        return y if self._sharpness == 1.0 else self.mean() + (y - self.mean()) * self._sharpness
+
+    def _drawn(self, y: FloatArray) -> FloatArray:
+        """Where y is after that."""
+        if self._sharpness == 1.0:
+            return y
+        mean = self.mean().reshape(-1, *[1] * (y.ndim - 1))
+        return mean + (y - mean) / self._sharpness
+
+    def _each(self, of: Callable[..., Any], *columns: FloatArray) -> FloatArray:
+        blocks = []
+        for start in range(0, max(len(self), 1), ROWS_AT_ONCE):
+            block = slice(start, start + ROWS_AT_ONCE)
+            row_data = {name: values[block] for name, values in self._row_data.items()}
+            blocks.append(of(self._pool.predictive(self._ends[block], row_data), *(c[block] for c in columns)))
+        return np.concatenate(blocks)

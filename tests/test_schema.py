@@ -233,6 +233,7 @@ def test_order_without_targets():
     assert categories([[10], [9], [-1]], categorical_features=[0]) == (-1, 9, 10)
     assert categories([[0.5], [np.nan], [-1.0]], categorical_features=[True]) == (-1.0, 0.5)
     assert categories(np.array([[True], [False]]), categorical_features=[0]) == (False, True)
+    assert categories([[True], [None], [False]], categorical_features=[0]) == (False, True)
     ordered = pd.Categorical(["m", "s"], categories=["s", "m", "l"], ordered=True)
     assert categories(pd.DataFrame({"size": ordered})) == ("s", "m", "l")
     assert categories(pd.DataFrame({"size": ordered.as_unordered()})) == ("l", "m", "s")
@@ -363,6 +364,11 @@ def test_lists_hold_columns_of_different_kinds():
     assert schema.columns[2].cuts.tolist() == [0.5]
 
 
+def test_whole_numbers_wider_than_numpy_knows():
+    table = pl.DataFrame({"k": [2**100, None, -1]}, schema={"k": pl.Int128})
+    assert et.Schema.fit(table).encode(table).tolist() == [[1], [255], [0]]
+
+
 def test_masked_arrays_are_missing_where_masked():
     X = np.ma.MaskedArray([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
     assert et.Schema.fit(X).encode(X).tolist() == [[0, 255], [1, 0]]
@@ -462,6 +468,7 @@ TABLE_ERRORS = [
     (lambda: scipy.sparse.eye(3, format="csr"), TypeError, r"sparse.*X\.toarray\(\)"),
     (lambda: pl.LazyFrame({"a": [1]}), TypeError, r"X\.collect\(\)"),
     (lambda: np.ones((2, 2), dtype=complex), ValueError, "Complex data not supported"),
+    (lambda: pd.DataFrame({"a": [1j]}), ValueError, "Complex data not supported: X: column 'a'"),
     (lambda: [1.0, 2.0], ValueError, "Expected 2D array, got 1D array instead.*Reshape your data"),
     (lambda: pd.Series([1.0, 2.0]), ValueError, "Expected 2D array, got 1D array instead"),
     (lambda: 3.0, ValueError, "Expected 2D array, got scalar array instead"),

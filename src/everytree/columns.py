@@ -198,7 +198,8 @@ def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[La
         return values.labels, values.index
     if values.numbers is None:
         return (), np.full(n_rows, -1)
-    return number_labels(label, values.numbers)
+    labels, index = number_labels(label, values.numbers)
+    return (tuple(map(bool, labels)) if values.kind == "boolean" else labels), index
 
 
 # ---- later values ---------------------------------------------------------------------------------------------------

@@ -151,7 +151,8 @@ def _frame_table(frame: nw.DataFrame[Any]) -> Table:
 def _from_series(label: str, series: nw.Series[Any]) -> Values:
     dtype = series.dtype
     if dtype.is_numeric():
-        return Values("numeric", _numbers(series.cast(nw.Float64) if dtype.is_decimal() else series))
+        beyond_numpy = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)
+        return Values("numeric", _numbers(series.cast(nw.Float64) if beyond_numpy else series))
     if dtype == nw.Boolean:
         return Values("boolean", _numbers(series))
     if dtype in (nw.Datetime, nw.Date):
@@ -190,8 +191,7 @@ def _from_enum(declared: list[str], values: list[str | None]) -> Values:
 
 def _array_table(X: ArrayLike) -> Table:
     table = _as_array(X)
-    if table.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: X has dtype {table.dtype}")
+    _refuse_complex("X", table)
     if table.ndim in (0, 1):
         raise ValueError(
             f"Expected 2D array, got {'1D' if table.ndim else 'scalar'} array instead. Reshape your data either using "
@@ -202,6 +202,11 @@ def _array_table(X: ArrayLike) -> Table:
         raise ValueError(f"X must be a table (n_rows, n_features), but has shape {table.shape}")
     n_rows, n_columns = table.shape
     return Table(n_rows, n_columns, None, lambda label, place: _from_array(label, table[:, place]))
+
+
+def _refuse_complex(label: str, values: NDArray[Any]) -> None:
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {label} has dtype {values.dtype}")
 
 
 def _as_array(X: ArrayLike) -> NDArray[Any]:
@@ -218,6 +223,7 @@ def _as_array(X: ArrayLike) -> NDArray[Any]:
 
 
 def _from_array(label: str, values: NDArray[Any]) -> Values:
+    _refuse_complex(f"X: {label}", values)
     if values.dtype.kind == "b":
         return Values("boolean", values)
     if values.dtype.kind in "iuf":

@@ -5,6 +5,8 @@ into sufficient statistics, and a `Posterior` turns those into evidence and spli
 questions about the trees are read from there.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from everytree.families import (
     Bernoulli,
     Categorical,
@@ -15,6 +17,7 @@ from everytree.families import (
     Normal,
     Poisson,
 )
+from everytree.forest import Forest
 from everytree.generative import GenerativeModel
 from everytree.growing import GrowingPosterior
 from everytree.metatree import MetaTree
@@ -26,6 +29,14 @@ from everytree.prunedtree import PrunedTree
 from everytree.schema import Schema
 from everytree.shared import update_all
 
+if TYPE_CHECKING:
+    from everytree.estimators import (
+        MetaForestClassifier,
+        MetaForestRegressor,
+        MetaTreeClassifier,
+        MetaTreeRegressor,
+    )
+
 __version__ = "0.1.0.dev0"
 
 __all__ = [
@@ -34,10 +45,15 @@ __all__ = [
     "Exponential",
     "Family",
     "GenerativeModel",
+    "Forest",
     "Geometric",
     "GrowingPosterior",
     "LinearRegression",
+    "MetaForestClassifier",
+    "MetaForestRegressor",
     "MetaTree",
+    "MetaTreeClassifier",
+    "MetaTreeRegressor",
     "Normal",
     "Poisson",
     "Posterior",
@@ -50,3 +66,18 @@ __all__ = [
     "plot_tree",
     "update_all",
 ]
+
+_ESTIMATORS = {"MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor"}
+
+
+def __getattr__(name: str) -> Any:
+    """Estimators bring scikit-learn with them, so they are imported when first asked for."""
+    if name in _ESTIMATORS:
+        from everytree import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'everytree' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -233,6 +233,27 @@ class Schema:
             raise infinity(table.label(place), row, float(numbers[k][row]))  # type: ignore[index]
         return codes
 
+    def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:
+        """(n_rows, n columns of numbers) the values themselves, NaN where missing; for leaves that are lines."""
+        table = read_table(X, owner)
+        places = self._places(table, owner)
+        wanted = [k for k, column in enumerate(self.columns) if column.kind != "categorical"]
+        out = np.empty((table.n_rows, len(wanted)))
+        for j, k in enumerate(wanted):
+            values, label = table.column(places[k]), table.label(places[k])
+            out[:, j] = read_numbers(self.columns[k], label, values, table.n_rows)
+        return out
+
+    @cached_property
+    def code_names(self) -> list[list[str]]:
+        """For each column what each code stands for: its category, or the largest number that has it."""
+        return [
+            [str(value) for value in column.categories]
+            if column.kind == "categorical"
+            else [f"{cut:.6g}" for cut in column.cuts] + ["more"]
+            for column in self.columns
+        ]
+
     def _places(self, table: Table, owner: str) -> Sequence[int]:
         """Where the table has each column of this schema."""
         names = self.names

@@ -1,0 +1,217 @@
+"""Forests of meta-trees."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from everytree.codes import whole_number
+from everytree.estimators.base import CategoricalFeatures, MetaEstimator, check_grower
+from everytree.estimators.targets import Classification, Regression
+from everytree.fitting import Rows, Weights
+from everytree.progress import Progress
+from everytree.structure.growers import Grown, MaxFeatures
+
+
+class _ForestStructure(MetaEstimator):
+    """Many structures, each grown on a part of the rows."""
+
+    n_estimators: int
+    grower: Any
+    max_features: Any
+    subsample: float
+    weights: Weights
+    calibration: Any
+
+    def _n_structures(self) -> int:
+        return self.n_estimators
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        whole_number("n_estimators", self.n_estimators, 1)
+        check_grower(self.grower)
+        if self.weights not in ("uniform", "evidence", "stacking"):
+            raise ValueError(f"weights must be 'uniform', 'evidence' or 'stacking', but is {self.weights!r}")
+        if self.calibration not in ("auto", None):
+            raise ValueError(f"calibration must be 'auto' or None, but is {self.calibration!r}")
+        if not (isinstance(self.subsample, int | float) and 0.0 < self.subsample <= 1.0):
+            raise ValueError(f"subsample must be a share of the rows in (0, 1], but is {self.subsample!r}")
+
+    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
+        grown = self._grow(
+            rows, seeds, progress, grower=self.grower, max_features=self.max_features, subsample=self.subsample
+        )
+        return grown, grown
+
+
+class MetaForestClassifier(Classification, _ForestStructure):
+    """A forest in which every tree is averaged over all its prunings, with calibrated class probabilities.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Number of structures.
+    grower : {"mixed", "random_forest", "extra_trees"} or scikit-learn forest
+        Who chooses the splits: half best splits and half random ones, one kind alone, or an unfitted forest of yours,
+        which is then fitted on the codes of the columns.
+    max_depth, min_samples_leaf, max_features
+        As in scikit-learn's trees. `max_features="auto"` differs from tree to tree: the square root for best splits;
+        the square root, half or all of the features for random ones.
+    subsample : float
+        Share of the rows on which each structure is grown, without replacement. All rows count in its statistics; the
+        rest decide about priors.
+    split_prior : "auto", float or callable
+        Prior probability that a node is split.
+    alpha : "auto" or float
+        Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
+    weights : {"uniform", "stacking", "evidence"}
+        Weights of the structures. Evidence over structures that were grown on the same targets puts nearly all weight
+        on one; it is there to be compared.
+    calibration : "auto" or None
+        Whether the average of the trees is sharpened, by a power that rows unseen by the trees decide.
+    max_bins : int
+        Most codes of a column of numbers; above 255 they take two bytes.
+    categorical_features : "from_dtype", None or sequence
+        Which columns are categories: those of text or a categorical type, none, or these names or places.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    random_state : int, RandomState or None
+    verbose : int
+        Above 0, progress is shown.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    schema_ : Schema
+        Columns, cut points and categories.
+    forest_ : Forest
+    posteriors_ : tuple of Posterior
+        One for each structure.
+    weights_ : (n_trees,) array
+    choice_ : Choice
+        The priors and the sharpness that were chosen, and their score.
+    log_evidence_ : float
+    feature_importances_ : (n_features,) array
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = et.MetaForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    >>> model.predict_proba(X[:1]).shape
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        grower: Any = "mixed",
+        max_depth: int | None = None,
+        min_samples_leaf: int | float = 1,
+        max_features: MaxFeatures | Literal["auto"] = "auto",
+        subsample: float = 0.8,
+        split_prior: Any = "auto",
+        alpha: float | Literal["auto"] = "auto",
+        weights: Weights = "uniform",
+        calibration: Literal["auto"] | None = "auto",
+        max_bins: int = 255,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.grower = grower
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.split_prior = split_prior
+        self.alpha = alpha
+        self.weights = weights
+        self.calibration = calibration
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class MetaForestRegressor(Regression, _ForestStructure):
+    """A forest in which every tree is averaged over all its prunings, with a full predictive distribution a row.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Number of structures.
+    family : {"normal", "poisson", "exponential", "geometric", "linear"}
+        What a target is given its leaf: a measurement, a count (with `exposure`), a time (with `censored`), a number
+        of failures before a success, or a measurement on a line through the columns of numbers.
+    prior : "auto" or dict
+        Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
+        prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); linear:
+        `precision`, `shape`, `noise`; the others: `shape` (events or rows the prior is worth).
+    grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, weights, max_bins
+        As in `MetaForestClassifier`.
+    calibration : "auto" or None
+        Whether the average of the trees is drawn towards its mean, by a factor that rows unseen by the trees decide;
+        for families normal and linear.
+    categorical_features, n_jobs, random_state, verbose
+        As in `MetaForestClassifier`.
+
+    Attributes
+    ----------
+    schema_, forest_, posteriors_, weights_, choice_, log_evidence_, feature_importances_
+        As in `MetaForestClassifier`.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = et.MetaForestRegressor(n_estimators=20, random_state=0).fit(X[:400], y[:400])
+    >>> model.predict_interval(X[400:], coverage=0.9).shape
+    (42, 2)
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        family: str = "normal",
+        prior: Any = "auto",
+        grower: Any = "mixed",
+        max_depth: int | None = None,
+        min_samples_leaf: int | float = 1,
+        max_features: MaxFeatures | Literal["auto"] = "auto",
+        subsample: float = 0.8,
+        split_prior: Any = "auto",
+        weights: Weights = "uniform",
+        calibration: Literal["auto"] | None = "auto",
+        max_bins: int = 255,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.family = family
+        self.prior = prior
+        self.grower = grower
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.split_prior = split_prior
+        self.weights = weights
+        self.calibration = calibration
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose

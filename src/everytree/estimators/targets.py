@@ -1,0 +1,259 @@
+"""What a target is: a class, or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from everytree.codes import as_column
+from everytree.estimators.base import MetaEstimator
+from everytree.families.base import FloatArray
+from everytree.fitting import Rows
+from everytree.leaf_priors import FAMILIES, class_search, number_search
+from everytree.tuning import Search
+
+
+class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
+    """Targets that are classes."""
+
+    alpha: Any
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from a table: columns, structures, priors and statistics.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
+            missing values.
+        y : (n_rows,) array_like
+            Class labels.
+        sample_weight : (n_rows,) array_like, optional
+            A row of weight 0 counts as absent.
+        """
+        self._declared = None
+        return self._first_fit(X, y, sample_weight, {})
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows. The first call is a `fit`; later ones change statistics only.
+
+        After any number of calls the model is the one that all rows at once would have given the structures, priors
+        and columns of the first call.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array_like, optional
+            All classes that will ever come; those of the first rows by default.
+        """
+        if hasattr(self, "forest_"):
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
+            return self._more_rows(X, y, sample_weight, {})
+        self._declared = None if classes is None else np.unique(classes)
+        return self._first_fit(X, y, sample_weight, {})
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
+        return self.forest_.probs(self._encode(X), n_jobs=self.n_jobs)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    # ---- how -------------------------------------------------------------------------------------------------------
+
+    def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
+        labels = column_or_1d(_as_labels(y), warn=True)
+        check_classification_targets(labels)
+        if first:
+            present = np.unique(labels)
+            self.classes_ = present if self._declared is None else self._declared
+            self.n_classes_ = len(self.classes_)
+        numbers = np.searchsorted(self.classes_, labels)
+        known = self.classes_[np.minimum(numbers, self.n_classes_ - 1)] == labels
+        if not known.all():
+            row = int(np.argmin(known))
+            raise ValueError(f"y[{row}] is {labels[row]!r}, but the classes are {self.classes_.tolist()}")
+        return numbers
+
+    def _order_by(self, y: NDArray[Any]) -> FloatArray:
+        return np.eye(self.n_classes_)[y] if self.n_classes_ > 2 else y.astype(np.float64)
+
+    def _grow_on(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None, str]:
+        return rows.y, rows.weight, "gini"
+
+    def _search(self, rows: Rows) -> Search:
+        return class_search(rows.y, rows.weight, max(self.n_classes_, 2), self.alpha, self.split_prior)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+
+class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
+    """Targets that are numbers: measurements, counts, times."""
+
+    family: str
+    prior: Mapping[str, Any] | str
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> Self:
+        """Learn from a table: columns, structures, priors and statistics.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
+            missing values.
+        y : (n_rows,) array_like
+        sample_weight : (n_rows,) array_like, optional
+            A row of weight 0 counts as absent.
+        exposure : (n_rows,) array_like, optional
+            With `family="poisson"`: the time or size over which each count was taken.
+        censored : (n_rows,) array_like of bool, optional
+            With `family="exponential"`: whether y is only known to be exceeded.
+        """
+        return self._first_fit(X, y, sample_weight, {"exposure": exposure, "censored": censored})
+
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None
+    ) -> Self:
+        """Learn from more rows. The first call is a `fit`; later ones change statistics only.
+
+        After any number of calls the model is the one that all rows at once would have given the structures, priors
+        and columns of the first call. Arguments as in `fit`.
+        """
+        row_data = {"exposure": exposure, "censored": censored}
+        if hasattr(self, "forest_"):
+            return self._more_rows(X, y, sample_weight, row_data)
+        return self._first_fit(X, y, sample_weight, row_data)
+
+    def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
+        """The mean of each row's target, and with `return_std=True` its standard deviation too."""
+        codes = self._encode(X)
+        columns = self._row_data(X, len(codes), {"exposure": exposure}, first=False)
+        if columns:
+            dist = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+            return (dist.mean(), dist.std()) if return_std else dist.mean()
+        mean, variance = self.forest_.moments(codes, n_jobs=self.n_jobs)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95), *, exposure: Any = None) -> Any:
+        """(n_rows, len(quantiles)) quantiles of each row's target; they never cross."""
+        return self.predictive(X, exposure=exposure).quantile(list(quantiles))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
+        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
+        ends: FloatArray = self.predictive(X, exposure=exposure).interval(coverage)
+        return ends
+
+    # ---- how -------------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.family not in FAMILIES:
+            raise ValueError(f"family must be one of {list(FAMILIES)}, but is {self.family!r}")
+        if not (isinstance(self.prior, Mapping) or self.prior == "auto"):
+            raise ValueError(f"prior must be 'auto' or a dict of parameters, but is {self.prior!r}")
+
+    def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
+        target = column_or_1d(check_array(_as_labels(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
+        if target.dtype.kind not in "biuf":
+            try:
+                target = target.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"y must be numbers, but has {target.dtype} such as {target[0]!r}; for classes use a classifier"
+                ) from None
+        numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
+        if self.family in ("poisson", "geometric"):
+            _refuse(numbers, (numbers < 0.0) | (numbers != np.floor(numbers)), f"counts from 0 on for {self.family}")
+        elif self.family == "exponential":
+            _refuse(numbers, numbers < 0.0, "times from 0 on for exponential")
+        return np.asarray(numbers)
+
+    def _order_by(self, y: NDArray[Any]) -> FloatArray:
+        return np.asarray(y, dtype=np.float64)
+
+    def _grow_on(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None, str]:
+        """Rates for counts, what the overall rate leaves unexplained for times, and what one line leaves for lines."""
+        y, weight = rows.y, rows.weight
+        if self.family == "poisson" and "exposure" in rows.row_data:
+            exposure = rows.row_data["exposure"]
+            return y / exposure, exposure if weight is None else weight * exposure, "squared_error"
+        if self.family == "exponential":
+            events = 1.0 - rows.row_data.get("censored", np.zeros(len(y)))
+            rate = np.average(events, weights=weight) / max(float(np.average(y, weights=weight)), 1e-300)
+            return events - rate * y, weight, "squared_error"
+        if self.family == "linear":
+            inputs = rows.row_data["inputs"]
+            scaled = inputs if weight is None else inputs * weight[:, None]
+            line = np.linalg.solve(scaled.T @ inputs + np.eye(inputs.shape[1]), scaled.T @ y)
+            return y - inputs @ line, weight, "squared_error"
+        return y, weight, "squared_error"
+
+    def _search(self, rows: Rows) -> Search:
+        prior = {} if isinstance(self.prior, str) else self.prior
+        return number_search(self.family, rows.y, rows.weight, rows.row_data, prior, self.split_prior)
+
+    def _row_data(self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool) -> dict[str, NDArray[Any]]:
+        columns: dict[str, NDArray[Any]] = {}
+        for name, family in (("exposure", "poisson"), ("censored", "exponential")):
+            if given.get(name) is None:
+                continue
+            if self.family != family:
+                raise ValueError(f"{name} is for family={family!r}, but family is {self.family!r}")
+            columns[name] = as_column(name, given[name]).astype(np.float64)
+            if len(columns[name]) != n_rows:
+                raise ValueError(f"{name} has {len(columns[name])} entries, but X has {n_rows} rows")
+        if "exposure" in columns:
+            _refuse(columns["exposure"], ~(columns["exposure"] > 0.0), "positive", "exposure")
+        if "censored" in columns:
+            _refuse(columns["censored"], ~np.isin(columns["censored"], (0.0, 1.0)), "0 or 1", "censored")
+        if self.family == "linear":
+            columns["inputs"] = self._inputs(X, first)
+        return columns
+
+    def _inputs(self, X: Any, first: bool) -> FloatArray:
+        """The columns of numbers, centred and scaled as at the first call, missing values at the centre, and a 1."""
+        numbers = self.schema_.numbers(X, owner=type(self).__name__)
+        if first:
+            known = np.where(np.isnan(numbers).all(axis=0), 0.0, numbers)
+            self.input_mean_ = np.nanmean(known, axis=0)
+            spread = np.nanstd(known, axis=0)
+            self.input_scale_ = np.where(spread > 0.0, spread, 1.0)
+        scaled = (numbers - self.input_mean_) / self.input_scale_
+        return np.column_stack([np.where(np.isnan(scaled), 0.0, scaled), np.ones(len(numbers))])
+
+
+def _as_labels(y: Any) -> Any:
+    """A column of any library as NumPy."""
+    if y is None:
+        raise ValueError("y is None, but a target is required: requires y to be passed, but the target y is None")
+    return y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y
+
+
+def _refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str = "y") -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{row}] is {values[row]:g}, but must be {must}")
+
+
+def check_fitted(estimator: MetaEstimator) -> None:
+    """scikit-learn's own error for what was not fitted yet."""
+    check_is_fitted(estimator, "forest_")

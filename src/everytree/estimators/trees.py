@@ -1,0 +1,171 @@
+"""One meta-tree, to be read by a person."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from everytree.estimators.base import CategoricalFeatures, MetaEstimator
+from everytree.estimators.targets import Classification, Regression
+from everytree.fitting import Rows
+from everytree.posterior import Posterior
+from everytree.progress import Progress
+from everytree.structure.growers import Grown
+
+FOLDS = 5
+
+
+class _TreeStructure(MetaEstimator):
+    """One structure, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them."""
+
+    def _n_structures(self) -> int:
+        return 1 + FOLDS
+
+    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
+        kept = self._grow_one(rows, np.ones(len(rows.y), dtype=bool), seeds[0], progress)
+        if len(rows.y) < 2 * FOLDS:
+            return [kept], [kept]
+        fold = np.random.default_rng(seeds[0]).permutation(len(rows.y)) % FOLDS
+        return [kept], [self._grow_one(rows, fold != k, seeds[1 + k], progress) for k in range(FOLDS)]
+
+    def _grow_one(self, rows: Rows, in_bag: Any, seed: int, progress: Progress) -> Grown:
+        options = {"grower": "random_forest", "max_features": None, "subsample": 1.0}
+        (grown,) = self._grow(rows.at(in_bag), [seed], progress, **options)
+        return Grown(grown.tree, in_bag)
+
+    # ---- to be read ------------------------------------------------------------------------------------------------
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior over all prunings of the one structure."""
+        check_is_fitted(self, "forest_")
+        return self.forest_.posteriors[0]
+
+    def _words(self) -> dict[str, Any]:
+        """Names of columns, values and classes for pictures."""
+        names = self.schema_.names
+        words: dict[str, Any] = {"code_names": self.schema_.code_names}
+        words["feature_names"] = names if names is not None else [f"x{k}" for k in range(self.n_features_in_)]
+        if hasattr(self, "classes_"):
+            words["class_names"] = [str(label) for label in self.classes_]
+        return words
+
+    def to_text(self, **options: Any) -> str:
+        """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
+        return self.posterior_.to_text(**{**self._words(), **options})
+
+    def to_dot(self, **options: Any) -> str:
+        """The tree as Graphviz source; options as in `Posterior.to_dot`."""
+        return self.posterior_.to_dot(**{**self._words(), **options})
+
+    def plot(self, **options: Any) -> Any:
+        """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
+        from everytree.plot import plot_tree
+
+        return plot_tree(self.posterior_, **{**self._words(), **options})
+
+
+class MetaTreeClassifier(Classification, _TreeStructure):
+    """One decision tree, averaged over all its prunings: the probability of each split is part of the answer.
+
+    Parameters
+    ----------
+    max_depth : int or None
+    min_samples_leaf
+        As in scikit-learn's trees.
+    split_prior : "auto", float or callable
+        Prior probability that a node is split.
+    alpha : "auto" or float
+        Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
+    max_bins, categorical_features, n_jobs, random_state, verbose
+        As in `MetaForestClassifier`.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        Ask it for `map_tree()`, `top_trees(k)`, `split_prob`, `node_prob` and the like.
+    classes_, schema_, log_evidence_, feature_importances_, choice_
+        As in `MetaForestClassifier`.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> model.posterior_.map_tree().n_leaves
+    3
+    """
+
+    def __init__(
+        self,
+        max_depth: int | None = 5,
+        *,
+        min_samples_leaf: int | float = 1,
+        split_prior: Any = "auto",
+        alpha: float | Literal["auto"] = "auto",
+        max_bins: int = 255,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.split_prior = split_prior
+        self.alpha = alpha
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class MetaTreeRegressor(Regression, _TreeStructure):
+    """One regression tree, averaged over all its prunings, with a full predictive distribution a row.
+
+    Parameters
+    ----------
+    max_depth : int or None
+    min_samples_leaf
+        As in scikit-learn's trees.
+    family, prior
+        As in `MetaForestRegressor`.
+    split_prior : "auto", float or callable
+        Prior probability that a node is split.
+    max_bins, categorical_features, n_jobs, random_state, verbose
+        As in `MetaForestClassifier`.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+    schema_, log_evidence_, feature_importances_, choice_
+        As in `MetaForestClassifier`.
+    """
+
+    def __init__(
+        self,
+        max_depth: int | None = 5,
+        *,
+        family: str = "normal",
+        prior: Any = "auto",
+        min_samples_leaf: int | float = 1,
+        split_prior: Any = "auto",
+        max_bins: int = 255,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.family = family
+        self.prior = prior
+        self.min_samples_leaf = min_samples_leaf
+        self.split_prior = split_prior
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose

@@ -1,0 +1,178 @@
+"""Which priors of the leaves to try, for each family: centred on the data (empirical Bayes), of several strengths.
+
+The prior mean of a leaf is what the table as a whole says: the class frequencies, the mean of y, the overall rate. How
+much that counts against the rows of a leaf is searched, or given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.families import Bernoulli, Categorical, Exponential, Geometric, LinearRegression, Normal, Poisson
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.priors import SplitPriorLike
+from everytree.tuning import Search
+
+SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
+
+
+def class_search(
+    y: NDArray[np.int64], weight: FloatArray | None, n_classes: int, alpha: Any, split_prior: Any
+) -> Search:
+    """Dirichlet priors whose mean is the class frequencies, of `alpha` rows a class.
+
+    Half a row is added to each class before frequencies are taken, so that none is impossible.
+    """
+    counts = np.bincount(y, weights=weight, minlength=n_classes) + 0.5
+    mean = counts / counts.sum()
+
+    def make(alpha: float) -> NativeFamily:
+        each = alpha * n_classes * mean
+        return Bernoulli(each[1], each[0]) if n_classes == 2 else Categorical(n_classes, each)
+
+    grids = {"alpha": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), "split_prior": SPLIT_PRIORS}
+    return _search(make, {"alpha": 0.3}, {"alpha": alpha}, split_prior, [grids])
+
+
+def number_search(
+    family: str,
+    y: FloatArray,
+    weight: FloatArray | None,
+    row_data: Mapping[str, NDArray[Any]],
+    prior: Mapping[str, Any],
+    split_prior: Any,
+) -> Search:
+    """Conjugate priors centred on the data, for each family of numbers; `prior` fixes some of their parameters."""
+    return _SEARCHES[family](y, weight, row_data, dict(prior), split_prior)
+
+
+def _normal(
+    y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
+) -> Search:
+    """`noise` is the expected variance in a leaf as a share of that of y; `strength`, `shape` are worth of the prior."""
+    mean = float(np.average(y, weights=weight))
+    variance = _variance(y, mean, weight)
+
+    def make(strength: float, shape: float, noise: float) -> Normal:
+        return Normal(mean, strength, shape, max(shape - 1.0, 0.5) * noise * variance)
+
+    stages = [
+        {"noise": (0.003, 0.01, 0.03, 0.1, 0.3, 0.8), "split_prior": SPLIT_PRIORS},
+        {"strength": (0.02, 0.1, 0.5), "shape": (1.25, 2.0, 4.0)},
+        {"noise": (0.01, 0.03, 0.06, 0.1, 0.2, 0.4), "split_prior": SPLIT_PRIORS},
+    ]
+    return _search(make, {"strength": 0.1, "shape": 2.0, "noise": 0.1}, prior, split, stages)
+
+
+def _linear(
+    y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
+) -> Search:
+    """Coefficients around those of one ridge regression over all rows; the inputs are scaled, the last is 1."""
+    inputs = np.asarray(row_data["inputs"], dtype=np.float64)
+    scaled = inputs if weight is None else inputs * weight[:, None]
+    centre = np.linalg.solve(scaled.T @ inputs + np.eye(inputs.shape[1]), scaled.T @ y)
+    residuals = y - inputs @ centre
+    variance = _variance(residuals, 0.0, weight)
+
+    def make(precision: float, shape: float, noise: float) -> LinearRegression:
+        scale = max(shape - 1.0, 0.5) * noise * variance
+        return LinearRegression(inputs.shape[1], precision=precision, shape=shape, scale=scale, mean=centre)
+
+    stages = [
+        {"precision": (0.1, 1.0, 10.0, 100.0), "noise": (0.1, 0.5, 1.0), "split_prior": SPLIT_PRIORS},
+        {"shape": (1.25, 2.0, 4.0), "noise": (0.03, 0.1, 0.3, 0.6, 1.0)},
+    ]
+    return _search(make, {"precision": 10.0, "shape": 2.0, "noise": 0.5}, prior, split, stages)
+
+
+def _poisson(
+    y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
+) -> Search:
+    """A rate around the overall one, worth `shape` events."""
+    exposure = np.ones(len(y)) if row_data.get("exposure") is None else np.asarray(row_data["exposure"], dtype=float)
+    rate = _overall_rate(y, exposure, weight)
+
+    def make(shape: float) -> Poisson:
+        return Poisson(shape, shape / rate)
+
+    return _search(make, {"shape": 1.0}, prior, split, [_strengths()])
+
+
+def _exponential(
+    y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
+) -> Search:
+    """A rate around the overall one, worth `shape` events; above 2 the variance of a new row is finite."""
+    censored = np.zeros(len(y)) if row_data.get("censored") is None else np.asarray(row_data["censored"], dtype=float)
+    rate = _overall_rate(1.0 - censored, y, weight)
+
+    def make(shape: float) -> Exponential:
+        return Exponential(shape, shape / rate)
+
+    grids = {"shape": (1.1, 2.1, 4.0, 8.0, 16.0), "split_prior": SPLIT_PRIORS}
+    return _search(make, {"shape": 2.1}, prior, split, [grids])
+
+
+def _geometric(
+    y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
+) -> Search:
+    """A mean around the overall one, worth `shape` rows; above 2 the variance of a new row is finite."""
+    mean = max(float(np.average(y, weights=weight)), 1e-3)
+
+    def make(shape: float) -> Geometric:
+        return Geometric(1.0 + shape, shape * mean)  # the mean of y given theta ~ Beta(a, b) is b / (a - 1)
+
+    return _search(make, {"shape": 2.0}, prior, split, [_strengths()])
+
+
+_SEARCHES: dict[str, Callable[..., Search]] = {
+    "normal": _normal,
+    "linear": _linear,
+    "poisson": _poisson,
+    "exponential": _exponential,
+    "geometric": _geometric,
+}
+FAMILIES = tuple(_SEARCHES)
+
+
+def _strengths() -> dict[str, tuple[float, ...]]:
+    return {"shape": (0.3, 1.0, 3.0, 10.0, 30.0), "split_prior": SPLIT_PRIORS}
+
+
+def _search(
+    make: Callable[..., NativeFamily],
+    start: dict[str, float],
+    given: Mapping[str, Any],
+    split_prior: SplitPriorLike | str,
+    stages: list[dict[str, tuple[float, ...]]],
+) -> Search:
+    """Parameters that are given, not "auto", are fixed: no stage tries others."""
+    unknown = sorted(set(given) - set(start))
+    if unknown:
+        raise ValueError(f"prior has {unknown}, but the parameters of this family are {sorted(start)}")
+    fixed = {name: value for name, value in given.items() if not _is_auto(value)}
+    for name, value in fixed.items():
+        if not (isinstance(value, int | float | np.number) and 0.0 < value < np.inf):
+            raise ValueError(f"{name} must be a positive number or 'auto', but is {value!r}")
+    if not _is_auto(split_prior):
+        fixed["split_prior"] = split_prior
+    tried = [{name: grid for name, grid in stage.items() if name not in fixed} for stage in stages]
+    return Search(make, {"split_prior": 0.8} | start | fixed, [stage for stage in tried if stage])
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _variance(y: FloatArray, mean: float, weight: FloatArray | None) -> float:
+    """Of y, never quite zero: a constant column has a prior too."""
+    return max(float(np.average((y - mean) ** 2, weights=weight)), 1e-12 * mean**2, 1e-50)
+
+
+def _overall_rate(events: FloatArray, time: FloatArray, weight: FloatArray | None) -> float:
+    """Events over time, half an event added so that it is never zero."""
+    total = float(np.sum(time if weight is None else weight * time))
+    return (float(np.sum(events if weight is None else weight * events)) + 0.5) / max(total, 1e-300)

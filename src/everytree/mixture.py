@@ -19,6 +19,9 @@ from everytree.families.base import FloatArray
 EXACT_COUNTS = 4096
 """Sums over counts are taken term by term up to here, and by quadrature beyond."""
 
+MANY_COMPONENTS = 32
+"""Above this, an integral over the whole mixture is cheaper than panels around each component."""
+
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
@@ -52,6 +55,10 @@ class Mixture:
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(np.append(self.starts, len(self.weights)))
+
+    def _bounds(self) -> NDArray[np.int64]:
+        """(n_units + 1,) where each unit's entries start, and where the last one's end."""
+        return np.append(self.starts, len(self.weights)).astype(np.int64)
 
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted sum over each unit. A component of weight zero says nothing, whatever its value, infinite or not."""
@@ -104,6 +111,9 @@ class Mixture:
 
     def _continuous_quantile(self, p: FloatArray) -> FloatArray:
         """Between the components' own. Solved for the log of the smaller tail, so that far tails are as exact."""
+        if hasattr(self.components, "mixture_quantile") and len(self):
+            quantiles: FloatArray = self.components.mixture_quantile(self._bounds(), self.weights, p)
+            return quantiles
         own = self.components.quantile(self.spread(p))
         inside = self.weights > 0.0
         low = np.minimum.reduceat(np.where(inside, own, np.inf), self.starts) if len(self) else own
@@ -160,6 +170,8 @@ class Mixture:
         if self.is_discrete:
             end = self._discrete_quantile(np.full(len(self), 1.0 - 1e-16))
             value = self._sum_over_counts(lambda k: self.cdf(k) * self.sf(k), end + 1.0)
+        elif hasattr(self.components, "mixture_half_spread") and self.lengths.max() > MANY_COMPONENTS:
+            value = self.components.mixture_half_spread(self._bounds(), self.weights)
         else:
             value = self._integral(lambda y: self.cdf(y) * self.sf(y))
         return np.where(finite, value, np.inf)

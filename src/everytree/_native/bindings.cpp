@@ -3,6 +3,7 @@
 #include "bind_encode.hpp"
 #include "bind_growing.hpp"
 #include "bind_posterior.hpp"
+#include "bind_student.hpp"
 
 using namespace everytree;
 using nb::literals::operator""_a;
@@ -64,6 +65,10 @@ NB_MODULE(_kernels, module) {
         .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),
              "weight"_a.none(), "extra"_a.none(), "n_jobs"_a);
     module.def("make_posterior", &make_posterior);
+
+    module.def("student_tails", &student_tails);
+    module.def("student_quantiles", &student_quantiles);
+    module.def("student_half_spreads", &student_half_spreads);
 
     nb::class_<ForestHandle>(module, "Forest")
         .def(nb::init<std::vector<nb::object>, Input<std::uint16_t>>(), "trees"_a, "known"_a)

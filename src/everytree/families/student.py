@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from everytree import _kernels
 from everytree.families.base import FloatArray
 from everytree.families.special import log_rising
 
@@ -57,6 +59,17 @@ class StudentComponents:
         tail = stdtrit(self._freedom, np.minimum(p, 1.0 - p))
         return np.asarray(self._location + np.sqrt(self._scale_squared) * np.where(p > 0.5, -tail, tail))
 
+    # Mixtures of these, many at a time; see everytree.mixture.
+
+    def mixture_quantile(self, start: NDArray[np.int64], weights: FloatArray, p: FloatArray) -> FloatArray:
+        return np.asarray(_kernels.student_quantiles(start, *self._parts(weights), _plain(p), 1))[:, 0]
+
+    def mixture_half_spread(self, start: NDArray[np.int64], weights: FloatArray) -> FloatArray:
+        return np.asarray(_kernels.student_half_spreads(start, *self._parts(weights), 1))[:, 0]
+
+    def _parts(self, weights: FloatArray) -> list[FloatArray]:
+        return [_plain(part) for part in (weights, self._freedom, self._location, np.sqrt(self._scale_squared))]
+
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return np.asarray(self._location + np.sqrt(self._scale_squared) * rng.standard_t(self._freedom))
 
@@ -71,3 +84,7 @@ class StudentComponents:
 
     def _standardised(self, y: FloatArray) -> FloatArray:
         return np.asarray((y - self._location) / np.sqrt(self._scale_squared))
+
+
+def _plain(values: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(values, dtype=np.float64)

@@ -1,0 +1,92 @@
+// Mixtures of Student's t over arrays: unit u owns entries start[u] .. start[u + 1].
+#pragma once
+#include <map>
+
+#include "bind_common.hpp"
+#include "parallel.hpp"
+#include "student.hpp"
+
+namespace everytree {
+
+struct StudentUnits {
+    Input<std::int64_t> start;
+    Input<double> weight, freedom, location, scale;
+
+    void check() const {
+        const auto n = static_cast<std::int64_t>(weight.size());
+        if (start.size() == 0 || start.data()[0] != 0 || start.data()[start.size() - 1] != n ||
+            freedom.size() != weight.size() || location.size() != weight.size() || scale.size() != weight.size())
+            throw std::invalid_argument("arrays of the wrong size");
+        for (std::size_t u = 0; u + 1 < start.size(); ++u)
+            if (start.data()[u + 1] <= start.data()[u]) throw std::invalid_argument("a unit without entries");
+    }
+
+    // A table for each entry, shared by those of the same degrees of freedom; none where there are too few units to
+    // make them worth while.
+    std::vector<const StudentTable*> tables(std::size_t n_units) const {
+        if (n_units < 16) return {};
+        std::vector<const StudentTable*> of_entry(freedom.size(), nullptr);
+        for (std::size_t i = 0; i < freedom.size(); ++i) {
+            if (freedom.data()[i] < StudentTable::least_freedom) continue;
+            auto [at, is_new] = known.try_emplace(freedom.data()[i], nullptr);
+            if (is_new) at->second = std::make_unique<StudentTable>(freedom.data()[i]);
+            of_entry[i] = at->second.get();
+        }
+        return of_entry;
+    }
+    mutable std::map<double, std::unique_ptr<StudentTable>> known{};
+
+    // of(mixture, unit, worker's own row of the output)
+    template <class Of>
+    nb::object each(std::size_t n_out, int n_jobs, Of of) const {
+        check();
+        const std::size_t n_units = start.size() - 1;
+        auto* out = new std::vector<double>(n_units * n_out);
+        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        without_gil(true, [&] {
+            const std::vector<const StudentTable*> table_of = tables(n_units);
+            constexpr std::size_t together = 16;
+            const auto work = [&](std::int64_t chunk, int) {
+                StudentMixture mixture;
+                const std::size_t first = static_cast<std::size_t>(chunk) * together;
+                for (std::size_t u = first; u < std::min(first + together, n_units); ++u) {
+                    mixture.clear();
+                    for (std::int64_t i = start.data()[u]; i < start.data()[u + 1]; ++i)
+                        mixture.add(weight.data()[i], freedom.data()[i], location.data()[i], scale.data()[i],
+                                    table_of.empty() ? nullptr : table_of[i]);
+                    of(mixture, u, out->data() + u * n_out);
+                }
+            };
+            const auto n_chunks = static_cast<std::int64_t>((n_units + together - 1) / together);
+            in_ordered_chunks(n_chunks, n_jobs, work, [](std::int64_t, int) {});
+        });
+        return nb::cast(Output<double>(out->data(), {n_units, n_out}, owner));
+    }
+};
+
+// (n_units, 2): P(Y <= y) and P(Y > y).
+inline nb::object student_tails(Input<std::int64_t> start, Input<double> weight, Input<double> freedom,
+                                Input<double> location, Input<double> scale, Input<double> y, int n_jobs) {
+    if (y.size() + 1 != start.size()) throw std::invalid_argument("one y a unit");
+    return StudentUnits{start, weight, freedom, location, scale, {}}.each(
+        2, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) {
+            const Tails tails = mixture.at(y.data()[u]);
+            out[0] = tails.below;
+            out[1] = tails.above;
+        });
+}
+
+inline nb::object student_quantiles(Input<std::int64_t> start, Input<double> weight, Input<double> freedom,
+                                    Input<double> location, Input<double> scale, Input<double> p, int n_jobs) {
+    if (p.size() + 1 != start.size()) throw std::invalid_argument("one p a unit");
+    return StudentUnits{start, weight, freedom, location, scale, {}}.each(
+        1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p.data()[u]); });
+}
+
+inline nb::object student_half_spreads(Input<std::int64_t> start, Input<double> weight, Input<double> freedom,
+                                       Input<double> location, Input<double> scale, int n_jobs) {
+    return StudentUnits{start, weight, freedom, location, scale, {}}.each(
+        1, n_jobs, [](const StudentMixture& mixture, std::size_t, double* out) { *out = mixture.half_spread(); });
+}
+
+}  // namespace everytree

@@ -15,7 +15,7 @@ from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.stacking import stacking_weights
 from everytree.structure.growers import Grown
-from everytree.tuning import SCORED_ROWS, Choice, HeldOut, Search, choose
+from everytree.tuning import SCORED_NUMBERS, SCORED_ROWS, Choice, HeldOut, Search, choose
 
 Weights = Literal["uniform", "evidence", "stacking"]
 
@@ -95,7 +95,8 @@ def held_out(
     if not unseen.any():
         unseen = np.ones_like(unseen)
     candidates = np.flatnonzero(unseen.any(axis=0))
-    scored = np.sort(rng.permutation(candidates)[:SCORED_ROWS])
+    n_scored = SCORED_ROWS if rows.y.dtype.kind in "iu" else SCORED_NUMBERS
+    scored = np.sort(rng.permutation(candidates)[:n_scored])
     some = rows.at(scored)
     asked = [np.flatnonzero(unseen[tree, scored]) for tree in range(len(grown))]
     ends = [
@@ -114,6 +115,7 @@ def held_out(
         some.y,
         some.weight,
         some.row_data,
+        n_jobs,
     )
 
 

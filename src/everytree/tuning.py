@@ -8,7 +8,8 @@ the best there is, though it flatters deep trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -25,6 +26,9 @@ from everytree.priors import SplitPriorLike, log_odds, resolve_split_prior
 
 SCORED_ROWS = 4000
 """Rows that are scored at most: enough to tell priors apart, whatever the size of the table."""
+
+SCORED_NUMBERS = 1000
+"""The same where targets are numbers, whose densities cost more."""
 
 SHARPENED_ROWS = 1000
 """Of these, how many decide about the sharpness of a distribution over numbers."""
@@ -97,6 +101,20 @@ class HeldOut:
     y: NDArray[Any]
     weight: FloatArray | None = None
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    n_jobs: int = 1
+
+    def predict_each(
+        self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
+    ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
+        """Rows and predictions of one tree after another; of those that are asked about any."""
+        asked = [tree for tree, rows in enumerate(self.rows) if len(rows)]
+        if self.n_jobs == 1:
+            for tree in asked:
+                yield self.rows[tree], self.predict(tree, families, split_priors)
+            return
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            values = pool.map(lambda tree: self.predict(tree, families, split_priors), asked)
+            yield from zip((self.rows[tree] for tree in asked), values, strict=True)
 
     def predict(
         self, tree: int, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
@@ -189,10 +207,7 @@ def _pooled(
     for rows in held.rows:
         counts[rows] += 1.0
     pooled: FloatArray | None = None
-    for tree, rows in enumerate(held.rows):
-        if len(rows) == 0:
-            continue
-        values = held.predict(tree, families, split_priors)
+    for rows, values in held.predict_each(families, split_priors):
         if pooled is None:
             start = 0.0 if is_classes else -np.inf
             pooled = np.full((*values.shape[:2], n_rows, values.shape[3]), start)

@@ -104,6 +104,8 @@ class HeldOut {
                     double total = 0.0;
                     for (int c = 0; c < family_.n_classes; ++c) total += parameters[c];
                     for (int c = 0; c < family_.n_classes; ++c) says_.push_back(parameters[c] / total);
+                } else if (held.counted[i] && row.weight == 1.0) {  // with the row is as it was
+                    says_.push_back(leaf_[s] - without);
                 } else {
                     family_.layout.add(rest, once);
                     says_.push_back(family_.log_evidence(rest, prior_) - without);

@@ -23,14 +23,23 @@ from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
 Splitter = Literal["best", "random"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 
-GROWERS: dict[str, tuple[tuple[Splitter, MaxFeatures], ...]] = {
-    "random_forest": (("best", "sqrt"),),
-    "extra_trees": (("random", "sqrt"), ("random", 0.5), ("random", None)),
-    "mixed": (
-        ("best", "sqrt"), ("random", "sqrt"), ("best", "sqrt"), ("random", 0.5), ("best", "sqrt"), ("random", None),
-    ),
+Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
+
+GROWERS: dict[str, dict[bool, Recipes]] = {
+    "random_forest": {True: (("best", "sqrt"),), False: (("best", None), ("best", 0.5))},
+    "extra_trees": {
+        True: (("random", "sqrt"), ("random", 0.5), ("random", None)),
+        False: (("random", None),),
+    },
+    "mixed": {
+        True: (
+            ("best", "sqrt"), ("random", "sqrt"), ("best", "sqrt"), ("random", 0.5), ("best", "sqrt"), ("random", None),
+        ),
+        False: (("best", 0.5), ("random", None)),
+    },
 }  # fmt: skip
-"""Recipes that the trees of a forest take in turn: how a split is chosen, and among how many features."""
+"""Recipes that the trees of a forest take in turn, for classes and for numbers: how a split is chosen, and among how
+many features."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ def grow(
     table = as_floats(codes, has_missing)
     if not isinstance(growth.grower, str):
         return list(_grow_as_given(table, y, weight, growth.grower, has_missing, seeds[0], n_jobs, progress))
-    recipes = GROWERS[growth.grower]
+    recipes = GROWERS[growth.grower][growth.is_classification]
     one = partial(_grow_one, table, y, weight, growth, has_missing)
 
     def numbered(number: int) -> Grown:

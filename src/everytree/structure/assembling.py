@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ def _threshold_readings(
     part = np.minimum(number, max(len(cuts) - 1, 0)) // LARGEST_CODE
     for k in np.unique(part).tolist():
         own = cuts[k * LARGEST_CODE : (k + 1) * LARGEST_CODE]
-        fields = _fields(each, own, partial(np.searchsorted, own), gap)
+        fields = _fields(each, own, own.searchsorted, gap)
         suffix = (f" from {own[0]:g} on" if k else "") + (f" but {gap[0]:g} to {gap[1]:g}" if gap else "")
         yield _Reading(fields, suffix, nodes[part == k], number[part == k] - k * LARGEST_CODE)
 

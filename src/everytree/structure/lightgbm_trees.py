@@ -37,9 +37,10 @@ def read_lightgbm(model: Any, X: Any = None) -> Imported:
         its pandas columns of categories those whose categories the model keeps. Needed only where the model does not
         tell which columns they are.
     """
-    booster = model if hasattr(model, "model_to_string") else getattr(model, "booster_", None)
-    if booster is None:
+    is_estimator = hasattr(type(model), "booster_")
+    if not (is_estimator or hasattr(model, "model_to_string")):
         raise TypeError(f"model must be a LightGBM estimator or Booster, but is {type(model).__name__}")
+    booster = model.booster_ if is_estimator else model
     header, *texts = booster.model_to_string().split("\n\nTree=")
     about = _fields(header)
     trees = [_nodes(_fields(text.split("\n\n")[0])) for text in texts]
@@ -64,7 +65,7 @@ def _fields(text: str) -> dict[str, str]:
 
 def _classes(model: Any, about: dict[str, str]) -> NDArray[Any] | None:
     """Labels that the estimator knows, or the class numbers that a booster's objective means."""
-    if hasattr(model, "booster_"):
+    if hasattr(type(model), "booster_"):
         return np.asarray(model.classes_) if hasattr(model, "classes_") else None
     objective = about.get("objective", "").split(" ")[0]
     if objective in ("multiclass", "multiclassova"):
@@ -104,8 +105,8 @@ def _nodes(fields: dict[str, str]) -> Nodes:
     """One tree: LightGBM numbers inner nodes from 0, and leaf k is -k - 1; here leaves come after all inner nodes."""
     n_inner, n_leaves = int(fields["num_leaves"]) - 1, int(fields["num_leaves"])
     if n_inner == 0:
-        nothing = np.zeros(1)
-        return Nodes(nothing - 1, nothing - 1, nothing.astype(np.int64), nothing, nothing > 0)
+        nothing = np.zeros(1, dtype=np.int64)
+        return Nodes(nothing - 1, nothing - 1, nothing, nothing.astype(np.float64), nothing > 0)
 
     def read(name: str, dtype: type) -> NDArray[Any]:
         return np.array(fields[name].split(), dtype=dtype)

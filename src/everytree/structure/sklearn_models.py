@@ -59,14 +59,12 @@ def read_sklearn(model: Any) -> Imported:
 def _hint(model: Any) -> str:
     """What to pass instead, where that is known."""
     if hasattr(model, "steps"):
-        return (
-            "; pass its last step, model[-1], and rows that the steps before it have transformed, model[:-1].transform"
-        )
+        return "; pass its last step, model[-1], and transformed rows, model[:-1].transform(X)"
     if hasattr(model, "best_estimator_"):
         return "; pass model.best_estimator_"
     if hasattr(model, "get_booster"):
         return "; use read_xgboost"
-    return "; use read_lightgbm" if hasattr(model, "booster_") else ""
+    return "; use read_lightgbm" if hasattr(type(model), "booster_") else ""
 
 
 def _input_names(model: Any) -> list[str | None]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from everytree.structure.assembling import assemble
 from everytree.structure.imported import Imported, Input, Nodes, Subset, below
 from everytree.structure.sklearn_trees import level_order
-from everytree.tables import Label, plain_labels, read_table
+from everytree.tables import Label, column_label, plain_labels, read_table
 
 
 def read_xgboost(model: Any, X: Any = None) -> Imported:
@@ -88,7 +88,7 @@ def _labels(
             values = _values_of_table(table, names[place], place)
         if values is None and its_own["values"]:
             raise ValueError(
-                f"column {names[place] or place}: XGBoost keeps categories of text beyond ASCII cut at the wrong "
+                f"{column_label(names[place], place)}: XGBoost keeps categories of text beyond ASCII cut at the wrong "
                 "places, so they cannot be told; pass X, a few rows of the data frame it was trained with"
             )
         if values is not None:

@@ -24,6 +24,8 @@ from sklearn.preprocessing import StandardScaler
 import everytree as et
 from cases import rng_for
 from everytree import _kernels
+from everytree.structure.assembling import assemble
+from everytree.structure.imported import Input, Nodes, Subset
 from everytree.structure.importers import Imported, read_lightgbm, read_sklearn, read_xgboost
 from everytree.tables import read_table
 
@@ -480,6 +482,17 @@ def test_xgboost_any_threshold():
     assert_same_ways(read_xgboost(booster), odd, leaves)
 
 
+def test_xgboost_nodes_that_were_pruned():
+    X = numbers("pruned")
+    model = xgboost_estimator("regression", tree_method="exact", gamma=3.0).fit(X, targets(X, "regression"))
+    saved = json.loads(model.get_booster().save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+    assert any(int(each["tree_param"]["num_deleted"]) for each in saved)
+    imported = read_xgboost(model)
+    asked = sum(int((~each.is_terminal).sum()) for each in imported.trees)
+    assert asked >= sum(len(column.cuts) for column in imported.schema.columns)
+    assert_same_ways(imported, X, xgboost_leaves(model, X))
+
+
 def test_xgboost_vector_leaves():
     X = numbers("vector leaves")
     model = xgboost_estimator("multiclass", multi_strategy="multi_output_tree").fit(X, targets(X, "multiclass"))
@@ -543,6 +556,31 @@ def test_xgboost_stops_early():
     booster = model.get_booster()
     leaves = booster.predict(xgb.DMatrix(X), pred_leaf=True).reshape(800, -1)
     assert_same_ways(read_xgboost(booster), X, leaves)
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+def test_columns_say_what_they_ask():
+    x, colour = Input("x", gap=(0.0, 0.0)), Input("colour", labels=("red", "green", "blue", "teal", "black"))
+    asks = [(0, 1.5, False, None), (0, 2.5, True, None), (1, 0.0, False, Subset(frozenset({0, 2}), 0)),
+            (1, 0.0, False, Subset(frozenset({0, 1, 3, 4}), 1)), (1, 1.0, False, None)]  # fmt: skip
+    n = len(asks)
+    nodes = Nodes(
+        children_left=np.array([*range(1, n + 1), *[-1] * (n + 1)]),
+        children_right=np.array([*range(n + 1, 2 * n + 1), *[-1] * (n + 1)]),
+        feature=np.array([place for place, *_ in asks] + [0] * (n + 1)),
+        threshold=np.array([threshold for _, threshold, *_ in asks] + [0.0] * (n + 1)),
+        missing_left=np.zeros(2 * n + 1, dtype=bool),
+        in_gap=np.array([in_gap for *_, in_gap, _ in asks] + [False] * (n + 1)),
+        subsets={node: subset for node, (*_, subset) in enumerate(asks) if subset is not None},
+    )
+    schema = assemble([x, colour, Input("x #2")], [nodes], None).schema
+    assert schema.names == ["x", "x #3", "colour in {red, blue}", "colour not in {red, green, teal, ...}", "colour",
+                            "x #2"]  # fmt: skip
+    assert schema.input_names == ["x", "colour", "x #2"]
+    table = pd.DataFrame({"x": [0.0, 2.0, 3.0], "colour": ["red", "blue", "new"], "x #2": 1.0})
+    assert schema.encode(table).tolist() == [[0, 255, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0], [1, 1, 255, 255, 255, 0]]
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------

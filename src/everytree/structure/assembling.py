@@ -43,9 +43,14 @@ def assemble(
     column, code = (np.zeros(len(questions.feature), dtype=np.int64) for _ in range(2))
     taken = {each.name for each in inputs}
     for place, (each, asking) in enumerate(zip(inputs, questions.by_input(len(inputs)), strict=True)):
+        own_name = each.name  # free for the first column that only compares numbers
         for reading in _readings(each, asking, questions):
-            name = None if each.name is None else _free_name(each.name + reading.suffix, reading.suffix, taken)
-            source = place if by_place or name is None else each.name if reading.suffix else None
+            name = own_name if reading.words is None else None
+            if name is None and each.name is not None:
+                name = _free_name(f"{each.name} {reading.words or ''}".strip(), taken)
+            elif name is not None:
+                own_name = None
+            source = place if by_place or each.name is None else each.name if name != each.name else None
             column[reading.nodes], code[reading.nodes] = len(columns), reading.codes
             columns.append(Column(name, **reading.fields, has_missing=len(asking) > 0, source=source))
     metatrees = []
@@ -100,10 +105,13 @@ class _Questions:
 
 @dataclass(frozen=True)
 class _Reading:
-    """A column to be: what it is, which nodes ask it, and up to which code each of them sends rows to the left."""
+    """A column to be: what it is, which nodes ask it, and up to which code each of them sends rows to the left.
+
+    `words` are what is true of rows with code 0, where that is not just a number up to a cut.
+    """
 
     fields: dict[str, Any]
-    suffix: str
+    words: str | None
     nodes: NDArray[np.int64]
     codes: NDArray[np.int64]
 
@@ -113,7 +121,7 @@ def _readings(each: Input, asking: NDArray[np.int64], questions: _Questions) -> 
     if len(asking) == 0:
         labels = each.labels
         kind = {"kind": "numeric"} if labels is None else _categories(labels, np.zeros(len(labels), dtype=np.int64))
-        yield _Reading(kind, "", asking, asking)
+        yield _Reading(kind, None, asking, asking)
     nodes_of: dict[Subset | None, list[int]] = {}
     for node in asking.tolist():
         nodes_of.setdefault(questions.subsets.get(node), []).append(node)
@@ -139,8 +147,7 @@ def _threshold_readings(
     for k in np.unique(part).tolist():
         own = cuts[k * LARGEST_CODE : (k + 1) * LARGEST_CODE]
         fields = _fields(each, own, own.searchsorted, gap)
-        suffix = (f" from {own[0]:g} on" if k else "") + (f" but {gap[0]:g} to {gap[1]:g}" if gap else "")
-        yield _Reading(fields, suffix, nodes[part == k], number[part == k] - k * LARGEST_CODE)
+        yield _Reading(fields, None, nodes[part == k], number[part == k] - k * LARGEST_CODE)
 
 
 def _fields(
@@ -175,13 +182,13 @@ def _in_words(subset: Subset, labels: tuple[Label, ...] | None) -> str:
     members = sorted(subset.members)
     words = [str(k if labels is None or k >= len(labels) else labels[k]) for k in members[:4]]
     words = [*words[:3], "..."] if len(words) > 3 else words
-    return f" {'in' if subset.child == 0 else 'not in'} {{{', '.join(words)}}}"
+    return f"{'in' if subset.child == 0 else 'not in'} {{{', '.join(words)}}}"
 
 
-def _free_name(name: str, suffix: str, taken: set[str | None]) -> str:
-    """A name that no column has yet; that of an input is free for its first column."""
+def _free_name(name: str, taken: set[str | None]) -> str:
+    """The name, numbered where a column or an input has it already."""
     number, found = 1, name
-    while suffix and found in taken:
+    while found in taken:
         number += 1
         found = f"{name} #{number}"
     taken.add(found)

@@ -99,7 +99,7 @@ class Nodes:
     Attributes
     ----------
     children_left, children_right : (n_nodes,) int
-        -1 at leaves. Nodes that the root does not lead to are marked as leaves.
+        -1 at leaves, and at nodes that the root does not lead to.
     feature : (n_nodes,) int
         Place of the input that is asked.
     threshold : (n_nodes,) float64

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from everytree.structure.assembling import assemble
 from everytree.structure.imported import Imported, Input, Nodes, Subset, below
-from everytree.structure.sklearn_trees import level_order
 from everytree.tables import Label, column_label, plain_labels, read_table
 
 
@@ -29,7 +28,7 @@ def read_xgboost(model: Any, X: Any = None) -> Imported:
     Parameters
     ----------
     model : xgboost.XGBClassifier, XGBRegressor, XGBRanker, XGBRFClassifier, XGBRFRegressor or Booster
-        Of trees: `gbtree` or `dart`.
+        Of trees: `gbtree` or `dart`. An estimator says which number is missing besides NaN; for a Booster none is.
     X : data frame, optional
         A table as the model was trained with, of any number of rows. Needed only where the model does not keep the
         values of its categories, or does so wrongly.
@@ -119,17 +118,16 @@ def _values_of_table(table: Any, name: str | None, place: int) -> list[Any] | No
 
 
 def _nodes(tree: dict[str, Any], in_gap: bool) -> Nodes:
+    """One tree; what pruning cut off is still in its arrays, as leaves that nothing leads to."""
     left, right = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
-    reached = np.zeros(len(left), dtype=bool)
-    reached[level_order(left, right)] = True  # pruning leaves nodes behind that nothing leads to
     threshold = np.array(tree["split_conditions"], dtype=np.float64).astype(np.float32).astype(np.float64)
     subsets = {}
     starts, sizes = tree.get("categories_segments", []), tree.get("categories_sizes", [])
     for node, begin, size in zip(tree.get("categories_nodes", []), starts, sizes, strict=True):
         subsets[int(node)] = Subset(frozenset(tree["categories"][begin : begin + size]), child=1)
     return Nodes(
-        children_left=np.where(reached, left, -1),
-        children_right=np.where(reached, right, -1),
+        children_left=left,
+        children_right=right,
         feature=np.array(tree["split_indices"], dtype=np.int64),
         threshold=below(threshold),
         missing_left=np.array(tree["default_left"], dtype=bool),

@@ -456,9 +456,9 @@ def growing_log_predictive(
 
 
 def naive_codes(columns: Sequence[Any], rows: Sequence[Sequence[Any]], missing: int) -> list[list[int]]:
-    """Codes of a table cell by cell: the cuts below a number, or the place of a category.
+    """Codes of a table cell by cell: the cuts below a number, or the place of a category; or the group of that.
 
-    columns : anything with `kind`, `cuts`, `categories` and `single`
+    columns : anything with `kind`, `cuts`, `categories`, `single` and `groups`; each reads its own place of a row
     rows : numbers, text and None, dates as microseconds already;  missing : the missing code, unseen is one below
     """
 
@@ -467,8 +467,15 @@ def naive_codes(columns: Sequence[Any], rows: Sequence[Sequence[Any]], missing: 
             return missing
         if column.kind == "categorical":
             known = list(column.categories)
-            return known.index(value) if value in known else missing - 1
-        x = float(np.float32(value)) if column.single else float(value)
-        return sum(1 for cut in column.cuts if cut < x)
+            if value not in known:
+                return missing if column.groups else missing - 1
+            place = known.index(value)
+        else:
+            with np.errstate(over="ignore"):  # beyond float32 is beyond all cuts
+                x = float(np.float32(value)) if column.single else float(value)
+            place = sum(1 for cut in column.cuts if cut < x)
+        if not column.groups:
+            return place
+        return missing if column.groups[place] < 0 else int(column.groups[place])
 
     return [[code(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]

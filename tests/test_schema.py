@@ -325,6 +325,76 @@ def test_text_codes_are_the_same_from_any_library():
     assert len({schema.encode(table).tobytes() for schema in schemas for table in tables}) == 1
 
 
+# ---- groups, and columns that read the same input -------------------------------------------------------------------
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=40), st.sets(NUMBERS, max_size=9), st.data())
+@examples(100)
+def test_groups_of_numbers(rows, cuts, data):
+    cuts = sorted({cut for cut in cuts if cut == cut})
+    groups = data.draw(st.lists(st.integers(-1, 4), min_size=len(cuts) + 1, max_size=len(cuts) + 1))
+    column = Column(None, "numeric", cuts, groups=groups, single=data.draw(st.booleans()))
+    assert column.n_codes == max(1, max(groups) + 1)
+    for dtype in (np.uint8, np.uint16):
+        codes = et.Schema.from_columns([column], dtype).encode(np.array([*rows, *cuts])[:, None])
+        assert codes.tolist() == naive_codes([column], [[x] for x in [*rows, *cuts]], missing_code(dtype))
+
+
+def test_groups_of_categories():
+    column = Column("c", "categorical", categories=("x", "y", "z"), groups=(1, -1, 1))
+    schema = et.Schema.from_columns([column])
+    values = ["x", "y", "z", "new", None]
+    assert column.n_codes == 2
+    assert schema.encode(pd.DataFrame({"c": values})).tolist() == [[1], [255], [1], [255], [255]]
+    assert schema.encode(pd.DataFrame({"c": values})).tolist() == naive_codes([column], [[v] for v in values], 255)
+
+
+def test_many_values_in_few_groups():
+    n = 70_000
+    number = Column("n", "numeric", np.arange(n - 1), groups=np.arange(n) % 3)
+    text = Column("t", "categorical", categories=map(str, range(n)), groups=np.arange(n) % 2)
+    schema = et.Schema.from_columns([number, text])
+    assert schema.dtype == np.uint8
+    table = pd.DataFrame({"n": np.arange(n), "t": np.arange(n).astype(str)})
+    np.testing.assert_array_equal(schema.encode(table, n_jobs=2), np.arange(n)[:, None] % [3, 2])
+
+
+TWICE = [
+    Column("a", "numeric", [0.0]),
+    Column("b", "categorical", categories=("x", "y")),
+    Column("a, wide", "numeric", [1.0, 2.0], source="a"),
+    Column("b is y", "categorical", categories=("x", "y"), groups=(0, 1), source="b"),
+    Column("a, rounded", "numeric", [0.1], single=True, source="a"),
+]
+
+
+def test_columns_that_read_the_same_input():
+    schema = et.Schema.from_columns(TWICE)
+    assert (schema.n_features, schema.n_inputs, schema.input_names) == (5, 2, ["a", "b"])
+    table = pd.DataFrame({"a": [0.1, 1.5, None], "b": ["y", "new", "x"]})
+    expected = [[1, 1, 0, 1, 1], [1, 254, 1, 255, 1], [255, 0, 255, 0, 255]]
+    assert schema.encode(table).tolist() == expected
+    assert schema.encode(table[["b", "a"]].assign(c=1)).tolist() == expected
+    assert schema.encode(table.to_numpy()).tolist() == expected
+    by_place = et.Schema.from_columns(Column(**{**column.to_dict(), "source": k % 2}) for k, column in enumerate(TWICE))
+    assert (by_place.n_inputs, by_place.input_names) == (2, None)
+    assert by_place.encode(table.rename(columns={"a": "p", "b": "q"})).tolist() == expected
+    for each in (schema, by_place):
+        assert pickle.loads(pickle.dumps(each)) == each == et.Schema.from_dict(json.loads(json.dumps(each.to_dict())))
+    assert schema != by_place
+    with pytest.raises(ValueError, match="X has 3 features, but Schema is expecting 2 features"):
+        by_place.encode(table.assign(c=1))
+    with pytest.raises(ValueError, match="column 'a', row 1: inf"):
+        schema.encode(pd.DataFrame({"b": ["x", "x"], "a": [0.0, np.inf]}))
+
+
+def test_whole_numbers_are_rounded_once():
+    cut = np.float32(2**62)
+    schema = et.Schema.from_columns([Column(None, "numeric", [cut], single=True)])
+    whole = 2**62 + 2**38 + 1  # in float64 exactly between two float32, of which the lower one is the cut
+    assert schema.encode(np.array([[2**62], [whole]])).tolist() == [[0], [1]]
+
+
 # ---- tables of any library ------------------------------------------------------------------------------------------
 
 
@@ -443,8 +513,10 @@ def test_different_schemas_differ():
         et.Schema.fit([[1.0], [2.0], [None]]),
         et.Schema.fit(pd.DataFrame({"a": [1.0, 2.0]})),
         et.Schema.from_columns(schema.columns, np.uint16),
+        et.Schema.from_columns([Column(None, "numeric", [1.5], groups=(0, 1))]),
+        et.Schema.from_columns([Column(None, "numeric", [1.5], source=0)]),
     ]
-    assert len({schema, *others}) == 5
+    assert len({schema, *others}) == 7
     assert schema != 1
     assert schema.columns[0] != 1
 
@@ -583,6 +655,12 @@ def test_infinity_is_found_in_any_block():
     ({"cuts": np.arange(65535)}, "65535 cuts"),
     ({"kind": "categorical", "categories": range(65535)}, "65535 categories"),
     ({"name": 1}, "name must be a str"),
+    ({"groups": (0, 1)}, "groups of column 'a' must be 1 codes from -1 on"),
+    ({"groups": (-2,)}, "groups of column 'a' must be 1 codes from -1 on"),
+    ({"groups": (65535,)}, "65536 groups"),
+    ({"source": 1.5}, "source of column 'a' must be a name, a place or None, but is 1.5"),
+    ({"source": True}, "source of column 'a' must be"),
+    ({"source": -1}, "source of column 'a' must be a name or a place from 0 on, but is -1"),
 ])  # fmt: skip
 def test_columns_that_are_refused(fields, message):
     with pytest.raises((TypeError, ValueError), match=message):
@@ -597,6 +675,8 @@ def test_sets_of_columns_that_are_refused():
         ([Column("a", "numeric"), Column(None, "numeric")], None, "different names"),
         ([number], np.uint8, "dtype must be uint16"),
         ([number], np.int64, "dtype must be uint16"),
+        ([Column("a", "numeric"), Column("b", "numeric", source=0)], None, r"all names or all places, .* \['a', 0\]"),
+        ([Column(None, "numeric", source=1)], None, r"all of the places 0..1, but are \[1\]"),
     ]:
         with pytest.raises(ValueError, match=message):
             et.Schema.from_columns(columns, dtype)
@@ -622,3 +702,12 @@ def test_the_kernel_checks_all_sizes_first():
         with pytest.raises(ValueError, match="start"):
             _kernels.Encoder(np.arange(255.0), np.array(start), np.zeros(1, dtype=np.uint8))
     assert encoder.encode([None], narrow, 1) is None
+    one = np.zeros(1, dtype=np.uint8)
+    for groups in ([0], [0, 1, 2], [0, -2], [0, 65535]):
+        with pytest.raises(ValueError, match="groups"):
+            _kernels.Encoder(np.zeros(1), np.array([0, 1]), one, [np.array(groups, dtype=np.int32)])
+    with pytest.raises(ValueError, match="groups"):
+        _kernels.Encoder(np.zeros(1), np.array([0, 1]), one, [np.zeros(2, dtype=np.int32)] * 2)
+    wide_groups = _kernels.Encoder(np.zeros(1), np.array([0, 1]), one, [np.array([0, 255], dtype=np.int32)])
+    with pytest.raises(ValueError, match="more codes"):
+        wide_groups.encode([column], narrow, 1)

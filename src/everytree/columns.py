@@ -44,6 +44,11 @@ class Column:
         Whether rows of fit had no value here.
     single : bool
         Whether numbers are rounded to float32 before they are compared with the cuts.
+    source : str, int or None
+        Name or place of the input column that is read; None where it is the name or the place of this one.
+    groups : tuple of int
+        The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing, and so are
+        categories that are not listed. Empty where each has its own code.
     """
 
     name: str | None
@@ -52,6 +57,8 @@ class Column:
     categories: tuple[Label, ...] = ()
     has_missing: bool = False
     single: bool = False
+    source: str | int | None = None
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -71,30 +78,43 @@ class Column:
             raise ValueError(f"categories of {label} hold {Counter(categories).most_common(1)[0][0]!r} twice")
         if (len(cuts) or self.single) if self.kind == "categorical" else len(categories):
             raise ValueError(f"{label} is {self.kind}: it has cuts or categories of another kind")
+        if isinstance(self.source, bool) or not isinstance(self.source, str | int | None):
+            raise TypeError(f"source of {label} must be a name, a place or None, but is {self.source!r}")
+        if isinstance(self.source, int) and self.source < 0:
+            raise ValueError(f"source of {label} must be a name or a place from 0 on, but is {self.source}")
+        groups = tuple(map(int, self.groups))
+        n_values = len(categories) if self.kind == "categorical" else len(cuts) + 1
+        if groups and (len(groups) != n_values or min(groups) < -1):
+            raise ValueError(f"groups of {label} must be {n_values} codes from -1 on, but are {self.groups!r}")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
-        if max(len(categories), len(cuts) + 1) > most:
-            what = f"{len(categories)} categories" if categories else f"{len(cuts)} cuts"
+        if (max(groups) + 1 if groups else n_values) > most:
+            what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
+            what = what if groups or categories else f"{len(cuts)} cuts"
             raise ValueError(f"{label} has {what}, but at most {most} codes are possible")
         object.__setattr__(self, "cuts", cuts)
         object.__setattr__(self, "categories", categories)
         object.__setattr__(self, "has_missing", bool(self.has_missing))
         object.__setattr__(self, "single", bool(self.single))
+        object.__setattr__(self, "groups", groups)
 
     @property
     def n_codes(self) -> int:
         """Number of codes, those for missing and unseen values not among them; at least one."""
+        if self.groups:
+            return max(1, max(self.groups) + 1)
         return max(1, len(self.categories)) if self.kind == "categorical" else len(self.cuts) + 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; floats keep every bit."""
         return {
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
-            "has_missing": self.has_missing, "single": self.single,
+            "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        return self.name, self.kind, self.cuts.tobytes(), self.categories, types, self.has_missing, self.single
+        numbers = self.cuts.tobytes(), self.single
+        return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, self.groups
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Column) else NotImplemented
@@ -103,7 +123,7 @@ class Column:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Column, (self.name, self.kind, np.array(self.cuts), self.categories, self.has_missing, self.single)
+        return Column, tuple(self.to_dict().values())
 
 
 # ---- fitting --------------------------------------------------------------------------------------------------------
@@ -208,6 +228,8 @@ def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[La
 def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     """Values for a column of numbers; text that says numbers will do, dates for numbers will not."""
     if values.numbers is not None and (column.kind == "datetime") == (values.kind == "datetime"):
+        if column.single and values.numbers.dtype.kind in "iu":  # by way of float64 they would be rounded twice
+            return values.numbers.astype(np.float32)
         return values.numbers
     row = _first_known(values)
     if row is None:

@@ -7,6 +7,9 @@ when `x <= cuts[t]`, and a number beyond those of fit has the first or the last 
 dates are microseconds since 1970 (UTC where they have a time zone), and all numbers are compared as float64. A column
 of categories has them in `categories`, in the order of their codes. The largest code of the type, 255 or 65535, is a
 missing value; the one below it is, in columns of categories, a category that was not there at fit.
+
+A column may have a `source`, the input column that it reads, so that several read the same one, and `groups`, which
+give several categories, or several stretches between cuts, the same code.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from everytree.columns import (
     read_numbers,
     unseen_code,
 )
-from everytree.tables import Kind, Label, Table, Values, infinity, read_table
+from everytree.tables import Kind, Label, Table, infinity, read_table
 
 
 class Schema:
@@ -49,6 +52,11 @@ class Schema:
     names : list of str or None
         None when the table of fit had no names.
     n_features : int
+    input_names : list of str or None
+        Names of the input columns, in the order in which a table without names must have them; None where columns are
+        found by place.
+    n_inputs : int
+        Number of input columns; `n_features`, unless some are read several times.
     n_codes : (n_features,) int32
         Number of codes of each column, those for missing and unseen values not among them.
     is_categorical : (n_features,) bool
@@ -140,6 +148,7 @@ class Schema:
         named = [column.name for column in kept if column.name is not None]
         if named and (len(set(named)) < len(named) or len(named) < len(kept)):
             raise ValueError(f"columns must have different names, or none at all, but are named {named}")
+        _check_sources(kept)
         fitting = [np.uint8, np.uint16] if all(_fits(column, np.uint8) for column in kept) else [np.uint16]
         wanted = [kind for kind in fitting if dtype is None or np.dtype(dtype) == kind]
         if not wanted:
@@ -173,6 +182,21 @@ class Schema:
         return names or None
 
     @cached_property
+    def _inputs(self) -> dict[str | int, int]:
+        """The input columns by name, or by place, and where a table without names has each of them."""
+        sources = dict.fromkeys(_source(column, k) for k, column in enumerate(self.columns))
+        return {source: source if isinstance(source, int) else k for k, source in enumerate(sources)}
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self._inputs)
+
+    @property
+    def input_names(self) -> list[str] | None:
+        names = [source for source in self._inputs if isinstance(source, str)]
+        return names or None
+
+    @cached_property
     def n_codes(self) -> NDArray[np.int32]:
         n_codes = np.array([column.n_codes for column in self.columns], dtype=np.int32)
         n_codes.flags.writeable = False
@@ -188,11 +212,23 @@ class Schema:
     def _encoder(self) -> _kernels.Encoder:
         start = np.cumsum([0, *(len(column.cuts) for column in self.columns)], dtype=np.int64)
         single = np.array([column.single for column in self.columns], dtype=np.uint8)
-        return _kernels.Encoder(np.concatenate([column.cuts for column in self.columns]), start, single)
+        groups = [
+            np.array(() if column.kind == "categorical" else column.groups, dtype=np.int32) for column in self.columns
+        ]
+        return _kernels.Encoder(np.concatenate([column.cuts for column in self.columns]), start, single, groups)
 
     @cached_property
     def _codes_of(self) -> list[dict[Label, int]]:
-        return [{value: code for code, value in enumerate(column.categories)} for column in self.columns]
+        missing = missing_code(self.dtype)
+        return [
+            {
+                value: code if code >= 0 else missing
+                for value, code in zip(column.categories, column.groups or range(len(column.categories)), strict=True)
+            }
+            if column.kind == "categorical"
+            else {}
+            for column in self.columns
+        ]
 
     # ---- codes ------------------------------------------------------------------------------------------------------
 
@@ -220,17 +256,21 @@ class Schema:
         table = read_table(X, owner)
         codes: NDArray[Any] = np.empty((table.n_rows, self.n_features), dtype=self.dtype)
         numbers: list[NDArray[Any] | None] = [None] * self.n_features
-        for k, place in enumerate(self._places(table, owner)):
+        places = self._places(table, owner)
+        for place, readers in _readers(places).items():
             values, label = table.column(place), table.label(place)
-            if self.columns[k].kind == "categorical":
-                codes[:, k] = self._category_codes(k, values, label, table.n_rows)
-            else:
-                numbers[k] = read_numbers(self.columns[k], label, values, table.n_rows)
+            labels: tuple[tuple[Label, ...], NDArray[Any]] | None = None
+            for k in readers:
+                column = self.columns[k]
+                if column.kind == "categorical":
+                    labels = labels or read_labels(column, label, values, table.n_rows)
+                    codes[:, k] = self._category_codes(k, *labels)
+                else:
+                    numbers[k] = read_numbers(column, label, values, table.n_rows)
         found = self._encoder.encode(numbers, codes, jobs)
         if found is not None:
             row, k = found
-            place = self._places(table, owner)[k]
-            raise infinity(table.label(place), row, float(numbers[k][row]))  # type: ignore[index]
+            raise infinity(table.label(places[k]), row, float(numbers[k][row]))  # type: ignore[index]
         return codes
 
     def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:
@@ -256,23 +296,22 @@ class Schema:
 
     def _places(self, table: Table, owner: str) -> Sequence[int]:
         """Where the table has each column of this schema."""
-        names = self.names
+        names, place = self.input_names, self._inputs
         if names is not None and table.names is not None:
             place = {name: k for k, name in enumerate(table.names)}
             absent = [name for name in names if name not in place]
             if absent:
                 raise ValueError(f"X lacks the columns {absent}, which {owner} was fitted with; it has {[*place]}")
-            return [place[name] for name in names]
-        if table.n_columns != self.n_features:
+        elif table.n_columns != self.n_inputs:
             raise ValueError(
-                f"X has {table.n_columns} features, but {owner} is expecting {self.n_features} features as input"
+                f"X has {table.n_columns} features, but {owner} is expecting {self.n_inputs} features as input"
             )
-        return range(self.n_features)
+        return [place[_source(column, k)] for k, column in enumerate(self.columns)]
 
-    def _category_codes(self, k: int, values: Values, label: str, n_rows: int) -> NDArray[Any]:
-        labels, index = read_labels(self.columns[k], label, values, n_rows)
-        codes_of, unseen = self._codes_of[k], unseen_code(self.dtype)
-        lookup = [*(codes_of.get(value, unseen) for value in labels), missing_code(self.dtype)]
+    def _category_codes(self, k: int, labels: tuple[Label, ...], index: NDArray[Any]) -> NDArray[Any]:
+        codes_of, missing = self._codes_of[k], missing_code(self.dtype)
+        unseen = missing if self.columns[k].groups else unseen_code(self.dtype)
+        lookup = [*(codes_of.get(value, unseen) for value in labels), missing]
         codes: NDArray[Any] = np.array(lookup, dtype=self.dtype)[index]
         return codes
 
@@ -299,6 +338,31 @@ class Schema:
 def _fits(column: Column, dtype: type[np.uint8]) -> bool:
     """Whether all codes of a column lie below those that mean something else."""
     return column.n_codes <= (unseen_code(dtype) if column.kind == "categorical" else missing_code(dtype))
+
+
+def _source(column: Column, place: int) -> str | int:
+    """The input column that a column reads."""
+    if column.source is not None:
+        return column.source
+    return place if column.name is None else column.name
+
+
+def _check_sources(columns: Sequence[Column]) -> None:
+    """Input columns are found all by name, or all by place; of places, none is left out."""
+    sources = [_source(column, k) for k, column in enumerate(columns)]
+    by_place = [source for source in sources if isinstance(source, int)]
+    if by_place and len(by_place) < len(sources):
+        raise ValueError(f"sources of columns must be all names or all places, but are {sources}")
+    if by_place and set(by_place) != set(range(max(by_place) + 1)):
+        raise ValueError(f"sources of columns must be all of the places 0..{max(by_place)}, but are {sources}")
+
+
+def _readers(places: Sequence[int]) -> dict[int, list[int]]:
+    """Which columns read each place of a table."""
+    readers: dict[int, list[int]] = {}
+    for k, place in enumerate(places):
+        readers.setdefault(place, []).append(k)
+    return readers
 
 
 def _listed_columns(categorical_features: Any, table: Table) -> set[int] | None:

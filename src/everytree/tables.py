@@ -93,7 +93,7 @@ def number_labels(label: str, values: NDArray[Any]) -> tuple[tuple[Label, ...], 
     distinct, inverse = np.unique(values[known], return_inverse=True)
     index = np.full(len(values), -1, dtype=np.int64)
     index[known] = inverse
-    return _plain_labels(distinct.tolist()), index
+    return plain_labels(distinct.tolist()), index
 
 
 def label_numbers(values: Values) -> tuple[NDArray[np.float64] | None, int]:
@@ -160,7 +160,7 @@ def _from_series(label: str, series: nw.Series[Any]) -> Values:
     native = series.to_native()
     if hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "ordered"):  # pandas and its likes
         index = np.asarray(native.cat.codes)
-        labels = _plain_labels(native.cat.categories.tolist())
+        labels = plain_labels(native.cat.categories.tolist())
         return Values("categorical", None, labels, index, declared=True, ordered=bool(native.cat.ordered))
     if dtype == nw.Enum:
         return _from_enum(native.dtype.categories.to_list(), series.to_list())
@@ -248,8 +248,8 @@ def _from_objects(label: str, values: list[Any]) -> Values:
     if float in types and types <= {float, type(None)}:  # one by one would be slow for what is most common
         return Values("numeric", np.array(values, dtype=np.float64))
     distinct, index = _distinct(label, values)
-    missing = [_is_missing(value) for value in distinct]
-    kinds = [None if is_missing else _kind_of(value) for is_missing, value in zip(missing, distinct, strict=True)]
+    missing = [is_missing(value) for value in distinct]
+    kinds = [None if absent else _kind_of(value) for absent, value in zip(missing, distinct, strict=True)]
     for place, value in enumerate(distinct):
         if kinds[place] is None and not missing[place]:
             raise _bad_cell(label, int(np.argmax(index == place)), value)
@@ -265,12 +265,10 @@ def _from_objects(label: str, values: list[Any]) -> Values:
     kind: Kind = found.pop()
     if kind != "categorical":
         number = _microseconds if kind == "datetime" else _as_float
-        lookup = [
-            math.nan if is_missing else number(value) for is_missing, value in zip(missing, distinct, strict=True)
-        ]
+        lookup = [math.nan if absent else number(value) for absent, value in zip(missing, distinct, strict=True)]
         return Values(kind, np.array(lookup, dtype=np.float64)[index])
     renumbered = np.where(missing, -1, np.cumsum(~np.array(missing)) - 1)
-    labels = tuple(str(value) for is_missing, value in zip(missing, distinct, strict=True) if not is_missing)
+    labels = tuple(str(value) for absent, value in zip(missing, distinct, strict=True) if not absent)
     return Values(kind, None, labels, renumbered[index])
 
 
@@ -300,7 +298,8 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a library means by this object that there is no value."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | np.datetime64 | decimal.Decimal) and bool(value != value)
@@ -334,7 +333,7 @@ def _microseconds(value: Any) -> float:
     return float((aware - _EPOCH) // datetime.timedelta(microseconds=1))
 
 
-def _plain_labels(labels: Sequence[Any]) -> tuple[Label, ...]:
+def plain_labels(labels: Sequence[Any]) -> tuple[Label, ...]:
     """Categories as str, int, float or bool; whole numbers as int, since one missing value makes floats of them all."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in labels]
     plain = [value if isinstance(value, str | bool | int | float) else str(value) for value in plain]

@@ -1,6 +1,6 @@
 // The module. No mathematics here: arrays in, arrays out.
-#include "bind_forest.hpp"
 #include "bind_encode.hpp"
+#include "bind_forest.hpp"
 #include "bind_growing.hpp"
 #include "bind_posterior.hpp"
 #include "bind_student.hpp"
@@ -100,7 +100,9 @@ NB_MODULE(_kernels, module) {
     module.def("feature_after", &feature_after);
 
     nb::class_<Encoder>(module, "Encoder")
-        .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::uint8_t>>(), "cuts"_a, "start"_a, "single"_a)
+        .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::uint8_t>,
+                      const std::vector<Input<std::int32_t>>&>(),
+             "cuts"_a, "start"_a, "single"_a, "groups"_a = std::vector<Input<std::int32_t>>())
         .def("encode", &Encoder::encode<std::uint8_t>, "columns"_a, "out"_a.noconvert(), "n_jobs"_a)
         .def("encode", &Encoder::encode<std::uint16_t>, "columns"_a, "out"_a.noconvert(), "n_jobs"_a);
 }

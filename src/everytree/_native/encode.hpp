@@ -15,16 +15,23 @@ namespace everytree {
 
 // The cuts of one column, laid out as a full binary tree in level order: node k asks `cut < x` and leads to 2k or
 // 2k + 1. Padded with infinity to 2^levels - 1 cuts, which no number is above, the number of the leaf below the last
-// level is 2^levels + code.
+// level is 2^levels + code. Where there are groups, one for each of the n_cuts + 1 codes, they are what is written.
 class CutTree {
   public:
-    CutTree(const double* cuts, std::size_t n_cuts, bool single) : n_cuts_(n_cuts), single_(single) {
+    CutTree(const double* cuts, std::size_t n_cuts, bool single, std::vector<std::uint16_t> groups = {})
+        : groups_(std::move(groups)), n_cuts_(n_cuts), single_(single) {
         while ((std::size_t{1} << levels_) <= n_cuts) ++levels_;
         nodes_.assign(std::size_t{1} << levels_, std::numeric_limits<double>::infinity());
         std::size_t next = 0;
         lay_out(1, cuts, next);
     }
-    std::size_t n_cuts() const { return n_cuts_; }
+    // The largest code that a number can have, the missing one left aside.
+    std::size_t largest_code() const {
+        std::size_t largest = groups_.empty() ? n_cuts_ : 0;
+        for (const std::uint16_t group : groups_)
+            if (group != missing_code<std::uint16_t>) largest = std::max<std::size_t>(largest, group);
+        return largest;
+    }
 
     // Codes of n numbers to out[0], out[step], ...; several numbers in flight hide the latency of each one's descent.
     template <class Code>
@@ -47,7 +54,9 @@ class CutTree {
         for (int level = 0; level < levels_; ++level)
             for (int i = 0; i < n; ++i) at[i] = 2 * at[i] + static_cast<std::uint64_t>(nodes[at[i]] < x[i]);
         for (int i = 0; i < n; ++i) {
-            const auto code = static_cast<Code>(at[i] - (std::uint64_t{1} << levels_));
+            const std::uint64_t below = at[i] - (std::uint64_t{1} << levels_);
+            // The missing code of a wider type becomes that of a narrower one.
+            const auto code = static_cast<Code>(groups_.empty() ? below : groups_[below]);
             out[i * step] = std::isnan(x[i]) ? missing_code<Code> : code;
         }
     }
@@ -60,6 +69,7 @@ class CutTree {
     }
 
     std::vector<double> nodes_;
+    std::vector<std::uint16_t> groups_;
     std::size_t n_cuts_;
     int levels_ = 0;
     bool single_;

@@ -28,7 +28,7 @@ def metatree_from_sklearn_tree(tree: Any, n_features: int, has_missing: NDArray[
         Which columns have missing values; they were NaN for scikit-learn.
     """
     order = _level_order(tree.children_left, tree.children_right)
-    number = np.empty(len(order), dtype=np.int64)
+    number = np.empty(len(tree.children_left), dtype=np.int64)
     number[order] = np.arange(len(order))
     left = tree.children_left[order]
     inner = left >= 0
@@ -47,7 +47,7 @@ def metatree_from_sklearn_tree(tree: Any, n_features: int, has_missing: NDArray[
 
 
 def _level_order(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nodes from the root down, level by level, children of a node next to each other."""
+    """Nodes from the root down, level by level, children of a node next to each other; those it leads to, no others."""
     levels = [np.zeros(1, dtype=np.int64)]
     while len(levels[-1]):
         inner = levels[-1][left[levels[-1]] >= 0]

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
         MetaForestRegressor,
         MetaTreeClassifier,
         MetaTreeRegressor,
+        from_lightgbm,
+        from_sklearn,
+        from_xgboost,
     )
 
 __version__ = "0.1.0.dev0"
@@ -61,13 +64,19 @@ __all__ = [
     "PrunedTree",
     "Schema",
     "depth_prior",
+    "from_lightgbm",
+    "from_sklearn",
+    "from_xgboost",
     "plot_predictive",
     "plot_split_probs",
     "plot_tree",
     "update_all",
 ]
 
-_ESTIMATORS = {"MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor"}
+_ESTIMATORS = {
+    "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
+    "from_lightgbm", "from_sklearn", "from_xgboost",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

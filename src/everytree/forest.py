@@ -15,7 +15,7 @@ from everytree.columns import missing_code
 from everytree.families.base import FloatArray
 from everytree.metatree import MetaTree, read_only
 from everytree.packing import pack_posteriors, unpack_posteriors
-from everytree.pool import Pool, PooledPredictive
+from everytree.pool import Pool, PooledPredictive, sharpened
 from everytree.posterior import Posterior
 from everytree.priors import log_odds
 from everytree.shared import update_all
@@ -270,14 +270,6 @@ def _table(post: Posterior, centre: float) -> FloatArray:
         post.tree._kernel, *log_odds(post._split_prior), leaf, subtree, np.ascontiguousarray(values)
     )
     return table
-
-
-def sharpened(probs: FloatArray, sharpness: float) -> FloatArray:
-    """Each row to the power of `sharpness`, and scaled to sum to 1."""
-    if sharpness != 1.0:
-        top = probs.max(axis=1, keepdims=True)
-        probs = (probs / np.where(top > 0.0, top, 1.0)) ** sharpness
-    return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
 
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:

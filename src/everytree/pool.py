@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,7 +65,7 @@ class Pool:
             log_weights = np.log(weights)
         join = np.concatenate
         return cls(
-            posteriors[0].family, join(summaries), first[:-1], join(parents), join(reached), join(stop), log_weights
+            _of_any_node(posteriors[0].family), join(summaries), first[:-1], join(parents), join(reached), join(stop), log_weights
         )
 
     def predictive(self, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
@@ -77,6 +77,19 @@ class Pool:
         on_paths, entries = np.unique(nodes, return_inverse=True)
         paths = Paths(start, entries, log_weights, np.arange(len(ends), dtype=np.int32))
         return Predictive(self.family, self.summary[on_paths], paths, row_data)
+
+
+def _of_any_node(family: Family) -> Family:
+    """The family of summaries, which know their priors: whether those differed from node to node is over."""
+    return family if family.has_one_prior else family.at(np.zeros(1, dtype=np.int64))
+
+
+def sharpened(probs: FloatArray, sharpness: float) -> FloatArray:
+    """Each row to the power of `sharpness`, and scaled to sum to 1."""
+    if sharpness != 1.0:
+        top = probs.max(axis=1, keepdims=True)
+        probs = (probs / np.where(top > 0.0, top, 1.0)) ** sharpness
+    return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
 
 class PooledPredictive:
@@ -92,7 +105,9 @@ class PooledPredictive:
         self._pool = pool
         self._ends = ends
         self._row_data = row_data
-        self._sharpness = sharpness
+        is_classes = getattr(pool.family, "kernel", None) == "categorical"
+        self._power = sharpness if is_classes else 1.0  # of the probabilities of classes
+        self._sharpness = 1.0 if is_classes else sharpness  # of numbers about their mean
         self._mean: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -115,9 +130,18 @@ class PooledPredictive:
         return np.sqrt(self.variance())
 
     def variance_parts(self) -> VarianceParts:
-        """Where the variance comes from: noise, parameters, trees (which of the forest's, and which pruning)."""
-        parts = self._each(lambda rows: np.stack(rows.variance_parts(), axis=1))
-        return VarianceParts(*(parts / self._sharpness**2).T)
+        """Where the variance comes from: noise, parameters, trees (which of the forest's, and which pruning).
+
+        The parts are those of the average as it is, scaled to add up to `variance()` where that was sharpened.
+        """
+        parts = np.concatenate([np.stack(rows.variance_parts(), axis=1) for rows, _ in self._blocks(sharp=False)])
+        total = parts.sum(axis=1)
+        scale = np.divide(self.variance(), total, out=np.ones(len(total)), where=total > 0.0)
+        return VarianceParts(*(parts * scale[:, None]).T)
+
+    def probs(self) -> FloatArray:
+        """(n_rows, n_classes) probability of each class."""
+        return self._each(lambda rows: rows.probs())
 
     # ---- probabilities --------------------------------------------------------------------------------------------
 
@@ -176,9 +200,17 @@ class PooledPredictive:
         return mean + (y - mean) / self._sharpness
 
     def _each(self, of: Callable[..., Any], *columns: FloatArray) -> FloatArray:
-        blocks = []
+        return np.concatenate([of(rows, *(c[block] for c in columns)) for rows, block in self._blocks()])
+
+    def _blocks(self, sharp: bool = True) -> Iterator[tuple[Predictive, slice]]:
+        """The mixtures of some rows at a time, and which these are."""
         for start in range(0, max(len(self), 1), ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
             row_data = {name: values[block] for name, values in self._row_data.items()}
-            blocks.append(of(self._pool.predictive(self._ends[block], row_data), *(c[block] for c in columns)))
-        return np.concatenate(blocks)
+            rows = self._pool.predictive(self._ends[block], row_data)
+            if sharp and self._power != 1.0:
+                probs = sharpened(rows.probs(), self._power)
+                place = np.arange(len(probs) + 1)
+                paths = Paths(place, place[:-1], np.zeros(len(probs)), place[:-1].astype(np.int32))
+                rows = Predictive(self._pool.family, probs, paths, {})
+            yield rows, block

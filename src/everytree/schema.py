@@ -197,6 +197,11 @@ class Schema:
         return names or None
 
     @cached_property
+    def input_of(self) -> NDArray[np.int64]:
+        """(n_features,) which input column each code column reads, by its place among the inputs."""
+        return np.array([self._inputs[_source(column, k)] for k, column in enumerate(self.columns)])
+
+    @cached_property
     def n_codes(self) -> NDArray[np.int32]:
         n_codes = np.array([column.n_codes for column in self.columns], dtype=np.int32)
         n_codes.flags.writeable = False

@@ -1,6 +1,15 @@
 """Thin scikit-learn shells around forests; no mathematics."""
 
 from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
 from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
 
-__all__ = ["MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor"]
+__all__ = [
+    "MetaForestClassifier",
+    "MetaForestRegressor",
+    "MetaTreeClassifier",
+    "MetaTreeRegressor",
+    "from_lightgbm",
+    "from_sklearn",
+    "from_xgboost",
+]

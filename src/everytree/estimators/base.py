@@ -20,6 +20,7 @@ from everytree.posterior import Posterior
 from everytree.progress import Progress
 from everytree.schema import Schema
 from everytree.structure.growers import GROWERS, Grown, Growth, grow
+from everytree.structure.importers import Imported
 from everytree.tuning import Search
 
 CategoricalFeatures = Literal["from_dtype"] | ArrayLike | None
@@ -74,18 +75,17 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Everything from the beginning."""
         self._check_parameters()
         owner, jobs = type(self).__name__, resolve_n_jobs(self.n_jobs)
-        if y is None:
-            raise ValueError(f"{owner} requires y to be passed, but the target y is None")
         target = self._read_target(y, first=True)
         weight = _read_weight(sample_weight, len(target))
-        schema = Schema.fit(
+        given: Imported | None = getattr(self, "structures_", None)
+        schema = given.schema if given is not None else Schema.fit(
             X, self._order_by(target), sample_weight=weight, max_bins=self.max_bins,
             categorical_features=self.categorical_features, n_jobs=self.n_jobs, owner=owner,
         )  # fmt: skip
         codes = schema.encode(X, n_jobs=self.n_jobs, owner=owner)
         self._check_rows(codes, target)
         self.schema_ = schema
-        self.n_features_in_ = schema.n_features
+        self.n_features_in_ = schema.n_inputs
         self._keep_names(X)
         rows = Rows(codes, target, weight, self._row_data(X, len(target), row_data, first=True))
         if weight is not None:
@@ -94,8 +94,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         seeds = random.randint(np.iinfo(np.int32).max, size=self._n_structures()).tolist()
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
         search = self._search(rows)
-        with Progress("growing", self._n_structures(), bool(self.verbose)) as progress:
-            kept, tuned = self._structures(rows, seeds, progress)
+        if given is not None:
+            kept = tuned = [Grown(tree, np.ones(len(rows.y), dtype=bool)) for tree in given.trees]
+        else:
+            with Progress("growing", self._n_structures(), bool(self.verbose)) as progress:
+                kept, tuned = self._structures(rows, seeds, progress)
         with Progress("counting", len(tuned), bool(self.verbose)) as progress:
             self.forest_, self.choice_ = fit_forest(
                 rows, tuned, search, n_codes=schema.n_codes, weights=getattr(self, "weights", "uniform"),
@@ -104,6 +107,12 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if kept is not tuned:
             self._keep(kept, rows, jobs)
         return self
+
+    def _forget(self) -> None:
+        """A new fit starts from nothing, structures of another library's included."""
+        for name in ("forest_", "structures_"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _keep(self, kept: list[Grown], rows: Rows, jobs: int) -> None:
         """The structures to keep, with the priors that their stand-ins chose."""
@@ -161,7 +170,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """scikit-learn keeps names of columns where all of them are text."""
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        names = self.schema_.names
+        names = self.schema_.input_names
         if names is not None and all(isinstance(name, str) for name in getattr(X, "columns", names)):
             self.feature_names_in_ = np.array(names, dtype=object)
 
@@ -193,7 +202,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def feature_importances_(self) -> FloatArray:
         """(n_features,) expected gain in log evidence by the splits on each column, scaled to sum to 1."""
         check_is_fitted(self, "forest_")
-        return self.forest_.feature_importances()
+        of_input = np.zeros(self.n_features_in_)
+        np.add.at(of_input, self.schema_.input_of, self.forest_.feature_importances())
+        return of_input
 
     def predictive(self, X: Any, **row_data: Any) -> Any:
         """One predictive distribution a row: `mean`, `std`, `quantile`, `interval`, `log_prob`, `sample`, `crps`, ...

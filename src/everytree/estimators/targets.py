@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from everytree.codes import as_column
 from everytree.estimators.base import MetaEstimator
@@ -37,6 +37,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         sample_weight : (n_rows,) array_like, optional
             A row of weight 0 counts as absent.
         """
+        self._forget()
         self._declared = None
         return self._first_fit(X, y, sample_weight, {})
 
@@ -57,12 +58,14 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
             return self._more_rows(X, y, sample_weight, {})
-        self._declared = None if classes is None else np.unique(classes)
+        given = getattr(self, "structures_", None)
+        self._declared = (None if given is None else given.classes) if classes is None else np.unique(classes)
         return self._first_fit(X, y, sample_weight, {})
 
     def predict_proba(self, X: Any) -> FloatArray:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
-        return self.forest_.probs(self._encode(X), n_jobs=self.n_jobs)
+        codes = self._encode(X)
+        return self.forest_.probs(codes, n_jobs=self.n_jobs)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log of `predict_proba`."""
@@ -128,6 +131,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         censored : (n_rows,) array_like of bool, optional
             With `family="exponential"`: whether y is only known to be exceeded.
         """
+        self._forget()
         return self._first_fit(X, y, sample_weight, {"exposure": exposure, "censored": censored})
 
     def partial_fit(
@@ -244,7 +248,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 def _as_labels(y: Any) -> Any:
     """A column of any library as NumPy."""
     if y is None:
-        raise ValueError("y is None, but a target is required: requires y to be passed, but the target y is None")
+        raise ValueError("a fit requires y to be passed, but the target y is None")
     return y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y
 
 
@@ -252,8 +256,3 @@ def _refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str =
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"{name}[{row}] is {values[row]:g}, but must be {must}")
-
-
-def check_fitted(estimator: MetaEstimator) -> None:
-    """scikit-learn's own error for what was not fitted yet."""
-    check_is_fitted(estimator, "forest_")

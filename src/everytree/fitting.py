@@ -15,7 +15,7 @@ from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.stacking import stacking_weights
 from everytree.structure.growers import Grown
-from everytree.tuning import SCORED_NUMBERS, SCORED_ROWS, Choice, HeldOut, Search, choose
+from everytree.tuning import SCORED_NUMBERS, SCORED_ROWS, Choice, HeldOut, Search, choose, start_family
 
 Weights = Literal["uniform", "evidence", "stacking"]
 
@@ -73,8 +73,7 @@ def count(
     rows: Rows, trees: Sequence[MetaTree], search: Search, n_jobs: int, progress: Callable[[], object]
 ) -> list[tuple[FloatArray, int]]:
     """Statistics of all rows in each tree, and their number; they do not depend on any prior."""
-    start = {name: value for name, value in search.start.items() if name != "split_prior"}
-    family = search.make(**start)
+    family = start_family(search)
     counted = []
     for tree in trees:
         post = Posterior(tree, family).update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
@@ -92,7 +91,8 @@ def held_out(
 ) -> HeldOut:
     """The rows that each tree was not grown on; where every tree saw every row, all of them."""
     unseen = np.stack([~one.in_bag for one in grown])
-    if not unseen.any():
+    is_honest = bool(unseen.any())
+    if not is_honest:
         unseen = np.ones_like(unseen)
     candidates = np.flatnonzero(unseen.any(axis=0))
     n_scored = SCORED_ROWS if rows.y.dtype.kind in "iu" else SCORED_NUMBERS
@@ -116,6 +116,7 @@ def held_out(
         some.weight,
         some.row_data,
         n_jobs,
+        is_honest,
     )
 
 

@@ -3,7 +3,7 @@
 Each tree is asked about rows it was not grown on, with the row itself taken out of the statistics again (in closed
 form, O(depth) a row). The answers of all such trees are averaged as the forest would, and the prior with the best log
 score wins. Where a tree was grown on all rows there are no such rows; the leave-one-out score over all of them is then
-the best there is, though it flatters deep trees.
+the best there is, though it flatters deep trees, and the average is not sharpened.
 """
 
 from __future__ import annotations
@@ -92,6 +92,9 @@ class HeldOut:
         The terminals of those rows.
     y, weight, row_data
         Of the scored rows.
+    n_jobs : int
+    is_honest : bool
+        Whether these are rows the trees were not grown on.
     """
 
     trees: Sequence[MetaTree]
@@ -102,6 +105,7 @@ class HeldOut:
     weight: FloatArray | None = None
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     n_jobs: int = 1
+    is_honest: bool = True
 
     def predict_each(
         self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
@@ -144,7 +148,11 @@ class HeldOut:
 
 
 def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
-    """The best prior of a search, and how much to sharpen the average of the trees."""
+    """The best prior of a search, and how much to sharpen the average of the trees.
+
+    Only rows that a tree was not grown on can say how sure it should be; without such rows nothing is sharpened.
+    """
+    sharpen = sharpen and held.is_honest
     best = dict(search.start)
     score, sharpness = np.nan, 1.0
     n_held = sum(map(len, held.rows))
@@ -161,6 +169,11 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
     if sharpen and n_held and (not _is_classes(family) or not search.stages):
         score, sharpness = _sharpness_of(held, family, best["split_prior"])
     return Choice(family, best["split_prior"], best, score, sharpness)
+
+
+def start_family(search: Search) -> NativeFamily:
+    """The leaf model that a search starts from."""
+    return _family(search, search.start)
 
 
 def _family(search: Search, parameters: Mapping[str, Any]) -> NativeFamily:

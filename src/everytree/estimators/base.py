@@ -13,15 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.codes import as_column, resolve_n_jobs, whole_number
-from everytree.families.base import FloatArray
+from everytree.families.base import FloatArray, NativeFamily
 from everytree.fitting import Rows, fit_forest
 from everytree.forest import Forest
+from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.progress import Progress
 from everytree.schema import Schema
 from everytree.structure.growers import GROWERS, Grown, Growth, grow
 from everytree.structure.importers import Imported
-from everytree.tuning import Search
+from everytree.structure.multiway import with_multiway_splits
+from everytree.tuning import Search, start_family
 
 CategoricalFeatures = Literal["from_dtype"] | ArrayLike | None
 
@@ -140,13 +142,15 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def _grow(self, rows: Rows, seeds: list[int], progress: Progress, **options: Any) -> list[Grown]:
-        """Trees of scikit-learn's on the codes."""
+        """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
         target, weight, criterion = self._grow_on(rows)
-        return grow(
+        grown = grow(
             rows.codes, target, weight, self._growth(criterion, **options), len(seeds),
             has_missing=np.array([column.has_missing for column in self.schema_.columns]), seeds=seeds,
             n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
         )  # fmt: skip
+        family, schema = start_family(self._search(rows)), self.schema_
+        return [Grown(_widened(one, rows, family, schema), one.in_bag) for one in grown]
 
     @abstractmethod
     def _n_structures(self) -> int:
@@ -226,6 +230,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags
+
+
+def _widened(grown: Grown, rows: Rows, family: NativeFamily, schema: Schema) -> MetaTree:
+    some = rows.at(grown.in_bag)
+    return with_multiway_splits(
+        grown.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical, **some.row_data
+    )
 
 
 def check_grower(grower: Any) -> None:

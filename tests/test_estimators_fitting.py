@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 from sklearn.base import clone, is_classifier
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 import everytree as et
@@ -24,6 +24,7 @@ from estimator_cases import (
     Case,
     answers,
     as_pandas,
+    bug,
     ids,
     mixed_columns,
     of_leaf,
@@ -434,6 +435,13 @@ def test_a_forest_of_ones_own_choice(case, forest):
     assert state(case.fitted(grower=unseeded)[0]) == state(case.fitted(grower=unseeded)[0])
 
 
+@bug("the trees number the columns that each was given, here one each, so that all seem to ask the first of the table")
+def test_a_grower_whose_trees_see_some_columns():
+    bagging = BaggingClassifier(DecisionTreeClassifier(), 12, max_features=1, random_state=0)
+    model, _ = CLASSIFIER.fitted(grower=bagging)
+    assert {int(k) for post in model.posteriors_ for k in post.tree.feature if k >= 0} == {0, 1, 2, 3}
+
+
 @pytest.mark.parametrize("max_depth", [1, 3])
 @pytest.mark.parametrize("case", **ids(FOUR))
 def test_max_depth(case, max_depth):
@@ -451,6 +459,16 @@ def test_min_samples_leaf(case, min_samples_leaf):
     for post in model.posteriors_:
         assert post.tree.n_nodes > 1
         assert post.statistics[post.tree.is_terminal].sum(axis=1).min() >= least
+
+
+@bug("a split into all categories, which replaces those that were grown, looks at evidence alone")
+@pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier])
+def test_min_samples_leaf_of_categories(kind):
+    category = np.arange(300) % 6
+    y = rng_for("categories").random(300) < np.array([0.02, 0.98, 0.3, 0.7, 0.1, 0.9])[category]
+    model = kind(min_samples_leaf=60, random_state=0).fit(np.array(list("abcdef"), dtype=object)[category][:, None], y)
+    for post in model.posteriors_:
+        assert post.statistics[post.tree.is_terminal].sum(axis=1).min() >= 60
 
 
 @pytest.mark.parametrize("case", **ids(FOUR[:2]))

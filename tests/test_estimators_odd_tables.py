@@ -183,3 +183,52 @@ def test_names_of_columns(case, frame, names):
     assert model.n_features_in_ == 4
     found = getattr(model, "feature_names_in_", None)
     assert (None if found is None else found.tolist()) == names
+
+
+# ---- the units of targets -------------------------------------------------------------------------------------------
+
+TINY_VARIANCE = bug("scikit-learn's trees do not split a node whose variance is below 2e-16, in whatever units")
+CANCELLED = bug("the variance of targets far from 0 cancels in scikit-learn's trees, and has a floor in the prior")
+INTERCEPT = bug("the one line that priors are centred on has its intercept shrunk towards 0, as if it were a slope")
+LARGE, TINY = 2.0**20, 2.0**-40  # scaling by powers of two rounds nothing
+
+
+@pytest.mark.parametrize("scale", [LARGE, pytest.param(TINY, marks=TINY_VARIANCE)])
+@pytest.mark.parametrize("case", **ids([case for case in NUMBERS if case.target in ("normal", "linear")]))
+def test_measurements_in_other_units(case, scale):
+    model, (X, y, _) = case.fitted()
+    scaled = case.make().fit(X, scale * y)
+    np.testing.assert_allclose(answers(scaled, X) / scale, answers(model, X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [LARGE, TINY])
+@pytest.mark.parametrize("case", **ids(TIMES))
+def test_times_in_other_units(case, scale):
+    model, (X, y, row_data) = case.fitted()
+    scaled = case.make().fit(X, scale * y, **row_data)
+    np.testing.assert_allclose(answers(scaled, X) / scale, answers(model, X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [TINY, pytest.param(LARGE**2, marks=TINY_VARIANCE)])
+@pytest.mark.parametrize("case", **ids([case for case in NUMBERS if case.target == "poisson"]))
+def test_exposures_in_other_units(case, scale):
+    model, (X, y, row_data) = case.fitted()
+    exposure = scale * row_data["exposure"]
+    scaled = case.make().fit(X, y, exposure=exposure)
+    np.testing.assert_allclose(answers(scaled, X, {"exposure": exposure}), answers(model, X, row_data), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "shift"),
+    [
+        ("normal", 1e3),
+        ("normal", -1e5),
+        pytest.param("normal", 1e8, marks=CANCELLED),
+        pytest.param("linear", 1e3, marks=INTERCEPT),
+    ],
+)
+def test_measurements_far_from_zero(family, shift):
+    X, y, _ = NUMBERS[0].draw(150)
+    near = et.MetaTreeRegressor(family=family, random_state=0).fit(X, y)
+    far = et.MetaTreeRegressor(family=family, random_state=0).fit(X, y + shift)
+    np.testing.assert_allclose(answers(far, X) - [shift, 0.0], answers(near, X), rtol=1e-4, atol=1e-4)

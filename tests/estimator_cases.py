@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pytest
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
@@ -96,11 +95,6 @@ ALL = CLASSES + NUMBERS
 def ids(cases: list[Any]) -> dict[str, Any]:
     """Arguments of `parametrize` that name its cases."""
     return {"argvalues": cases, "ids": str}
-
-
-def bug(reason: str) -> Any:
-    """Marks what should pass and does not."""
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 def answers(model: Any, X: Any, row_data: dict[str, Any] | None = None) -> NDArray[Any]:

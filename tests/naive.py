@@ -461,9 +461,10 @@ def naive_codes(columns: Sequence[Any], rows: Sequence[Sequence[Any]], missing: 
     columns : anything with `kind`, `cuts`, `categories`, `single` and `groups`; each reads its own place of a row
     rows : numbers, text and None, dates as microseconds already;  missing : the missing code, unseen is one below
     """
+    says_missing = ["", "NA", "N/A", "n/a", "<NA>", "#N/A", "NaN", "nan", "-nan", "NULL", "null", "None"]
 
     def code(column: Any, value: Any) -> int:
-        if value is None or value != value:
+        if value is None or value != value or (isinstance(value, str) and value in says_missing):
             return missing
         if column.kind == "categorical":
             known = list(column.categories)

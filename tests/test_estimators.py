@@ -32,7 +32,6 @@ from estimator_cases import (
     answers,
     as_pandas,
     as_polars,
-    bug,
     class_probs,
     ids,
     mixed_columns,
@@ -67,8 +66,6 @@ def expected_failures(estimator: object) -> dict[str, str]:
     [et.MetaForestClassifier(5), et.MetaForestRegressor(5), et.MetaTreeClassifier(), et.MetaTreeRegressor()],
     expected_failed_checks=expected_failures,
 )
-# scikit-learn's own test of targets that are infinite casts them to whole numbers before it refuses them
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -232,12 +229,7 @@ def test_a_row_of_weight_two_is_two_rows(case):
     close(weighted.log_evidence_, twice.log_evidence_)
 
 
-LINEAR_SCALE = bug("the inputs of lines are centred and scaled over all rows, those of weight 0 too")
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=LINEAR_SCALE if case.target == "linear" else (), id=str(case)) for case in ALL]
-)
+@pytest.mark.parametrize("case", **ids(ALL))
 def test_a_row_of_weight_zero_is_no_row(case):
     X, y, row_data = case.draw(90)
     X[:5, :3] *= 100.0  # would move every cut, were it counted

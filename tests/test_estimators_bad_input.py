@@ -12,8 +12,9 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import everytree as et
 from estimator_cases import (
@@ -23,7 +24,6 @@ from estimator_cases import (
     Case,
     answers,
     as_pandas,
-    bug,
     ids,
     mixed_columns,
     of_prediction,
@@ -121,22 +121,19 @@ def test_parameters_of_another_familys_prior(case):
     assert str(error.value).endswith(str(PRIOR_NAMES[case.target]))
 
 
-@bug("the numbers pass the check of whole numbers, and fail later without the name of the parameter")
 @pytest.mark.parametrize("case", **ids(FORESTS))
 def test_whole_numbers_that_are_floats(case):
     table, y, _ = rows(case)
     assert len(case.make(n_estimators=3.0, max_depth=2).fit(table, y).posteriors_) == 3
 
 
-@bug("a float of NumPy's that is no Python float is refused")
 def test_a_share_may_be_any_float():
     case = FOUR[0]
     table, y, _ = rows(case)
     case.make(subsample=np.float32(0.5)).fit(table, y)
 
 
-@pytest.mark.parametrize("grower", [GradientBoostingClassifier(n_estimators=3), HistGradientBoostingRegressor()])
-@bug("what has no trees of the expected shape fails with an AttributeError that does not name the grower")
+@pytest.mark.parametrize("grower", [LogisticRegression(), HistGradientBoostingRegressor()])
 def test_a_grower_without_trees_that_can_be_read(grower):
     case = FOUR[0]
     table, y, _ = rows(case)
@@ -162,12 +159,9 @@ class Wrong:
     change: Callable[[Any], Any]
     words: str
     cases: Any = tuple(FOUR)
-    marks: Any = ()
-    marks_at_fit: Any = ()
 
-    def params(self, *, at_fit: bool = False) -> list[Any]:
-        marks = self.marks or (self.marks_at_fit if at_fit else ())
-        return [pytest.param(case, self, marks=marks, id=f"{case}: {self.what}") for case in self.cases]
+    def params(self) -> list[Any]:
+        return [pytest.param(case, self, id=f"{case}: {self.what}") for case in self.cases]
 
     def among(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with this one changed."""
@@ -185,13 +179,6 @@ TIMES = [case for case in NUMBERS if case.target == "exponential"]
 OTHERS = [case for case in NUMBERS if case.target != "poisson"]
 LABELS = [case for case in CLASSES if case.target == "two classes"]
 
-DATES = bug("dates and durations are taken as whole numbers")
-UNCLEAR = bug("labels and missing ones are sorted together, which fails with words about '<' or NA")
-CAST = bug("a RuntimeWarning comes before the error: targets are cast to whole numbers before they are looked at")
-UNNAMED = bug(
-    "a number too large for the kernels is met first where priors are computed from it: they are named, not it"
-)
-AS_WEIGHT = bug("the error is about sample_weight: trees are grown with exposure as weights")
 NO_LABEL = "y.*(missing|NaN|None|NA)"
 
 TABLES = [
@@ -212,30 +199,27 @@ ROWS = [
     Wrong("no target", "y", lambda y: None, "requires y to be passed, but the target y is None"),
     Wrong("two targets a row", "y", lambda y: np.column_stack([y, y]), "y should be a 1d array"),
     Wrong("target NaN", "y", put(np.nan), "y.*NaN", REGRESSORS),
-    Wrong("target NaN", "y", lambda y: replaced(np.arange(N) % 2, np.nan), "y.*NaN", CLASSIFIERS, CAST),
+    Wrong("target NaN", "y", lambda y: replaced(np.arange(N) % 2, np.nan), "y.*NaN", CLASSIFIERS),
     Wrong("target infinite", "y", put(np.inf), "y.*infinity", REGRESSORS),
-    Wrong("target infinite", "y", lambda y: replaced(np.arange(N) % 2, np.inf), "y.*infinity", CLASSIFIERS, CAST),
+    Wrong("target infinite", "y", lambda y: replaced(np.arange(N) % 2, np.inf), "y.*infinity", CLASSIFIERS),
     Wrong("target None", "y", put(None), "y.*NaN", REGRESSORS),
     Wrong("target null", "y", lambda y: pl.Series([None, *y[1:]]), "y.*NaN", REGRESSORS),
     Wrong("target NA", "y", lambda y: pd.Series([None, *y[1:]], dtype="Float64"), "y.*NaN", REGRESSORS),
     Wrong("targets of text", "y", lambda y: ["a", "b"] * (N // 2), "y must be numbers.*'a'", REGRESSORS),
-    Wrong(
-        "targets of dates", "y", lambda y: pd.Series(pd.date_range("2020", periods=N)), "y must be", REGRESSORS, DATES
-    ),
-    Wrong("target 1e100", "y", put(1e100), r"y\[3\] is 1e\+100", REGRESSORS, (), UNNAMED),
-    Wrong("target 1e200", "y", put(1e200), r"y\[3\] is 1e\+200", REGRESSORS, (), UNNAMED),
+    Wrong("targets of dates", "y", lambda y: pd.Series(pd.date_range("2020", periods=N)), "y must be", REGRESSORS),
+    Wrong("target 1e100", "y", put(1e100), r"y\[3\] is 1e\+100", REGRESSORS),
+    Wrong("target 1e200", "y", put(1e200), r"y\[3\] is 1e\+200", REGRESSORS),
     Wrong("measured target", "y", lambda y: np.linspace(0.0, 1.0, N), "Unknown label type: continuous", CLASSIFIERS),
-    Wrong("label None", "y", put(None), NO_LABEL, LABELS, UNCLEAR),
-    Wrong("label NaN", "y", lambda y: pd.Series(y).where(np.arange(N) != 3, np.nan), NO_LABEL, LABELS, UNCLEAR),
-    Wrong("label null", "y", lambda y: pl.Series([None, *y[1:].tolist()]), NO_LABEL, LABELS, UNCLEAR),
-    Wrong("label NA", "y", lambda y: pd.Series([None, *y[1:]], dtype="string"), NO_LABEL, LABELS, UNCLEAR),
+    Wrong("label None", "y", put(None), NO_LABEL, LABELS),
+    Wrong("label NaN", "y", lambda y: pd.Series(y).where(np.arange(N) != 3, np.nan), NO_LABEL, LABELS),
+    Wrong("label null", "y", lambda y: pl.Series([None, *y[1:].tolist()]), NO_LABEL, LABELS),
+    Wrong("label NA", "y", lambda y: pd.Series([None, *y[1:]], dtype="string"), NO_LABEL, LABELS),
     Wrong("too few weights", "sample_weight", lambda w: w[:5], f"sample_weight has 5 entries.*{N} rows"),
     Wrong("weights of zero", "sample_weight", lambda w: 0.0 * w, "sample_weight is zero for every row"),
     Wrong("weight below 0", "sample_weight", put(-1.0), r"sample_weight\[3\] is -1.0"),
     Wrong("weight NaN", "sample_weight", put(np.nan), r"sample_weight\[3\] is nan"),
     Wrong("weight infinite", "sample_weight", put(np.inf), r"sample_weight\[3\] is inf"),
-    Wrong("weight 1e100", "sample_weight", put(1e100), r"sample_weight\[3\] is 1e\+100", REGRESSORS),
-    Wrong("weight 1e100", "sample_weight", put(1e100), r"sample_weight\[3\] is 1e\+100", CLASSIFIERS, (), UNNAMED),
+    Wrong("weight 1e100", "sample_weight", put(1e100), r"sample_weight\[3\] is 1e\+100"),
     Wrong("weights of text", "sample_weight", lambda w: ["1"] * N, "sample_weight must be numbers"),
     Wrong("two weights a row", "sample_weight", lambda w: np.ones((N, 2)), "sample_weight must have one entry a row"),
     Wrong("count below 0", "y", put(-1), r"y\[3\] is -1, but must be counts from 0 on", COUNTS),
@@ -250,14 +234,13 @@ EXPOSURES = [
     Wrong("exposure 0", "exposure", put(0.0), r"exposure\[3\] is 0.*positive", POISSON),
     Wrong("exposure below 0", "exposure", put(-1.0), r"exposure\[3\] is -1", POISSON),
     Wrong("exposure NaN", "exposure", put(np.nan), r"exposure\[3\] is nan", POISSON),
-    Wrong("exposure infinite", "exposure", put(np.inf), r"exposure\[3\]", POISSON, (), AS_WEIGHT),
+    Wrong("exposure infinite", "exposure", put(np.inf), r"exposure\[3\]", POISSON),
     Wrong("exposure of text", "exposure", lambda e: ["1"] * N, "exposure must be numbers", POISSON),
     Wrong("too few exposures", "exposure", lambda e: e[:5], f"exposure has 5 entries.*{N} rows", POISSON),
     Wrong("exposure", "exposure", lambda e: e, "exposure is for family='poisson'", OTHERS),
 ]
 ERRORS = (ValueError, TypeError)
-FIT = [param for wrong in TABLES + ROWS + EXPOSURES for param in wrong.params(at_fit=True)]
-UPDATE = [param for wrong in TABLES + ROWS + EXPOSURES for param in wrong.params()]
+FIT = [param for wrong in TABLES + ROWS + EXPOSURES for param in wrong.params()]
 PREDICT = [param for wrong in TABLES + EXPOSURES for param in wrong.params()]
 
 
@@ -275,7 +258,7 @@ def test_wrong_rows_are_refused_by_fit(case, wrong):
     assert np.isfinite(answers(model.fit(table, y, **row_data), table)).all(), "a failed fit is no obstacle"
 
 
-@pytest.mark.parametrize(("case", "wrong"), UPDATE)
+@pytest.mark.parametrize(("case", "wrong"), FIT)
 def test_wrong_rows_are_refused_by_partial_fit_and_change_nothing(case, wrong):
     table, y, row_data = rows(case)
     model = case.make().fit(table, y, **row_data)
@@ -307,13 +290,7 @@ def test_row_data_of_unknown_names(case):
         model.fit(table, y, exposition=np.ones(N))
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=str(case), marks=() if case in CLASSIFIERS else bug("ignored without a word"))
-        for case in FOUR
-    ],
-)
+@pytest.mark.parametrize("case", **ids(FOUR))
 def test_row_data_of_unknown_names_in_a_prediction(case):
     table, y, _ = rows(case)
     with pytest.raises(TypeError, match="exposition"):
@@ -333,7 +310,6 @@ def test_levels_and_coverage(case):
     assert model.predict_quantiles(table, []).shape == (N, 0)
 
 
-@bug("the one level is iterated over: TypeError: 'float' object is not iterable")
 def test_one_level_is_a_sequence_or_a_number():
     table, y, _ = rows(FOUR[1])
     assert len(FOUR[1].make().fit(table, y).predict_quantiles(table, 0.5)) == N
@@ -407,7 +383,7 @@ def test_classes_that_were_not_there(case):
     assert state(model) == before
 
 
-@pytest.mark.parametrize("dtype", [str, pytest.param(object, marks=bug("TypeError: '<' not supported"))])
+@pytest.mark.parametrize("dtype", [str, object])
 def test_numbers_where_classes_were_text(dtype):
     case = FOUR[0]
     table, y, _ = rows(case)
@@ -431,7 +407,6 @@ def test_rows_that_fail_in_some_trees_only_change_no_tree():
     assert state(model.partial_fit(table, signal)) != before
 
 
-@bug("fit forgets the model before it looks at the rows")
 @pytest.mark.parametrize("case", **ids(FOUR))
 def test_a_failed_fit_leaves_the_model_as_it_was(case):
     table, y, _ = rows(case)

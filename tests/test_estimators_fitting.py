@@ -24,7 +24,6 @@ from estimator_cases import (
     Case,
     answers,
     as_pandas,
-    bug,
     ids,
     mixed_columns,
     of_leaf,
@@ -79,10 +78,10 @@ def test_weights(case):
     X, y, row_data = case.draw(300)
     X_new, y_new, row_data_new = case.draw(300, "new rows")
     models = {
-        weights: case.make(weights=weights, calibration=None, n_estimators=10).fit(X, y, **row_data)
+        weights: case.make(weights=weights, calibration=None, n_estimators=40).fit(X, y, **row_data)
         for weights in ("uniform", "stacking", "evidence")
     }
-    close(models["uniform"].weights_, np.full(10, 0.1))
+    close(models["uniform"].weights_, np.full(40, 0.025))
     evidence = [post.log_evidence for post in models["evidence"].posteriors_]
     close(models["evidence"].weights_, softmax(evidence))
     stacked = models["stacking"].weights_
@@ -90,7 +89,7 @@ def test_weights(case):
     assert (stacked >= 0.0).all()
     assert np.ptp(stacked) > 1e-3
     for model in models.values():
-        close(model.log_evidence_, logsumexp(evidence) - np.log(10))
+        close(model.log_evidence_, logsumexp(evidence) - np.log(40))
     uniform, stacking = (log_scores(models[name], X_new, y_new, row_data_new) for name in ("uniform", "stacking"))
     difference = stacking - uniform
     assert difference.mean() > -3.0 * difference.std() / np.sqrt(len(difference))
@@ -346,7 +345,6 @@ def test_distributions_of_numbers(case):
     assert model.score(X, y) < 1.0
 
 
-@bug("nodes whose share of a row is below 1e-9 are left out, of distributions and of all predictions by lines")
 @pytest.mark.parametrize("case", **ids([case for case in NUMBERS if case.target in ("normal", "linear")][:2]))
 def test_distributions_leave_nothing_out(case):
     model, (X, y, _) = case.fitted(400, n_estimators=10, calibration=None)
@@ -376,8 +374,8 @@ def test_density_and_score_are_those_of_the_distribution_function(case):
 def test_counts_are_expected_in_proportion_to_exposure(case):
     model, (X, _, _) = case.fitted()
     one = model.predict(X)
-    close(model.predict(X, exposure=np.full(len(X), 2.5)), 2.5 * one, rtol=1e-7)
-    close(model.predict(X, exposure=np.ones(len(X))), one, rtol=1e-7)
+    close(model.predict(X, exposure=np.full(len(X), 2.5)), 2.5 * one)
+    close(model.predict(X, exposure=np.ones(len(X))), one)
     assert (model.predict_quantiles(X, exposure=np.full(len(X), 50.0))[:, 0] > 0.0).all()
 
 
@@ -446,7 +444,6 @@ def test_a_forest_of_ones_own_choice(case, forest):
     assert state(case.fitted(grower=unseeded)[0]) == state(case.fitted(grower=unseeded)[0])
 
 
-@bug("the trees number the columns that each was given, here one each, so that all seem to ask the first of the table")
 def test_a_grower_whose_trees_see_some_columns():
     bagging = BaggingClassifier(DecisionTreeClassifier(), 12, max_features=1, random_state=0)
     model, _ = CLASSIFIER.fitted(grower=bagging)
@@ -472,7 +469,6 @@ def test_min_samples_leaf(case, min_samples_leaf):
         assert post.statistics[post.tree.is_terminal].sum(axis=1).min() >= least
 
 
-@bug("a split into all categories, which replaces those that were grown, looks at evidence alone")
 @pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier])
 def test_min_samples_leaf_of_categories(kind):
     category = np.arange(300) % 6

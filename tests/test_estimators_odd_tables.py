@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import log_loss
 
 import everytree as et
-from estimator_cases import ALL, FOUR, NUMBERS, answers, bug, ids, of_prediction
+from estimator_cases import ALL, FOUR, NUMBERS, answers, ids, of_prediction
 
 CLASSIFIERS, REGRESSORS = FOUR[::2], FOUR[1::2]
 TIMES = [case for case in NUMBERS if case.target == "exponential"]
@@ -47,7 +47,6 @@ def test_hardly_any_rows(case, n):
 
 
 @pytest.mark.parametrize("case", **ids(FOUR[::2]))
-@bug("the probabilities have a column for a second class, which classes_ does not know")
 def test_a_single_class(case):
     X, _, _ = case.draw(N)
     model = case.make().fit(X, np.full(N, "only"))
@@ -66,12 +65,19 @@ def test_a_single_class_of_several_declared(case):
     assert np.isfinite(log_loss(np.full(N, "b"), probs, labels=["a", "b", "c"]))
 
 
-RATE = bug("the error is about the rate of a prior that nobody gave")
 CONSTANTS = [
-    pytest.param(case, value, marks=RATE if (case.target, value) == ("exponential", 0.0) else (), id=f"{case} {value}")
+    pytest.param(case, value, id=f"{case} {value}")
     for case in NUMBERS
     for value in (0.0, 5.0)
+    if (case.target, value) != ("exponential", 0.0)
 ]
+
+
+@pytest.mark.parametrize("case", **ids(TIMES))
+def test_times_that_are_all_zero_are_refused(case):
+    X, _, _ = case.draw(N)
+    with pytest.raises(ValueError, match="y is 0 for every row"):
+        case.make().fit(X, np.zeros(N))
 
 
 @pytest.mark.parametrize(("case", "value"), CONSTANTS)
@@ -95,8 +101,6 @@ def test_no_event_at_all(case):
     ("prior", "split_prior"), [({"shape": 0.5}, 0.8), ({"shape": 0.5}, 1.0), ({"shape": 1.5}, 1.0)]
 )
 @pytest.mark.parametrize("case", **ids(TIMES))
-@pytest.mark.filterwarnings("ignore:invalid value encountered in subtract:RuntimeWarning")
-@bug("moments that are infinite are multiplied by weights of 0 and subtracted: NaN, where predictive() says inf")
 def test_moments_may_be_infinite(case, prior, split_prior):
     X, y, _ = case.draw(200)
     censored = np.arange(200) % 5 > 0
@@ -117,10 +121,7 @@ def test_moments_may_be_infinite(case, prior, split_prior):
         lambda y: pl.Series(y.astype(str).tolist(), dtype=pl.Categorical),
         lambda y: pa.chunked_array([y.tolist()]),
         lambda y: y.astype(str).astype(object),
-        pytest.param(
-            lambda y: pa.array(y.astype(str).tolist()),
-            marks=bug("an Arrow array of text is asked for a view of itself: ArrowInvalid, zero_copy_only"),
-        ),
+        lambda y: pa.array(y.astype(str).tolist()),
     ],
     ids=["list", "category", "polars", "polars categorical", "arrow in chunks", "objects", "arrow"],
 )
@@ -170,7 +171,7 @@ def test_more_categories_than_one_byte_holds(case):
     [
         (lambda table: table, list("abcd")),
         (pl.from_pandas, list("abcd")),
-        pytest.param(pa.Table.from_pandas, list("abcd"), marks=bug("an Arrow table's columns are no names")),
+        (pa.Table.from_pandas, list("abcd")),
         (lambda table: table.set_axis(range(4), axis=1), None),
         (lambda table: table.to_numpy(), None),
     ],
@@ -187,13 +188,10 @@ def test_names_of_columns(case, frame, names):
 
 # ---- the units of targets -------------------------------------------------------------------------------------------
 
-TINY_VARIANCE = bug("scikit-learn's trees do not split a node whose variance is below 2e-16, in whatever units")
-CANCELLED = bug("the variance of targets far from 0 cancels in scikit-learn's trees, and has a floor in the prior")
-INTERCEPT = bug("the one line that priors are centred on has its intercept shrunk towards 0, as if it were a slope")
 LARGE, TINY = 2.0**20, 2.0**-40  # scaling by powers of two rounds nothing
 
 
-@pytest.mark.parametrize("scale", [LARGE, pytest.param(TINY, marks=TINY_VARIANCE)])
+@pytest.mark.parametrize("scale", [LARGE, TINY])
 @pytest.mark.parametrize("case", **ids([case for case in NUMBERS if case.target in ("normal", "linear")]))
 def test_measurements_in_other_units(case, scale):
     model, (X, y, _) = case.fitted()
@@ -209,7 +207,7 @@ def test_times_in_other_units(case, scale):
     np.testing.assert_allclose(answers(scaled, X) / scale, answers(model, X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("scale", [TINY, pytest.param(LARGE**2, marks=TINY_VARIANCE)])
+@pytest.mark.parametrize("scale", [TINY, LARGE**2])
 @pytest.mark.parametrize("case", **ids([case for case in NUMBERS if case.target == "poisson"]))
 def test_exposures_in_other_units(case, scale):
     model, (X, y, row_data) = case.fitted()
@@ -218,15 +216,7 @@ def test_exposures_in_other_units(case, scale):
     np.testing.assert_allclose(answers(scaled, X, {"exposure": exposure}), answers(model, X, row_data), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("family", "shift"),
-    [
-        ("normal", 1e3),
-        ("normal", -1e5),
-        pytest.param("normal", 1e8, marks=CANCELLED),
-        pytest.param("linear", 1e3, marks=INTERCEPT),
-    ],
-)
+@pytest.mark.parametrize(("family", "shift"), [("normal", 1e3), ("normal", -1e5), ("normal", 1e8), ("linear", 1e3)])
 def test_measurements_far_from_zero(family, shift):
     X, y, _ = NUMBERS[0].draw(150)
     near = et.MetaTreeRegressor(family=family, random_state=0).fit(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from everytree import _kernels
-from everytree.codes import LARGEST_CODE, as_codes, resolve_n_jobs
+from everytree.codes import LARGEST_CODE, as_codes, check_lengths, resolve_n_jobs
 from everytree.columns import missing_code
-from everytree.families.base import FloatArray
-from everytree.metatree import MetaTree, read_only
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.metatree import MetaTree, read_only, whole_numbers
 from everytree.packing import pack_posteriors, unpack_posteriors
 from everytree.pool import Pool, PooledPredictive, sharpened
 from everytree.posterior import Posterior
@@ -59,23 +60,28 @@ class Forest:
                 raise TypeError(f"posteriors[{i}] must be a Posterior, not {type(post).__name__}")
             if type(post.family) is not type(self.family) or post.family.n_statistics != self.family.n_statistics:
                 raise ValueError(f"posteriors[{i}] has leaves {post.family}, but posteriors[0] has {self.family}")
+            if not isinstance(post.family, NativeFamily) and post.family != self.family:
+                raise ValueError(
+                    f"posteriors[{i}] has leaves {post.family}; a family written in Python must be one for all"
+                )
+        if len({id(post) for post in self._posteriors}) < len(self._posteriors):
+            raise ValueError("posteriors has the same posterior twice; its rows would be counted twice")
         widths = {post.tree.n_features for post in self._posteriors}
         if len(widths) > 1:
             raise ValueError(f"the trees of a forest read tables of one width, but these read {sorted(widths)}")
         if not 0.0 < sharpness < np.inf:
             raise ValueError(f"sharpness must be positive, but is {sharpness!r}")
+        if sharpness != 1.0 and getattr(self.family, "kernel", "") not in ("categorical", "normal", "linear"):
+            raise ValueError(f"sharpness is for classes and for measurements on the whole line, not for {self.family}")
         self.sharpness = float(sharpness)
         self._by_evidence = isinstance(weights, str)
         if isinstance(weights, str) and weights != "evidence":
             raise ValueError(f"weights must be numbers or 'evidence', but is {weights!r}")
         self._weights = None if self._by_evidence else _checked_weights(weights, len(self._posteriors))
         width = widths.pop()
-        known = np.full(width, LARGEST_CODE + 1) if n_codes is None else np.asarray(n_codes)
-        if known.shape != (width,):
-            raise ValueError(f"n_codes has shape {known.shape}, but the trees read {width} columns")
-        self._known = read_only(known.astype(np.uint16))
+        self._known = read_only(_known_codes(n_codes, width, [post.tree for post in self._posteriors]))
         self._engine = _kernels.Forest([post.tree._kernel for post in self._posteriors], self._known)
-        self._tables: tuple[Any, list[FloatArray]] | None = None
+        self._tables: tuple[Any, list[FloatArray], float] | None = None
 
     # ---- reading --------------------------------------------------------------------------------------------------
 
@@ -143,8 +149,8 @@ class Forest:
         **row_data: Any,
     ) -> Self:
         """Condition every tree on more rows; one that fails changes nothing. Arguments as in `Posterior.update`."""
-        codes = as_codes(X)
-        if not (codes >= self._known).any():
+        codes = _unsigned(as_codes(X))
+        if not ((codes >= self._known) | (codes == missing_code(codes.dtype))).any():
             update_all(self._posteriors, codes, y, sample_weight, n_jobs=n_jobs, **row_data)
             return self
         self._update_where_placed(codes, np.asarray(y), sample_weight, n_jobs, row_data)
@@ -159,14 +165,30 @@ class Forest:
         row_data: Mapping[str, Any],
     ) -> None:
         """Each tree with the rows it can place. An answer that is not asked on a row's way may be anything."""
+        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
         ends = self.ends(codes, n_jobs=n_jobs)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         columns = {name: np.asarray(values) for name, values in row_data.items() if values is not None}
+        with ExitStack() as held:
+            for post in sorted(self._posteriors, key=id):  # one order for all callers: no two wait for each other
+                held.enter_context(post._kernel)
+            self._update_held(codes, y, weight, columns, ends, n_jobs)
+
+    def _update_held(
+        self,
+        codes: NDArray[Any],
+        y: NDArray[Any],
+        weight: NDArray[Any] | None,
+        columns: Mapping[str, NDArray[Any]],
+        ends: NDArray[np.int32],
+        n_jobs: int | None,
+    ) -> None:
+        """The same, nobody else reading or writing; if one tree fails, those before it are put back."""
         before = [post.__getstate__() for post in self._posteriors]
         try:
             for post, end in zip(self._posteriors, ends.T, strict=True):
                 placed = post.tree.is_terminal[end]
-                unknown = codes >= self._known
+                unknown = (codes >= self._known) | (codes == missing_code(codes.dtype))
                 unknown &= ~(post.tree.has_missing & (codes == missing_code(codes.dtype)))
                 post.update(
                     np.where(unknown, 0, codes)[placed].astype(codes.dtype),
@@ -177,7 +199,7 @@ class Forest:
                 )
         except BaseException:
             for post, state in zip(self._posteriors, before, strict=True):
-                post.__setstate__(state)
+                post._restore(state)
             raise
 
     def merge(self, other: Forest) -> Self:
@@ -208,16 +230,23 @@ class Forest:
 
     def probs(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, n_classes) probability of each class; for families of classes."""
+        if not self._has_classes():
+            raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
         return sharpened(self._average(X, n_jobs), self.sharpness)
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of each row's target, for families whose rows bring nothing but their target."""
+        """Mean and variance of each row's target, for families of numbers whose rows bring nothing but their target."""
+        if self._has_classes():
+            raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         if not all(np.isfinite(table).all() for table in self._values()):  # some leaf has no variance, or no mean
             dist = self.predictive(X, n_jobs=n_jobs)
             return dist.mean(), dist.variance()
         first, second = self._average(X, n_jobs).T
-        centre = self._centre()
+        centre = self._tables[2] if self._tables is not None else 0.0
         return first + centre, np.maximum(second - first**2, 0.0) / self.sharpness**2
+
+    def _has_classes(self) -> bool:
+        return hasattr(self.family.predictive(np.zeros((1, self.family.n_statistics))), "probs")
 
     def _average(self, X: ArrayLike, n_jobs: int | None) -> FloatArray:
         tables, jobs = self._values(), resolve_n_jobs(n_jobs)
@@ -229,12 +258,17 @@ class Forest:
         """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for."""
         now = [(post.n_rows, post.log_evidence) for post in self._posteriors]
         if self._tables is None or self._tables[0] != now:
-            self._tables = now, [_table(post, self._centre()) for post in self._posteriors]
+            centre = self._new_centre()
+            self._tables = now, [_table(post, centre) for post in self._posteriors], centre
         return self._tables[1]
 
-    def _centre(self) -> float:
-        """Moments are kept about a fixed point near the data, so that their difference keeps its digits."""
-        return float(np.ravel(getattr(self.family, "mean", 0.0))[0])
+    def _new_centre(self) -> float:
+        """Moments are kept about the overall mean, so that their difference keeps its digits."""
+        if self._has_classes():
+            return 0.0
+        post = self._posteriors[0]
+        root = float(np.ravel(post.family.at(np.zeros(1, dtype=np.int64)).predictive(post.statistics[:1]).mean())[0])
+        return root if np.isfinite(root) else 0.0
 
     def predictive(self, X: ArrayLike, *, n_jobs: int | None = None, **row_data: Any) -> PooledPredictive:
         """One predictive distribution for each row: the average over all trees and all their prunings."""
@@ -273,6 +307,34 @@ def _table(post: Posterior, centre: float) -> FloatArray:
         post.tree._kernel, *log_odds(post._split_prior), leaf, subtree, np.ascontiguousarray(values)
     )
     return table
+
+
+def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
+    """Codes of signed types, in which -1 is missing, as the unsigned ones."""
+    if codes.dtype.kind != "i":
+        return codes
+    if (codes < -1).any() or (codes > LARGEST_CODE).any():
+        row, column = np.argwhere((codes < -1) | (codes > LARGEST_CODE))[0]
+        raise ValueError(f"X: column {column}, row {row}: {codes[row, column]}, but codes are 0..{LARGEST_CODE}")
+    return np.where(codes < 0, 65535, codes).astype(np.uint16)
+
+
+def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree]) -> NDArray[np.uint16]:
+    """How many codes of each column are answers; a split into all codes has a child for each of them."""
+    asked = np.max([tree.n_codes for tree in trees], axis=0) if width else np.zeros(0, dtype=np.int32)
+    if n_codes is None:
+        return np.where(asked > 0, asked, LARGEST_CODE + 1).astype(np.uint16)
+    known = whole_numbers("n_codes", n_codes, 1, LARGEST_CODE + 1)
+    if known.shape != (width,):
+        raise ValueError(f"n_codes has shape {known.shape}, but the trees read {width} columns")
+    for i, tree in enumerate(trees):
+        wrong = (tree.n_codes > 0) & (tree.n_codes < known)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"n_codes[{k}] is {known[k]}, but posteriors[{i}] splits column {k} into {tree.n_codes[k]}"
+            )
+    return known.astype(np.uint16)
 
 
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:

@@ -19,7 +19,7 @@ _SMALLER = (np.uint8, np.uint16, np.uint32, np.float32)
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in the smallest type that holds each of them exactly, and tells -0.0 from 0.0 where it can."""
+    """Equal numbers in the smallest type that holds each of them exactly; -0.0 may become 0.0."""
     for kind in _SMALLER:
         with np.errstate(invalid="ignore", over="ignore"):
             narrow = values.astype(kind)

@@ -24,6 +24,11 @@ Label = str | int | float | bool
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
+SAYS_MISSING = frozenset({"", "NA", "N/A", "n/a", "<NA>", "#N/A", "NaN", "nan", "-nan", "NULL", "null", "None"})
+"""Text that stands for no value. Some readers of files turn it into missing values and some do not; here it is one
+whoever read the file. A categorical type that declares one of them as a category means it."""
+
+
 @dataclass(frozen=True)
 class Values:
     """One column of a table.
@@ -248,7 +253,7 @@ def _from_objects(label: str, values: list[Any]) -> Values:
     if float in types and types <= {float, type(None)}:  # one by one would be slow for what is most common
         return Values("numeric", np.array(values, dtype=np.float64))
     distinct, index = _distinct(label, values)
-    missing = [is_missing(value) for value in distinct]
+    missing = [is_missing(value) or value in SAYS_MISSING for value in distinct]
     kinds = [None if absent else _kind_of(value) for absent, value in zip(missing, distinct, strict=True)]
     for place, value in enumerate(distinct):
         if kinds[place] is None and not missing[place]:

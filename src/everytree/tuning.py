@@ -36,6 +36,9 @@ SHARPENED_ROWS = 1000
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
 
+REAL_LINE = ("normal", "linear")
+"""Families whose targets may be anywhere; others live on a half-line or on whole numbers and are not drawn to a mean."""
+
 SHARPNESS_SPREAD = 0.5
 """Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""
 
@@ -73,7 +76,7 @@ class Choice:
     parameters : dict
         The hyperparameters by name, the split prior among them.
     score : float
-        Mean log probability of the scored rows, with the little that was thought beforehand; NaN where none were scored.
+        Mean log probability of the scored rows, and the little that was thought beforehand; NaN where there were none.
     sharpness : float
     """
 
@@ -174,7 +177,7 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
         best = leaves[leaf] | {"split_prior": split_priors[split]}
         score, sharpness = float(scores[leaf, split]), float(sharpnesses[leaf, split])
     family = _family(search, best)
-    if sharpen and n_held and (not _is_classes(family) or not search.stages):
+    if sharpen and n_held and (family.kernel in REAL_LINE or (_is_classes(family) and not search.stages)):
         score, sharpness = _sharpness_of(held, family, best["split_prior"])
     return Choice(family, best["split_prior"], best, score, sharpness)
 
@@ -275,8 +278,6 @@ def _sharpness_of(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLi
     if _is_classes(family):
         scores, sharpness = _scores(held, [family], [split_prior], True)
         return float(scores[0, 0]), float(sharpness[0, 0])
-    if family.kernel not in ("normal", "linear"):  # the others live on a half-line or on whole numbers
-        return np.nan, 1.0
     pool, rows = _pool_without_own_row(held, family, split_prior)
     mean, y = pool.mean(), held.y[rows].astype(np.float64)
     weight = np.ones(len(rows)) if held.weight is None else held.weight[rows]

@@ -80,7 +80,8 @@ class TypedExact final : public ExactHandle {
                     children.push_back(child);
                     child_statistics.insert(child_statistics.end(), stat, stat + kernel_.size());
                     if (is_last)
-                        child_best.push_back(kernel_.leaf_evidence(stat));
+                        child_best.push_back(kernel_.leaf_evidence(stat) +
+                                             kernel_.stop_of_child(view, k, sets[c], c, depth + 1));
                     else if (child >= 0)
                         child_best.push_back(kernel_.levels()[depth + 1].best[child]);
                     else
@@ -120,16 +121,31 @@ class TypedExact final : public ExactHandle {
 // A compiled posterior and tables of codes.
 class GraphHandle {
   public:
-    GraphHandle(Input<double> stop, Input<std::int64_t> first_edge, Input<std::int32_t> column, Input<std::int32_t> code,
-                Input<double> share, Input<std::int64_t> first_child, Input<std::int32_t> children,
-                Input<std::uint8_t> kind, Input<std::int32_t> n_codes)
-        : stop_(stop), first_edge_(first_edge), column_(column), code_(code), share_(share), first_child_(first_child),
-          children_(children), kind_(kind), n_codes_(n_codes) {
+    GraphHandle(Input<double> stop, Input<std::int64_t> first_edge, Input<std::int32_t> column,
+                Input<std::int32_t> code, Input<double> share, Input<std::int64_t> first_child,
+                Input<std::int32_t> children, Input<std::uint8_t> kind, Input<std::int32_t> n_codes)
+        : stop_(stop),
+          first_edge_(first_edge),
+          column_(column),
+          code_(code),
+          share_(share),
+          first_child_(first_child),
+          children_(children),
+          kind_(kind),
+          n_codes_(n_codes) {
         if (stop.size() == 0 || first_edge.size() != stop.size() + 1 || code.size() != column.size() ||
             share.size() != column.size() || first_child.size() != column.size() + 1 || kind.size() != n_codes.size())
             throw std::invalid_argument("arrays of the wrong size");
-        view_ = {static_cast<std::int64_t>(stop.size()), stop_.data(), first_edge_.data(), column_.data(), code_.data(),
-                 share_.data(), first_child_.data(), children_.data(), kind_.data(), n_codes_.data()};
+        view_ = {static_cast<std::int64_t>(stop.size()),
+                 stop_.data(),
+                 first_edge_.data(),
+                 column_.data(),
+                 code_.data(),
+                 share_.data(),
+                 first_child_.data(),
+                 children_.data(),
+                 kind_.data(),
+                 n_codes_.data()};
         view_.check(static_cast<std::int64_t>(column.size()), static_cast<std::int64_t>(children.size()),
                     static_cast<std::int64_t>(n_codes.size()));
     }
@@ -137,7 +153,8 @@ class GraphHandle {
     // (n_rows, n_values) average of the values of the nodes where each row ends.
     nb::object average(Input<std::uint16_t> codes, Input<double> values, int n_jobs) const {
         check_width(codes);
-        if (values.ndim() != 2 || values.shape(0) != stop_.size()) throw std::invalid_argument("one row of values a node");
+        if (values.ndim() != 2 || values.shape(0) != stop_.size())
+            throw std::invalid_argument("one row of values a node");
         const std::size_t n_rows = codes.shape(0), width = values.shape(1), n_columns = codes.shape(1);
         auto* out = new std::vector<double>(n_rows * width, 0.0);
         nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
@@ -179,7 +196,8 @@ class GraphHandle {
 
   private:
     void check_width(const Input<std::uint16_t>& codes) const {
-        if (codes.ndim() != 2 || codes.shape(1) != n_codes_.size()) throw std::invalid_argument("codes of the wrong width");
+        if (codes.ndim() != 2 || codes.shape(1) != n_codes_.size())
+            throw std::invalid_argument("codes of the wrong width");
     }
     Input<double> stop_;
     Input<std::int64_t> first_edge_;
@@ -192,14 +210,11 @@ class GraphHandle {
     GraphView view_{};
 };
 
-inline std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input<double> prior,
-                                               Input<std::uint16_t> codes, const std::vector<int>& n_codes,
-                                               const std::vector<int>& kinds, Input<std::int64_t> place,
-                                               std::int64_t n_places, Input<double> of_place,
-                                               const std::vector<std::int64_t>& class_start,
-                                               const std::vector<double>& log_split,
-                                               const std::vector<double>& log_stop, bool only_nontrivial,
-                                               std::int64_t max_regions, int n_jobs) {
+inline std::unique_ptr<ExactHandle> make_exact(
+    const std::string& name, int size, Input<double> prior, Input<std::uint16_t> codes, const std::vector<int>& n_codes,
+    const std::vector<int>& kinds, Input<std::int64_t> place, std::int64_t n_places, Input<double> of_place,
+    const std::vector<std::int64_t>& class_start, const std::vector<double>& log_split,
+    const std::vector<double>& log_stop, bool only_nontrivial, std::int64_t max_regions, int n_jobs) {
     const std::size_t n_columns = n_codes.size();
     if (codes.ndim() != 2 || codes.shape(1) != n_columns || kinds.size() != n_columns ||
         place.size() != codes.shape(0) || log_split.size() != log_stop.size() || n_places < 1)

@@ -11,7 +11,9 @@ namespace everytree {
 class ForestHandle {
   public:
     ForestHandle(std::vector<nb::object> trees, Input<std::uint16_t> known)
-        : trees_(std::move(trees)), shape_(views_of(trees_), {known.data(), known.data() + known.size()}) {}
+        : trees_(std::move(trees)),
+          shape_(views_of(trees_, static_cast<std::int64_t>(known.size())),
+                 {known.data(), known.data() + known.size()}) {}
 
     // (n_rows, n_trees) nodes, or None for a table that cannot be read as it is.
     nb::object ends(nb::handle X, int n_jobs) const {
@@ -55,9 +57,14 @@ class ForestHandle {
     }
 
   private:
-    static std::vector<TreeView> views_of(const std::vector<nb::object>& trees) {
+    static std::vector<TreeView> views_of(const std::vector<nb::object>& trees, std::int64_t n_columns) {
         std::vector<TreeView> views;
-        for (const nb::object& tree : trees) views.push_back(nb::cast<const Tree*>(tree)->view);
+        for (const nb::object& tree : trees) {
+            const Tree* known = nb::cast<const Tree*>(tree, false);
+            if (known == nullptr) throw std::invalid_argument("trees must not be None");
+            if (known->width.n_features > n_columns) throw std::invalid_argument("known has fewer columns than a tree");
+            views.push_back(known->view);
+        }
         return views;
     }
     template <class Code>
@@ -76,11 +83,16 @@ class ForestHandle {
     ForestShape shape_;
 };
 
+inline void check_split_prior(const Tree& tree, const Input<double>& log_split, const Input<double>& log_stop) {
+    check_prior_size(tree.view.n_nodes, log_split, log_stop);
+}
+
 inline nb::object average_over_paths(const Tree& tree, Input<double> log_split, Input<double> log_stop,
                                      Input<double> leaf, Input<double> subtree, Input<double> values) {
     const auto n_nodes = static_cast<std::size_t>(tree.view.n_nodes);
     if (leaf.size() != n_nodes || subtree.size() != n_nodes || values.ndim() != 2 || values.shape(0) != n_nodes)
         throw std::invalid_argument("one entry a node");
+    check_split_prior(tree, log_split, log_stop);
     const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
     const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
     auto* out = new std::vector<double>(values.size());
@@ -96,6 +108,7 @@ inline nb::object node_fates(const Tree& tree, Input<double> log_split, Input<do
                              Input<double> subtree) {
     const auto n_nodes = static_cast<std::size_t>(tree.view.n_nodes);
     if (leaf.size() != n_nodes || subtree.size() != n_nodes) throw std::invalid_argument("one entry a node");
+    check_split_prior(tree, log_split, log_stop);
     const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
     std::vector<double> reached(n_nodes), stop(n_nodes);
     log_node_fates(tree.view, {{log_split.data(), stride}, {log_stop.data(), stride}}, leaf.data(), subtree.data(),

@@ -12,13 +12,25 @@ struct StudentUnits {
     Input<std::int64_t> start;
     Input<double> weight, freedom, location, scale;
 
+    // Numbers that a distribution has, and some weight in every unit.
+    void check_unit(std::int64_t begin, std::int64_t end) const {
+        double total = 0.0;
+        for (std::int64_t i = begin; i < end; ++i) {
+            const double w = weight.data()[i], nu = freedom.data()[i], at = location.data()[i], s = scale.data()[i];
+            if (!(w >= 0.0 && w <= 2.0 && nu > 0.0 && std::isfinite(nu) && std::isfinite(at) && s > 0.0 &&
+                  std::isfinite(s)))
+                throw std::invalid_argument("weights must be from 0 to 1, scales and degrees of freedom positive");
+            total += w;
+        }
+        if (!(total > 0.0)) throw std::invalid_argument("a unit without weight");
+    }
+
     void check() const {
         const auto n = static_cast<std::int64_t>(weight.size());
         if (start.size() == 0 || start.data()[0] != 0 || start.data()[start.size() - 1] != n ||
             freedom.size() != weight.size() || location.size() != weight.size() || scale.size() != weight.size())
             throw std::invalid_argument("arrays of the wrong size");
-        for (std::size_t u = 0; u + 1 < start.size(); ++u)
-            if (start.data()[u + 1] <= start.data()[u]) throw std::invalid_argument("a unit without entries");
+        for (std::size_t u = 0; u + 1 < start.size(); ++u) check_unit(start.data()[u], start.data()[u + 1]);
     }
 
     // A table for each entry, shared by those of the same degrees of freedom; none where there are too few units to

@@ -9,6 +9,13 @@
 
 namespace everytree {
 
+// One number for all nodes, or one for each.
+inline void check_prior_size(std::int64_t n_nodes, const Input<double>& log_split, const Input<double>& log_stop) {
+    const auto n = static_cast<std::int64_t>(log_split.size());
+    if ((n != 1 && n != n_nodes) || log_stop.size() != log_split.size())
+        throw std::invalid_argument("split priors must be one for all nodes or one for each");
+}
+
 struct Tree {
     Input<std::uint8_t> routes;
     std::optional<Input<std::uint64_t>> binary_routes;
@@ -77,6 +84,7 @@ struct Tree {
 
     void sweep(Input<std::int32_t> nodes, Input<double> log_split, Input<double> log_stop, State<double> leaf,
                State<double> subtree, State<double> split_prob) const {
+        check_prior_size(view.n_nodes, log_split, log_stop);
         const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
         const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
         const EvidenceView evidence{leaf.data(), subtree.data(), split_prob.data()};
@@ -88,6 +96,7 @@ struct Tree {
     // where a split is all but certain, one minus its probability has no digits left.
     nb::tuple paths(Input<std::int32_t> ends, Input<double> log_split, Input<double> log_stop, Input<double> leaf,
                     Input<double> subtree) const {
+        check_prior_size(view.n_nodes, log_split, log_stop);
         const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
         const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
         std::vector<std::int32_t> path_of_row(ends.size()), distinct;

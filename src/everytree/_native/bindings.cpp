@@ -51,7 +51,10 @@ NB_MODULE(_kernels, module) {
 
     nb::class_<SharedPlan>(module, "SharedPlan").def("__init__", [](SharedPlan* self, const std::vector<Tree*>& trees) {
         std::vector<TreeView> views;
-        for (const Tree* tree : trees) views.push_back(tree->view);
+        for (const Tree* tree : trees) {
+            if (tree == nullptr) throw std::invalid_argument("trees must not be None");
+            views.push_back(tree->view);
+        }
         new (self) SharedPlan(views);
     });
 

@@ -158,7 +158,7 @@ struct Level {
 
 struct ExactOptions {
     int max_depth;
-    bool only_nontrivial;  // candidates are the splits that separate the rows present
+    bool only_nontrivial;                     // candidates are the splits that separate the rows present
     std::vector<double> log_split, log_stop;  // by depth, 0 .. max_depth - 1
     std::int64_t max_regions;
     int n_jobs;
@@ -185,6 +185,7 @@ struct RegionView {
     std::vector<double> scratch;
     std::vector<CodeSet> child_sets;
     std::vector<double> terms, upper_terms, child_statistics;
+    std::vector<std::int64_t> rows_by_code, child_rows;
 };
 
 // Where the statistics of sets of rows come from: rows that count 1 each, by class, are counted as bits.
@@ -192,7 +193,9 @@ template <class Family>
 class RowStatistics {
   public:
     RowStatistics(const Family& family, std::vector<double> of_row, std::vector<std::int64_t> class_start)
-        : family_(family), size_(static_cast<std::size_t>(family.layout.size())), of_row_(std::move(of_row)),
+        : family_(family),
+          size_(static_cast<std::size_t>(family.layout.size())),
+          of_row_(std::move(of_row)),
           class_start_(std::move(class_start)) {}
     std::size_t size() const { return size_; }
     bool counts_bits() const { return !class_start_.empty(); }
@@ -201,6 +204,17 @@ class RowStatistics {
         std::int64_t count = 0;
         for (std::int64_t w = class_start_[c]; w < class_start_[c + 1]; ++w) count += std::popcount(rows[w] & mask[w]);
         return count;
+    }
+
+    // Rows of rows & mask, whose statistics are known: a row's own may all be 0.
+    std::int64_t n_rows(const std::uint64_t* rows, const std::uint64_t* mask, std::size_t n_words,
+                        const double* stat) const {
+        std::int64_t n = 0;
+        if (counts_bits())
+            for (std::size_t c = 0; c < size_; ++c) n += static_cast<std::int64_t>(stat[c]);
+        else
+            for (std::size_t w = 0; w < n_words; ++w) n += std::popcount(rows[w] & mask[w]);
+        return n;
     }
 
     // Statistics of rows & mask (mask may be null).
@@ -232,14 +246,17 @@ class ExactKernel {
 
     ExactKernel(const Family& family, const double* prior, BitTable table, RowStatistics<Family> statistics,
                 std::vector<std::uint64_t> all_rows, ExactOptions options)
-        : family_(family), prior_(prior, prior + family.n_prior), table_(std::move(table)),
-          statistics_(std::move(statistics)), all_rows_(std::move(all_rows)), options_(std::move(options)) {
+        : family_(family),
+          prior_(prior, prior + family.n_prior),
+          table_(std::move(table)),
+          statistics_(std::move(statistics)),
+          all_rows_(std::move(all_rows)),
+          options_(std::move(options)) {
         std::int64_t n_rows = 0;
         for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
         if constexpr (requires { family_.tabulate(prior, 1); }) family_.tabulate(prior_.data(), n_rows + 1);
         for (int k = 0; k < table_.n_columns(); ++k) {
             all_ordered_ &= table_.kind(k) == ColumnKind::ordered;
-            if (table_.kind(k) == ColumnKind::multiway) most_children_ = std::fmax(most_children_, table_.n_codes(k));
         }
     }
 
@@ -294,20 +311,16 @@ class ExactKernel {
             count_codes(view, k);
             each_split(kind, view.codes[k], view.child_sets, [&](int code, const std::vector<CodeSet>& sets) {
                 stats.resize(sets.size() * size);
+                view.child_rows.assign(sets.size(), 0);
                 int n_filled = 0;
                 for (std::size_t c = 0; c < sets.size(); ++c) {
-                    gather(view, k, kind, sets[c], stats.data() + c * size);
-                    n_filled += has_rows(stats.data() + c * size) ? 1 : 0;
+                    view.child_rows[c] = gather(view, kind, sets[c], stats.data() + c * size);
+                    n_filled += view.child_rows[c] > 0 ? 1 : 0;
                 }
                 if (options_.only_nontrivial && n_filled < 2) return;
                 candidate(k, code, sets, stats.data());
             });
         }
-    }
-    bool has_rows(const double* stat) const {
-        for (std::size_t i = 0; i < statistics_.size(); ++i)
-            if (stat[i] != 0.0) return true;
-        return false;
     }
 
     // The region's terms if its children are leaves: log of the product of each candidate's children, in order.
@@ -367,7 +380,8 @@ class ExactKernel {
         const std::size_t size = statistics_.size();
         view.by_code.resize(static_cast<std::size_t>(table_.n_codes(k)) * size);
         const auto one = [&](int code) {
-            statistics_.sum(view.rows.data(), table_.equal(k, code), table_.n_words(), view.by_code.data() + code * size);
+            statistics_.sum(view.rows.data(), table_.equal(k, code), table_.n_words(),
+                            view.by_code.data() + code * size);
         };
         if (table_.kind(k) != ColumnKind::ordered) {
             for (CodeSet left = view.codes[k]; left; left &= left - 1) one(std::countr_zero(left));
@@ -376,21 +390,29 @@ class ExactKernel {
         const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
         if (statistics_.counts_bits() && hi == lo + 1) {  // of two codes, what is not the one is the other
             one(lo);
-            for (std::size_t i = 0; i < size; ++i)
+            view.rows_by_code[hi] = 0;
+            for (std::size_t i = 0; i < size; ++i) {
                 view.by_code[hi * size + i] = view.total[i] - view.by_code[lo * size + i];
+                view.rows_by_code[hi] += static_cast<std::int64_t>(view.by_code[hi * size + i]);
+            }
             return;
         }
         for (int code = lo; code <= hi; ++code) one(code);
     }
-    void gather(const View& view, int k, ColumnKind kind, CodeSet set, double* out) const {
+    // Statistics of a child, and how many rows it has.
+    std::int64_t gather(const View& view, ColumnKind kind, CodeSet set, double* out) const {
         const std::size_t size = statistics_.size();
+        std::int64_t n_rows = 0;
         family_.layout.clear(out);
-        const auto add = [&](int code) { family_.layout.add(out, view.by_code.data() + code * size); };
-        (void)k;
+        const auto add = [&](int code) {
+            family_.layout.add(out, view.by_code.data() + code * size);
+            n_rows += view.rows_by_code[code];
+        };
         if (kind == ColumnKind::ordered)
             for (int code = lowest_of(set); code <= highest_of(set); ++code) add(code);
         else
             for (; set; set &= set - 1) add(std::countr_zero(set));
+        return n_rows;
     }
 
     struct Key {
@@ -426,7 +448,7 @@ class ExactKernel {
             const std::size_t size = statistics_.size();
             each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
                 for (std::size_t c = 0; c < sets.size(); ++c) {
-                    if (!has_rows(stats + c * size)) {
+                    if (view.child_rows[c] == 0) {
                         from.children.push_back(-1);
                         continue;
                     }
@@ -504,9 +526,10 @@ class ExactKernel {
         if (can_split && is_expanded(depth, region)) {
             best_below = inner_terms(depth, region, view);
         } else if (can_split) {
-            last_terms(view);
-            if (!is_last) {  // what is below was not looked at: its children are leaves at least
-                for (double& term : view.terms) term += least_stop(depth + 1);
+            if (is_last) {
+                last_terms(view);
+            } else {  // what is below was not looked at: its children are leaves at least
+                frontier_terms(depth, view);
                 view.upper_terms.assign(view.terms.size(), most(view.total.data()));
             }
             if (!view.terms.empty()) best_below = *std::max_element(view.terms.begin(), view.terms.end());
@@ -521,11 +544,28 @@ class ExactKernel {
                             options_.log_split[depth] - std::log(static_cast<double>(view.terms.size())) + best_below);
     }
 
-    // Two children at most are leaves by choice, at this log probability each at least.
-    double least_stop(int depth) const {
-        return most_children_ * std::fmin(options_.log_stop[depth], 0.0);
+    // The region's terms if its children, which were not looked at, are leaves by choice.
+    void frontier_terms(int depth, View& view) const {
+        view.terms.clear();
+        each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
+            double product = 0.0;
+            for (std::size_t c = 0; c < sets.size(); ++c)
+                product += leaf_evidence(stats + c * size()) + stop_of_child(view, k, sets[c], c, depth + 1);
+            view.terms.push_back(product);
+        });
     }
 
+  public:
+    // Log probability beforehand that a child in view is a leaf: it is one with certainty where nothing can be asked.
+    double stop_of_child(const View& view, int column, CodeSet codes, std::size_t child, int depth) const {
+        if (depth >= options_.max_depth) return 0.0;
+        if (options_.only_nontrivial) return view.child_rows[child] > 1 ? options_.log_stop[depth] : 0.0;
+        for (int k = 0; k < table_.n_columns(); ++k)
+            if (n_splits(table_.kind(k), k == column ? codes : view.codes[k]) > 0) return options_.log_stop[depth];
+        return 0.0;
+    }
+
+  private:
     // The log evidence of these rows is never above this, however they are divided: as many leaves as there are
     // classes, each of one class; 1 for probabilities; densities have no bound.
     double most(const double* stat) const {
@@ -604,7 +644,7 @@ class ExactKernel {
                             if (next_node_of[child] < 0) next_node_of[child] = new_node(zeros.data());
                             to = next_node_of[child];
                             next_mass[child] += share * mass[region];
-                        } else if (has_rows(stats + c * size())) {
+                        } else if (view.child_rows[c] > 0) {
                             to = new_node(stats + c * size());
                         } else {
                             to = nothing = nothing < 0 ? new_node(zeros.data()) : nothing;
@@ -643,10 +683,10 @@ class ExactKernel {
         if (depth < options_.max_depth) {
             if (is_expanded(depth, region)) {
                 inner_terms(depth, region, view);
+            } else if (depth + 1 < options_.max_depth) {
+                frontier_terms(depth, view);
             } else {
                 last_terms(view);
-                if (depth + 1 < options_.max_depth)
-                    for (double& term : view.terms) term += least_stop(depth + 1);
             }
         }
         Fate out{0.0, {}};
@@ -730,7 +770,8 @@ class ExactKernel {
         Shapes shapes;
         for (int k = 0; k < table_.n_columns(); ++k) {
             const CodeSet set = k == column ? codes : view.codes[k];
-            const int n = table_.kind(k) == ColumnKind::ordered ? n_splits(table_.kind(k), set) : std::popcount(set) - 1;
+            const int n =
+                table_.kind(k) == ColumnKind::ordered ? n_splits(table_.kind(k), set) : std::popcount(set) - 1;
             if (n > 0) ++shapes[{table_.kind(k), n}];
         }
         return unseen_of(shapes, depth);
@@ -793,14 +834,18 @@ class ExactKernel {
             subtree = leaf;
             return;
         }
+        constexpr double infinity = std::numeric_limits<double>::infinity();
         const double top = *std::max_element(terms.begin(), terms.end());
-        double sum = 0.0;
-        for (const double term : terms) sum += std::exp(term - top);
-        const double split = options_.log_split[depth] + top + std::log(sum / static_cast<double>(terms.size()));
+        double average = top;  // infinite either way: nothing to add up
+        if (std::fabs(top) != infinity) {
+            double sum = 0.0;
+            for (const double term : terms) sum += std::exp(term - top);
+            average = top + std::log(sum / static_cast<double>(terms.size()));
+        }
+        const double split = options_.log_split[depth] == -infinity ? -infinity : options_.log_split[depth] + average;
         const double stop = options_.log_stop[depth] + leaf;
         const double larger = std::fmax(split, stop), smaller = std::fmin(split, stop);
-        subtree = larger == -std::numeric_limits<double>::infinity() ? larger
-                                                                       : larger + std::log1p(std::exp(smaller - larger));
+        subtree = std::fabs(larger) == infinity ? larger : larger + std::log1p(std::exp(smaller - larger));
     }
 
     Family family_;
@@ -810,7 +855,6 @@ class ExactKernel {
     std::vector<std::uint64_t> all_rows_;
     ExactOptions options_;
     bool all_ordered_ = true;
-    double most_children_ = 2.0;
     Budget budget_;
     std::chrono::steady_clock::time_point start_;
     std::vector<Level> levels_;

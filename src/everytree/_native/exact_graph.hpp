@@ -1,4 +1,5 @@
-// Prediction from a compiled posterior over trees and splits: a row goes down all splits at once, divided by their shares.
+// Prediction from a compiled posterior over trees and splits: a row goes down all splits at once, divided by their
+// shares.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -17,8 +18,8 @@ struct GraphView {
     const double* share;
     const std::int64_t* first_child;
     const std::int32_t* children;
-    const std::uint8_t* kind;      // of each column
-    const std::int32_t* n_codes;   // of each column; codes beyond are unknown
+    const std::uint8_t* kind;     // of each column
+    const std::int32_t* n_codes;  // of each column; codes beyond are unknown
 
     // Children come after their parents and everything is in range: a walk always ends.
     void check(std::int64_t n_edges, std::int64_t n_children, std::int64_t n_columns) const {

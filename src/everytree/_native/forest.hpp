@@ -36,10 +36,11 @@ class ForestShape {
                       std::vector<std::int64_t>& unusual) const {
         unusual.clear();
         const std::size_t width = known_.size();
+        const std::uint16_t* known = known_.data();
         for (std::int64_t i = 0; i < n; ++i) {
             const Code* row = codes.row(begin + i);
             unsigned odd = 0;
-            for (std::size_t k = 0; k < width; ++k) odd |= row[k] >= known_[k];
+            for (std::size_t k = 0; k < width; ++k) odd |= (row[k] >= known[k]) | (row[k] == missing_code<Code>);
             if (odd) unusual.push_back(i);
         }
     }

@@ -9,6 +9,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -145,7 +154,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_rows(codes, target)
         columns = self._row_data(X, len(target), row_data, first=False)
         if sorted(columns) != self._row_names:
-            raise ValueError(f"the first rows came with {self._row_names or 'nothing'} besides, these with {sorted(columns)}")
+            raise ValueError(
+                f"the first rows came with {self._row_names or 'nothing'} besides, these with {sorted(columns)}"
+            )
         self.forest_.update(codes, target, weight, n_jobs=self.n_jobs, **columns)
         return self
 
@@ -186,7 +197,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """scikit-learn keeps names of columns where all of them are text."""
         self.__dict__.pop("feature_names_in_", None)
         names = self.schema_.input_names
-        given = getattr(X, "column_names", None) or getattr(X, "columns", names)
+        given: Any = getattr(X, "column_names", None) or getattr(X, "columns", names)
         if names is not None and all(isinstance(name, str) for name in given):
             self.feature_names_in_ = np.array(names, dtype=object)
 
@@ -244,9 +255,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-def _widened(
-    grown: Grown, rows: Rows, family: NativeFamily, schema: Schema, min_samples_leaf: int | float
-) -> MetaTree:
+def _widened(grown: Grown, rows: Rows, family: NativeFamily, schema: Schema, min_samples_leaf: int | float) -> MetaTree:
     some = rows.at(grown.in_bag)
     fewest = min_samples_leaf if min_samples_leaf >= 1 else min_samples_leaf * len(some.y)
     return with_multiway_splits(
@@ -260,8 +269,18 @@ def check_grower(grower: Any) -> None:
     if isinstance(grower, str):
         if grower not in GROWERS:
             raise ValueError(f"grower must be one of {sorted(GROWERS)} or a scikit-learn forest, but is {grower!r}")
-    elif not hasattr(grower, "get_params") or not hasattr(grower, "fit"):
-        raise TypeError(f"grower must be one of {sorted(GROWERS)} or a scikit-learn forest, not {grower!r}")
+        return
+    known = (
+        DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor,
+        ExtraTreesClassifier, ExtraTreesRegressor, BaggingClassifier, BaggingRegressor,
+    )  # fmt: skip
+    if isinstance(grower, type) and issubclass(grower, known):
+        raise TypeError(f"grower must be an instance of scikit-learn estimator instead of a class: {grower.__name__}()")
+    if not isinstance(grower, known):
+        raise TypeError(
+            f"grower must be one of {sorted(GROWERS)}, or a tree, a forest or a bagging of trees of scikit-learn's, "
+            f"not {grower!r}"
+        )
 
 
 def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:

@@ -120,9 +120,7 @@ class _ExactStructure(MetaEstimator):
         model = _Exact(posterior, has_missing, n_codes)
         with Progress("regions", 100, bool(self.verbose)) as progress:
             row_data: dict[str, Any] = dict(rows.row_data)
-            posterior.fit(
-                model.read(rows.codes), rows.y, rows.weight, progress=lambda *_: progress.step(), **row_data
-            )
+            posterior.fit(model.read(rows.codes), rows.y, rows.weight, progress=lambda *_: progress.step(), **row_data)
         self.forest_, self._rows = model, rows
         return self
 
@@ -237,7 +235,7 @@ class ExactTreeClassifier(Classification, _ExactStructure):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = et.ExactTreeClassifier(max_depth=2).fit(X, y)
     >>> model.map_tree_.n_leaves
-    3
+    4
     """
 
     def __init__(

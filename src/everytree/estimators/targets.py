@@ -94,7 +94,9 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             self.classes_ = present if declared is None else declared
             self.n_classes_ = len(self.classes_)
         if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
-            raise ValueError(f"y has {labels.dtype} such as {labels[0]!r}, but the classes are {self.classes_.tolist()}")
+            raise ValueError(
+                f"y has {labels.dtype} such as {labels[0]!r}, but the classes are {self.classes_.tolist()}"
+            )
         numbers = np.searchsorted(self.classes_, labels)
         known = self.classes_[np.minimum(numbers, self.n_classes_ - 1)] == labels
         if not known.all():
@@ -186,7 +188,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
         target = column_or_1d(check_array(_as_labels(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
         if target.dtype.kind in "mM":
-            raise ValueError(f"y must be numbers, but holds dates or durations ({target.dtype}); subtract, then scale them")
+            raise ValueError(
+                f"y must be numbers, but holds dates or durations ({target.dtype}); subtract, then scale them"
+            )
         if target.dtype.kind not in "biuf":
             try:
                 target = target.astype(np.float64)

@@ -186,7 +186,8 @@ class WaitingComponents:
         time = np.maximum(y, 0.0)
         with np.errstate(invalid="ignore"):
             beyond = self.mean() * np.exp((1.0 - self._shape) * np.log1p(time / self._rate))  # E(Y - y)+
-            return np.asarray(np.where(self._shape > 1.0, 2.0 * beyond + y - self.mean(), np.inf))
+            away = np.where(y < 0.0, self.mean() - y, 2.0 * beyond + y - self.mean())
+            return np.asarray(np.where(self._shape > 1.0, away, np.inf))
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

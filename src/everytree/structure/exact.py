@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import as_codes, as_column, resolve_n_jobs, whole_number
+from everytree.codes import as_codes, as_column, check_lengths, resolve_n_jobs, whole_number
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.predictive import Paths, Predictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
@@ -79,7 +79,9 @@ class ExactPosterior:
         max_regions: int = 20_000_000,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_codes = [whole_number("n_codes", n, 1, 65535) for n in n_codes]
+        if not isinstance(n_codes, Sequence | np.ndarray):
+            raise TypeError(f"n_codes must have one number a column, but is {n_codes!r}")
+        self.n_codes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
         if not self.n_codes:
             raise ValueError("n_codes is empty: there must be at least one column")
         if not isinstance(family, NativeFamily) or not family.has_one_prior:
@@ -90,10 +92,11 @@ class ExactPosterior:
             raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
         self.candidates = candidates
         self.kinds = _checked_kinds(kinds, self.n_codes)
-        if not 0.0 <= truncation < 1.0:
+        if not isinstance(truncation, int | float | np.number) or not 0.0 <= truncation < 1.0:
             raise ValueError(f"truncation must be a share of the posterior in [0, 1), but is {truncation!r}")
         self.target_truncation = float(truncation)
         self.max_regions = whole_number("max_regions", max_regions, 1)
+        resolve_n_jobs(n_jobs)
         self.n_jobs = n_jobs
         self.split_prior = split_prior
         self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, self.max_depth))
@@ -101,7 +104,8 @@ class ExactPosterior:
     @staticmethod
     def count_regions(n_codes: Sequence[int], max_depth: int, kinds: Kind | Sequence[Kind] = "ordered") -> int:
         """How many regions there can be above the last level, each counted once for every depth it may be at."""
-        sizes = list(n_codes)
+        sizes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
+        max_depth = whole_number("max_depth", max_depth, 0, 64)
         return count_regions(sizes, _checked_kinds(kinds, sizes), max_depth)
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -136,12 +140,7 @@ class ExactPosterior:
         expected = count_regions(self.n_codes, self.kinds, self.max_depth)
         if budget is None and max_seconds is None and expected > self.max_regions:
             raise ValueError(self._too_many(expected))
-        if (codes >= np.array(self.n_codes)).any():
-            row, column = np.argwhere(codes >= np.array(self.n_codes))[0]
-            raise ValueError(
-                f"X: column {column}, row {row}: code {codes[row, column]}, "
-                f"but there are codes 0..{self.n_codes[column] - 1}"
-            )
+        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
         targets = as_column("y", y)
         weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
         statistics = self.family.statistics(targets, weight, **row_data)
@@ -151,7 +150,7 @@ class ExactPosterior:
             kept = weight > 0.0
             codes, statistics = codes[kept], statistics[kept]
         regions = 2**62 if budget is None else whole_number("budget", budget, 1)
-        seconds = np.inf if max_seconds is None else float(max_seconds)
+        seconds = np.inf if max_seconds is None else _positive("max_seconds", max_seconds)
         engine = self._run(codes, statistics, regions, seconds, progress)
         self._rows, self.n_rows = (codes, statistics, regions), len(codes)
         self._engine: _kernels.Exact | None = engine
@@ -175,14 +174,21 @@ class ExactPosterior:
         engine.run(regions, seconds, progress)
         return engine
 
-    def _read_codes(self, X: ArrayLike) -> NDArray[np.uint16]:
+    def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
+        """Codes of every column; 65535 is an answer nobody knows, where that is allowed."""
         codes = as_codes(X)
         if codes.shape[1] != len(self.n_codes):
             raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(self.n_codes)}")
-        if codes.dtype.kind == "i" and (codes < 0).any():
-            row, column = np.argwhere(codes < 0)[0]
-            raise ValueError(f"X: column {column}, row {row}: code {codes[row, column]}, but codes are 0 or more")
-        return np.ascontiguousarray(np.minimum(codes, 65535), dtype=np.uint16)
+        wrong = (codes < 0) | (codes >= np.array(self.n_codes))
+        if not known:
+            wrong &= codes != 65535
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"X: column {column}, row {row}: code {codes[row, column]}, "
+                f"but there are codes 0..{self.n_codes[column] - 1}"
+            )
+        return np.ascontiguousarray(np.minimum(codes.astype(np.int64), 65535), dtype=np.uint16)
 
     def _too_many(self, expected: int) -> str:
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
@@ -244,7 +250,7 @@ class ExactPosterior:
     @property
     def expected_splits(self) -> FloatArray:
         """(n_features,) expected number of splits on each column, of regions that hold rows."""
-        return np.asarray(self._sums()["expected_splits"])
+        return np.asarray(self._sums()["expected_splits"]) if self.n_rows else np.zeros(len(self.n_codes))
 
     def expected_leaves(self) -> float:
         """Expected number of leaves of T."""
@@ -257,7 +263,7 @@ class ExactPosterior:
     @property
     def feature_prob(self) -> FloatArray:
         """(n_features,) probability that a region that holds rows is split on each column; to within `truncation`."""
-        return self._compiled().feature_prob(len(self.n_codes))
+        return self._compiled().feature_prob(len(self.n_codes)) if self.n_rows else np.zeros(len(self.n_codes))
 
     @property
     def truncation(self) -> float:
@@ -270,7 +276,7 @@ class ExactPosterior:
 
     def top_trees(self, k: int) -> list[ExactTree]:
         """The k most probable trees with their splits, best first."""
-        return self._trees().best(whole_number("k", k, 0))
+        return self._trees().best(whole_number("k", k, 1))
 
     def sample_trees(self, n: int, *, rng: np.random.Generator | int) -> list[ExactTree]:
         """Independent exact draws from p(T, k | data)."""
@@ -299,7 +305,7 @@ class ExactPosterior:
         graph = self._compiled()
         components: Any = self.family.predictive(graph.statistics)
         values = graph.kernel.average(
-            self._read_codes(X), np.ascontiguousarray(components.probs()), resolve_n_jobs(self.n_jobs)
+            self._read_codes(X, known=False), np.ascontiguousarray(components.probs()), resolve_n_jobs(self.n_jobs)
         )
         return np.asarray(values / values.sum(axis=1, keepdims=True))
 
@@ -310,13 +316,13 @@ class ExactPosterior:
         centre = float(np.ravel(getattr(self.family, "mean", 0.0))[0])
         away = components.mean() - centre
         values = np.stack([away, components.variance() + away**2], axis=1)
-        first, second = graph.kernel.average(self._read_codes(X), values, resolve_n_jobs(self.n_jobs)).T
+        first, second = graph.kernel.average(self._read_codes(X, known=False), values, resolve_n_jobs(self.n_jobs)).T
         return first + centre, np.maximum(second - first**2, 0.0)
 
     def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
         """One predictive distribution for each row, averaged over every tree and every choice of splits."""
         graph = self._compiled()
-        codes = self._read_codes(X)
+        codes = self._read_codes(X, known=False)
         distinct, of_row = np.unique(codes, axis=0, return_inverse=True)
         start, nodes, weights = graph.kernel.ends(distinct)
         columns = self.family.row_columns(row_data, len(codes))
@@ -398,6 +404,12 @@ def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.in
     of_place = np.zeros((64 * n_words, statistics.shape[1]))
     of_place[:n_rows] = statistics
     return np.arange(n_rows, dtype=np.int64), 64 * n_words, of_place, []
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0.0:
+        raise ValueError(f"{name} must be a positive number, but is {value!r}")
+    return float(value)
 
 
 def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:

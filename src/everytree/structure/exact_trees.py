@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
-from everytree.metatree import MetaTree
+from everytree.metatree import MetaTree, read_only
 from everytree.structure.regions import Codes, Kind, splits
 
 Leaf = tuple[()]
@@ -60,7 +60,9 @@ class ExactTree:
                 n_listed += len(children)
                 below.extend(children)
             level = below
-        a, b, c, d = (np.array(values, dtype=np.int32) for values in (feature, code, first_child, n_children))
+        a, b, c, d = (
+            read_only(np.array(values, dtype=np.int32)) for values in (feature, code, first_child, n_children)
+        )
         return cls(a, b, c, d, float(log_prob), tuple(kinds))
 
     @property

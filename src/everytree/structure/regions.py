@@ -32,40 +32,44 @@ def splits(kind: Kind, codes: Codes) -> Iterator[tuple[int, tuple[Codes, ...]]]:
 
 
 def count_regions(n_codes: Sequence[int], kinds: Sequence[Kind], max_depth: int) -> int:
-    """Sets of conditions at depths 0 .. max_depth - 1, each counted for every depth it can be at.
+    """Sets of conditions at depths 0 .. max_depth - 1, each counted once for every depth it can be at.
 
-    A region's depth is the sum over columns of how often each was split, so the counts are those of a product of
-    polynomials, one a column.
+    A set of a column's codes can be reached by any number of splits between a least and a greatest one, so a region can
+    be at any depth between the sums of these. Those at depth d are the ones whose least sum is at most d, less the ones
+    whose greatest sum is below d; both are counted by products of polynomials, one a column.
     """
     if max_depth < 1:
         return 1
-    total = np.zeros(max_depth)
-    total[0] = 1.0
+    least, greatest = np.zeros(max_depth), np.zeros(max_depth)
+    least[0] = greatest[0] = 1.0
     for n, kind in zip(n_codes, kinds, strict=True):
-        total = np.convolve(total, _sets_by_splits(n, kind, max_depth))[:max_depth]
-    return int(min(total.sum(), 1e300))
+        own_least, own_greatest = _sets_by_splits(n, kind, max_depth)
+        least = np.convolve(least, own_least)[:max_depth]
+        greatest = np.convolve(greatest, own_greatest)[:max_depth]
+    at_depth = np.cumsum(least) - np.concatenate([[0.0], np.cumsum(greatest)[:-1]])
+    return int(min(at_depth.sum(), 1e300))
 
 
 @lru_cache(maxsize=4096)
-def _sets_by_splits(n: int, kind: Kind, max_depth: int) -> NDArray[np.float64]:
-    """How many sets of a column's codes can be reached by 0, 1, 2, ... splits of it."""
-    counts = np.zeros(max_depth)
-    counts[0] = 1.0
-    for j in range(1, max_depth):
-        if kind == "ordered":  # intervals that lost at least j codes: at one end, or at both by two splits or more
-            at_one_end = 2 * max(n - j, 0)
-            at_both = sum((n - length - 1) for length in range(1, n - j + 1)) if j >= 2 else 0
-            counts[j] = at_one_end + max(at_both, 0)
-        elif kind == "multiway":
-            counts[j] = n if j == 1 and n > 1 else 0
-        else:
-            counts[j] = _categories(n, j)
-    return counts
+def _sets_by_splits(n: int, kind: Kind, max_depth: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many sets of a column's codes need 0, 1, 2, ... splits at least, and how many bear as many at most."""
+    least, greatest = np.zeros(max_depth), np.zeros(max_depth)
 
+    def add(count: float, fewest: int, most: int) -> None:
+        if count > 0 and fewest < max_depth:
+            least[fewest] += count
+        if count > 0 and most < max_depth:
+            greatest[most] += count
 
-def _categories(n: int, j: int) -> float:
-    """Sets of categories after j splits of one against the rest: one alone, or all but j."""
-    if j > n - 1:
-        return 0.0
-    rest = comb(n, j) if n - j > 1 else 0
-    return float(rest + n)
+    add(1, 0, 0)
+    if kind == "multiway":
+        add(n if n > 1 else 0, 1, 1)
+    elif kind == "ordered":
+        for length in range(1, n):
+            add(2, 1, n - length)
+            add(n - length - 1, 2, n - length)
+    elif n > 1:
+        add(n, 1, n - 1)
+        for lost in range(1, n - 1):
+            add(comb(n, lost), lost, lost)
+    return least, greatest

@@ -147,6 +147,14 @@ class Model:
         """The children that a split of a tree stands for."""
         return next(s.children for s in all_splits(region, self.kinds) if (s.column, s.code) == (column, code))
 
+    def nodes(self, tree: Tree, region: Region | None = None) -> Iterator[tuple[Tree, Region]]:
+        """Each subtree with its region."""
+        region = self.root if region is None else region
+        yield tree, region
+        if tree:
+            for child, part in zip(tree[2], self.child_of(region, *tree[:2]), strict=True):
+                yield from self.nodes(child, part)
+
 
 class Enumeration(Model):
     """Every (T, k) with its probability.
@@ -202,14 +210,6 @@ class Enumeration(Model):
         return trees
 
     # The trees
-
-    def nodes(self, tree: Tree, region: Region | None = None) -> Iterator[tuple[Tree, Region]]:
-        """Each subtree with its region."""
-        region = self.root if region is None else region
-        yield tree, region
-        if tree:
-            for child, part in zip(tree[2], self.child_of(region, *tree[:2]), strict=True):
-                yield from self.nodes(child, part)
 
     def n_leaves(self, tree: Tree) -> int:
         return sum(map(self.n_leaves, tree[2])) if tree else 1

@@ -93,7 +93,7 @@ def problem(
         kind_of = tuple(rng.choice(KINDS, n_columns).tolist()) if kind == "mixed" else (kind,) * n_columns
         if 2 < naive_exact.n_trees(n_codes, max_depth, kind_of) <= most_trees:
             break
-    n = int(rng.integers(0, most_rows + 1))
+    n = int(rng.integers(1, most_rows + 1))
     y, row_data = case.draw(rng, n)
     weights = rng.choice([0.5, 1.0, 1.0, 2.0, 0.25], n) if rng.random() < 0.3 else None
     prior = PRIORS[rng.integers(len(PRIORS))]
@@ -269,8 +269,8 @@ def test_weights_are_powers_of_likelihoods(case, candidates):
 def test_many_trees(candidates, kind):
     """A list of thousands: three levels, columns that are asked twice."""
     rng = rng_for("many trees", candidates, kind)
-    n_codes, max_depth = {"ordered": ((3, 3), 3), "one_against_rest": ((4, 2), 3), "multiway": ((2, 2, 3), 3)}.get(
-        kind, ((3, 2, 3), 3)
+    n_codes, max_depth = {"ordered": ((4, 3), 3), "one_against_rest": ((4, 2), 3), "multiway": ((2, 2, 3), 3)}.get(
+        kind, ((3, 2, 2), 3)
     )
     kind_of = ("ordered", "multiway", "one_against_rest") if kind == "mixed" else (kind,) * len(n_codes)
     X = rng.integers(n_codes, size=(12, len(n_codes))).astype(np.uint8)
@@ -378,15 +378,20 @@ def test_rows_at_the_edge_of_a_word(n):
         check_against_recursion(one_class, rng)
 
 
-def test_columns_of_many_codes():
-    rng = rng_for("many codes")
-    n_codes = (64, 300, 64)
-    X = rng.integers(n_codes, size=(90, 3)).astype(np.uint16)
-    given = Problem(BERNOULLI, n_codes, 2, 0.5, "nontrivial", ("one_against_rest", "ordered", "multiway"), X,
-                    rng.integers(0, 2, 90), None, {})  # fmt: skip
-    exact, oracle = given.fit(), given.recursion()
-    assert exact.log_evidence == pytest.approx(oracle.top.log_evidence, rel=1e-10)
-    np.testing.assert_allclose(exact.expected_splits, oracle.top.splits, rtol=1e-9, atol=1e-9)
+@pytest.mark.parametrize(
+    ("n_codes", "kind_of", "max_depth"),
+    [
+        ((64, 2), ("one_against_rest", "multiway"), 2), ((64, 5), ("multiway", "ordered"), 2),
+        ((2, 40), ("ordered", "ordered"), 2), ((300, 300), ("ordered", "ordered"), 1),
+    ],
+)  # fmt: skip
+def test_columns_of_many_codes(n_codes, kind_of, max_depth):
+    rng = rng_for("many codes", n_codes)
+    X = rng.integers(n_codes, size=(40, 2)).astype(np.uint16)
+    X[0] = np.array(n_codes) - 1
+    given = Problem(BERNOULLI, n_codes, max_depth, 0.5, "nontrivial", kind_of, X, rng.integers(0, 2, 40), None, {})
+    check_against_recursion(given, rng)
+    check_against_recursion(replace(given, candidates="all", max_depth=1), rng)
 
 
 # ---- laws --------------------------------------------------------------------------------------------------------
@@ -506,7 +511,8 @@ def test_a_column_of_one_code_changes_nothing(case, candidates):
     wider = replace(given, n_codes=(3, 1, 3), kinds=("ordered",) * 3, X=np.insert(given.X, 1, 0, axis=1))
     one, two = given.fit(), wider.fit()
     assert two.log_evidence == pytest.approx(one.log_evidence, rel=1e-13)
-    assert two.feature_prob[1] == two.root_feature_prob[1] == two.expected_splits[1] == 0.0
+    assert two.root_feature_prob[1] == two.expected_splits[1] == 0.0
+    assert two.feature_prob[1] == pytest.approx(0.0, abs=1e-12)
     assert two.entropy() == pytest.approx(one.entropy(), rel=1e-12)
 
 
@@ -617,7 +623,7 @@ def test_a_tree_as_a_meta_tree_leads_rows_to_the_same_leaves():
     oracle = given.recursion()
     for tree in given.fit().sample_trees(20, rng=rng):
         joint = et.Posterior(tree.as_metatree(), BERNOULLI.family, 1.0).update(given.X, given.y).log_evidence
-        leaves = naive_exact.Enumeration.nodes(oracle, naive_exact.nested(tree))
+        leaves = oracle.nodes(naive_exact.nested(tree))
         assert joint == pytest.approx(sum(oracle.leaf(region) for node, region in leaves if not node), rel=1e-10)
         assert tree.depth <= 3
         assert tree.n_nodes == len(tree.feature)
@@ -782,7 +788,7 @@ def test_too_many_regions_are_refused_before_any_work():
     with pytest.raises(ValueError, match=r"max_regions") as caught:
         et.ExactPosterior([2] * 40, et.Bernoulli(), max_depth=6, max_regions=1000).fit(X, [0, 1, 0, 1, 1])
     message = str(caught.value).replace(",", "").replace("_", "").replace(" ", "")
-    assert str(estimate) in message or f"{estimate:.1e}" in message or f"{estimate:.2g}" in message, caught.value
+    assert str(estimate) in message or f"{estimate:.3g}" in message, caught.value
     assert "1000" in message
 
 

@@ -62,12 +62,19 @@ def cost(n_rows: int, n_trees: int, repeats: int) -> str:
                 number(took),
             ]
         )
-    header = ["grower", "beyond growing", "predict_proba: sklearn / ours", "pickle: ours / sklearn", "growing, s", "fit, s"]
+    header = [
+        "grower",
+        "beyond growing",
+        "predict_proba: sklearn / ours",
+        "pickle: ours / sklearn",
+        "growing, s",
+        "fit, s",
+    ]
     return section(
         "Estimators",
-        f"{n_rows:,} rows, 20 columns, {n_trees} trees of depth {DEPTH}, one thread. `MetaForestClassifier(grower=...)` on "
-        "raw columns, which encodes them, counts all rows in every tree and chooses priors and sharpness, beside the same "
-        f"forest of scikit-learn's on the codes; predictions are medians of {repeats} and ours include the encoding.",
+        f"{n_rows:,} rows, 20 columns, {n_trees} trees of depth {DEPTH}, one thread. `MetaForestClassifier(grower=...)`"
+        " on raw columns, which encodes them, counts all rows in every tree and chooses priors and sharpness, beside "
+        f"the same forest of scikit-learn's on the codes; predictions: medians of {repeats}, ours with the encoding.",
         table(header, rows),
     )
 

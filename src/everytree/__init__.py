@@ -28,9 +28,12 @@ from everytree.priors import depth_prior
 from everytree.prunedtree import PrunedTree
 from everytree.schema import Schema
 from everytree.shared import update_all
+from everytree.structure.exact import ExactPosterior
 
 if TYPE_CHECKING:
     from everytree.estimators import (
+        ExactTreeClassifier,
+        ExactTreeRegressor,
         MetaForestClassifier,
         MetaForestRegressor,
         MetaTreeClassifier,
@@ -45,6 +48,9 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Bernoulli",
     "Categorical",
+    "ExactPosterior",
+    "ExactTreeClassifier",
+    "ExactTreeRegressor",
     "Exponential",
     "Family",
     "Forest",
@@ -74,6 +80,7 @@ __all__ = [
 ]
 
 _ESTIMATORS = {
+    "ExactTreeClassifier", "ExactTreeRegressor",
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
     "from_lightgbm", "from_sklearn", "from_xgboost",
 }  # fmt: skip

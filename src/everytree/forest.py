@@ -212,6 +212,9 @@ class Forest:
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families whose rows bring nothing but their target."""
+        if not all(np.isfinite(table).all() for table in self._values()):  # some leaf has no variance, or no mean
+            dist = self.predictive(X, n_jobs=n_jobs)
+            return dist.mean(), dist.variance()
         first, second = self._average(X, n_jobs).T
         centre = self._centre()
         return first + centre, np.maximum(second - first**2, 0.0) / self.sharpness**2

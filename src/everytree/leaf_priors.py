@@ -80,8 +80,7 @@ def _linear(
 ) -> Search:
     """Coefficients around those of one ridge regression over all rows; the inputs are scaled, the last is 1."""
     inputs = np.asarray(row_data["inputs"], dtype=np.float64)
-    scaled = inputs if weight is None else inputs * weight[:, None]
-    centre = np.linalg.solve(scaled.T @ inputs + np.eye(inputs.shape[1]), scaled.T @ y)
+    centre = one_line(inputs, y, weight)
     residuals = y - inputs @ centre
     variance = _variance(residuals, 0.0, weight)
 
@@ -176,7 +175,15 @@ def _is_auto(value: Any) -> bool:
 
 def _variance(y: FloatArray, mean: float, weight: FloatArray | None) -> float:
     """Of y, never quite zero: a constant column has a prior too."""
-    return max(float(np.average((y - mean) ** 2, weights=weight)), 1e-12 * mean**2, 1e-50)
+    return max(float(np.average((y - mean) ** 2, weights=weight)), (1e-10 * mean) ** 2, 1e-50)
+
+
+def one_line(inputs: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Coefficients of one ridge regression over all rows; the last input is the constant, which is not shrunk."""
+    scaled = inputs if weight is None else inputs * weight[:, None]
+    ridge = np.eye(inputs.shape[1])
+    ridge[-1, -1] = 0.0
+    return np.asarray(np.linalg.solve(scaled.T @ inputs + ridge, scaled.T @ y))
 
 
 def _rounding(y: FloatArray) -> float:

@@ -18,7 +18,7 @@ from everytree.priors import log_odds
 ROWS_AT_ONCE = 1024
 """How many rows are worked on at a time: bounds memory, whatever their number."""
 
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-13
 """A node whose share of a row's mixture is below this is left out; the others are scaled up to sum to 1."""
 
 

@@ -73,7 +73,7 @@ class Choice:
     parameters : dict
         The hyperparameters by name, the split prior among them.
     score : float
-        Mean log probability of the scored rows, NaN where none were scored.
+        Mean log probability of the scored rows, with the little that was thought beforehand; NaN where none were scored.
     sharpness : float
     """
 

@@ -1,14 +1,16 @@
 // The exact sum over trees and splits, one C++ type a family behind one Python type.
 #pragma once
 #include "bind_families.hpp"
-#include "exact.hpp"
+#include "exact_graph.hpp"
 
 namespace everytree {
 
 class ExactHandle {
   public:
     virtual ~ExactHandle() = default;
-    virtual void run() = 0;
+    virtual void run(std::int64_t regions, double seconds, nb::object progress) = 0;
+    virtual double log_upper() const = 0;
+    virtual nb::dict compile(double threshold) const = 0;
     virtual double log_evidence() const = 0;
     virtual double log_best() const = 0;
     virtual std::vector<std::int64_t> n_regions() const = 0;
@@ -23,12 +25,28 @@ class TypedExact final : public ExactHandle {
                std::vector<std::uint64_t> rows, ExactOptions options)
         : kernel_(family, prior, std::move(table), std::move(statistics), std::move(rows), std::move(options)) {}
 
-    void run() override {
+    void run(std::int64_t regions, double seconds, nb::object progress) override {
         nb::gil_scoped_release released;
-        kernel_.run([] {
+        kernel_.run({regions, seconds}, [&](int depth, std::size_t done, std::size_t total) {
             nb::gil_scoped_acquire held;
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            if (!progress.is_none()) progress(depth, done, total);
         });
+    }
+    double log_upper() const override { return kernel_.log_upper(); }
+    nb::dict compile(double threshold) const override {
+        auto graph = without_gil(true, [&] { return kernel_.compile(threshold); });
+        nb::dict out;
+        out["statistics"] = to_numpy(std::move(graph.statistics));
+        out["stop"] = to_numpy(std::move(graph.stop));
+        out["first_edge"] = to_numpy(std::move(graph.first_edge));
+        out["column"] = to_numpy(std::move(graph.column));
+        out["code"] = to_numpy(std::move(graph.code));
+        out["share"] = to_numpy(std::move(graph.share));
+        out["first_child"] = to_numpy(std::move(graph.first_child));
+        out["children"] = to_numpy(std::move(graph.children));
+        out["dropped"] = graph.dropped;
+        return out;
     }
     double log_evidence() const override { return kernel_.log_evidence(); }
     double log_best() const override { return kernel_.log_best(); }
@@ -45,7 +63,7 @@ class TypedExact final : public ExactHandle {
             throw std::invalid_argument("no such region");
         const Level& level = kernel_.levels()[depth];
         const auto place = static_cast<std::size_t>(number);
-        const bool is_last = depth + 1 >= static_cast<int>(kernel_.levels().size());
+        const bool is_last = !kernel_.is_expanded(depth, place);
         RegionView<Family> view;
         const auto fate = kernel_.fate(depth, place, view);
         std::vector<std::int32_t> column, code, n_children, children;
@@ -97,6 +115,81 @@ class TypedExact final : public ExactHandle {
 
   private:
     ExactKernel<Family> kernel_;
+};
+
+// A compiled posterior and tables of codes.
+class GraphHandle {
+  public:
+    GraphHandle(Input<double> stop, Input<std::int64_t> first_edge, Input<std::int32_t> column, Input<std::int32_t> code,
+                Input<double> share, Input<std::int64_t> first_child, Input<std::int32_t> children,
+                Input<std::uint8_t> kind, Input<std::int32_t> n_codes)
+        : stop_(stop), first_edge_(first_edge), column_(column), code_(code), share_(share), first_child_(first_child),
+          children_(children), kind_(kind), n_codes_(n_codes) {
+        if (stop.size() == 0 || first_edge.size() != stop.size() + 1 || code.size() != column.size() ||
+            share.size() != column.size() || first_child.size() != column.size() + 1 || kind.size() != n_codes.size())
+            throw std::invalid_argument("arrays of the wrong size");
+        view_ = {static_cast<std::int64_t>(stop.size()), stop_.data(), first_edge_.data(), column_.data(), code_.data(),
+                 share_.data(), first_child_.data(), children_.data(), kind_.data(), n_codes_.data()};
+        view_.check(static_cast<std::int64_t>(column.size()), static_cast<std::int64_t>(children.size()),
+                    static_cast<std::int64_t>(n_codes.size()));
+    }
+
+    // (n_rows, n_values) average of the values of the nodes where each row ends.
+    nb::object average(Input<std::uint16_t> codes, Input<double> values, int n_jobs) const {
+        check_width(codes);
+        if (values.ndim() != 2 || values.shape(0) != stop_.size()) throw std::invalid_argument("one row of values a node");
+        const std::size_t n_rows = codes.shape(0), width = values.shape(1), n_columns = codes.shape(1);
+        auto* out = new std::vector<double>(n_rows * width, 0.0);
+        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        without_gil(true, [&] {
+            std::vector<GraphWalk> walks(static_cast<std::size_t>(std::max(n_jobs, 1)), GraphWalk(view_));
+            constexpr std::size_t together = 256;
+            const auto work = [&](std::int64_t chunk, int worker) {
+                const std::size_t first = static_cast<std::size_t>(chunk) * together;
+                for (std::size_t i = first; i < std::min(first + together, n_rows); ++i)
+                    walks[worker].walk(codes.data() + i * n_columns, [&](std::int32_t node, double weight) {
+                        for (std::size_t v = 0; v < width; ++v)
+                            (*out)[i * width + v] += weight * values.data()[node * width + v];
+                    });
+            };
+            in_ordered_chunks(static_cast<std::int64_t>((n_rows + together - 1) / together), n_jobs, work,
+                              [](std::int64_t, int) {});
+        });
+        return nb::cast(Output<double>(out->data(), {n_rows, width}, owner));
+    }
+
+    // Where each row's nodes start, the nodes, and the weight of each.
+    nb::object ends(Input<std::uint16_t> codes) const {
+        check_width(codes);
+        std::vector<std::int64_t> start{0};
+        std::vector<std::int64_t> nodes;
+        std::vector<double> weights;
+        without_gil(true, [&] {
+            GraphWalk walk(view_);
+            for (std::size_t i = 0; i < codes.shape(0); ++i) {
+                walk.walk(codes.data() + i * codes.shape(1), [&](std::int32_t node, double weight) {
+                    nodes.push_back(node);
+                    weights.push_back(weight);
+                });
+                start.push_back(static_cast<std::int64_t>(nodes.size()));
+            }
+        });
+        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(nodes)), to_numpy(std::move(weights)));
+    }
+
+  private:
+    void check_width(const Input<std::uint16_t>& codes) const {
+        if (codes.ndim() != 2 || codes.shape(1) != n_codes_.size()) throw std::invalid_argument("codes of the wrong width");
+    }
+    Input<double> stop_;
+    Input<std::int64_t> first_edge_;
+    Input<std::int32_t> column_, code_;
+    Input<double> share_;
+    Input<std::int64_t> first_child_;
+    Input<std::int32_t> children_;
+    Input<std::uint8_t> kind_;
+    Input<std::int32_t> n_codes_;
+    GraphView view_{};
 };
 
 inline std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input<double> prior,

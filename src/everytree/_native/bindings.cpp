@@ -68,13 +68,20 @@ NB_MODULE(_kernels, module) {
     module.def("make_posterior", &make_posterior);
 
     nb::class_<ExactHandle>(module, "Exact")
-        .def("run", &ExactHandle::run)
+        .def("run", &ExactHandle::run, "regions"_a, "seconds"_a, "progress"_a.none())
+        .def("log_upper", &ExactHandle::log_upper)
+        .def("compile", &ExactHandle::compile)
         .def("log_evidence", &ExactHandle::log_evidence)
         .def("log_best", &ExactHandle::log_best)
         .def("n_regions", &ExactHandle::n_regions)
         .def("region", &ExactHandle::region)
         .def("summary", &ExactHandle::summary);
     module.def("make_exact", &make_exact);
+    nb::class_<GraphHandle>(module, "Graph")
+        .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::int32_t>, Input<std::int32_t>, Input<double>,
+                      Input<std::int64_t>, Input<std::int32_t>, Input<std::uint8_t>, Input<std::int32_t>>())
+        .def("average", &GraphHandle::average)
+        .def("ends", &GraphHandle::ends);
 
     module.def("student_tails", &student_tails);
     module.def("student_quantiles", &student_quantiles);

@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -145,7 +146,7 @@ inline int n_splits(ColumnKind kind, CodeSet codes) {
 struct Level {
     std::vector<std::size_t> start{0};  // of each region's conditions
     std::vector<Condition> conditions;
-    std::vector<double> leaf, subtree, best;
+    std::vector<double> leaf, subtree, best, upper;
     // Regions that were expanded: their candidates, and for each child its number on the next level, or -1 if empty.
     std::vector<std::size_t> first_child{0};
     std::vector<std::int32_t> children;
@@ -163,6 +164,12 @@ struct ExactOptions {
     int n_jobs;
 };
 
+// What a run may spend. Regions that are listed but not expanded when it is spent get bounds.
+struct Budget {
+    std::int64_t regions = std::numeric_limits<std::int64_t>::max();
+    double seconds = std::numeric_limits<double>::infinity();
+};
+
 // The prior's own answers about what is below a region.
 struct Unseen {
     double leaves = 1.0, entropy = 0.0, log_best = 0.0;
@@ -177,7 +184,7 @@ struct RegionView {
     std::vector<double> total;
     std::vector<double> scratch;
     std::vector<CodeSet> child_sets;
-    std::vector<double> terms, best_terms;
+    std::vector<double> terms, upper_terms, child_statistics;
 };
 
 // Where the statistics of sets of rows come from: rows that count 1 each, by class, are counted as bits.
@@ -230,15 +237,20 @@ class ExactKernel {
         std::int64_t n_rows = 0;
         for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
         if constexpr (requires { family_.tabulate(prior, 1); }) family_.tabulate(prior_.data(), n_rows + 1);
-        for (int k = 0; k < table_.n_columns(); ++k) all_ordered_ &= table_.kind(k) == ColumnKind::ordered;
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            all_ordered_ &= table_.kind(k) == ColumnKind::ordered;
+            if (table_.kind(k) == ColumnKind::multiway) most_children_ = std::fmax(most_children_, table_.n_codes(k));
+        }
     }
 
-    // Level by level down, then up again. `proceed` is asked now and then and may throw.
+    // Level by level down, then up again. proceed(depth, done, total) is called now and then and may throw.
     template <class Proceed>
-    void run(Proceed proceed) {
+    void run(const Budget& budget, Proceed proceed) {
         levels_.assign(1, Level{});
         levels_[0].start.push_back(0);
         const int last = std::max(options_.max_depth - 1, 0);
+        budget_ = budget;
+        start_ = std::chrono::steady_clock::now();
         for (int depth = 0; depth < last; ++depth) expand(depth, proceed);
         for (int depth = last; depth >= 0; --depth) evaluate(depth, proceed);
     }
@@ -246,6 +258,10 @@ class ExactKernel {
     const std::vector<Level>& levels() const { return levels_; }
     double log_evidence() const { return levels_[0].subtree[0]; }
     double log_best() const { return levels_[0].best[0]; }
+    double log_upper() const { return levels_[0].upper[0]; }
+    bool is_expanded(int depth, std::size_t region) const {
+        return depth + 1 < static_cast<int>(levels_.size()) && region + 1 < levels_[depth].first_child.size();
+    }
     const Family& family() const { return family_; }
     const BitTable& table() const { return table_; }
     const ExactOptions& options() const { return options_; }
@@ -271,7 +287,7 @@ class ExactKernel {
     template <class Candidate>
     void each_candidate(View& view, Candidate candidate) const {
         const std::size_t size = statistics_.size();
-        std::vector<double>& stats = child_stats_of(view);
+        std::vector<double>& stats = view.child_statistics;
         for (int k = 0; k < table_.n_columns(); ++k) {
             const ColumnKind kind = table_.kind(k);
             if (n_splits(kind, view.codes[k]) == 0) continue;
@@ -308,6 +324,11 @@ class ExactKernel {
     }
 
   private:
+    struct Edges {
+        std::vector<std::int32_t> column, code, children;
+        std::vector<std::size_t> n_children;
+        std::vector<double> share;
+    };
     static double weighted_log(double log_p) {
         return log_p == -std::numeric_limits<double>::infinity() ? 0.0 : std::exp(log_p) * log_p;
     }
@@ -340,8 +361,6 @@ class ExactKernel {
         }
     }
     static constexpr int max_bit_classes = 64;
-
-    static std::vector<double>& child_stats_of(View& view) { return view.best_terms; }
 
     // Statistics of the rows in view for each code that column k may still have.
     void count_codes(View& view, int k) const {
@@ -395,7 +414,8 @@ class ExactKernel {
         View view;
         std::vector<Condition> child;
         for (std::size_t region = 0; region < from.size(); ++region) {
-            if (region % 64 == 0) proceed();
+            if (region % 64 == 0) proceed(depth, region, from.size());
+            if (is_spent(static_cast<std::int64_t>(to.size()))) return;
             const Condition *begin = from.begin(region), *end = from.end(region);
             look_at(begin, end, view);
             Key own{0, 0};
@@ -427,6 +447,12 @@ class ExactKernel {
                 throw std::length_error("more regions than max_regions");
         }
     }
+    bool is_spent(std::int64_t n_listed) const {
+        for (const Level& level : levels_) n_listed += static_cast<std::int64_t>(level.size());
+        n_listed -= static_cast<std::int64_t>(levels_.back().size());
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+        return n_listed >= budget_.regions || spent.count() >= budget_.seconds;
+    }
     static void add_region(Level& level, const Condition* begin, const Condition* end, const Condition& more) {
         bool done = false;
         for (const Condition* c = begin; c != end; ++c) {
@@ -453,35 +479,41 @@ class ExactKernel {
         level.leaf.resize(n);
         level.subtree.resize(n);
         level.best.resize(n);
-        const bool is_last = depth + 1 >= static_cast<int>(levels_.size());
+        level.upper.resize(n);
         constexpr std::size_t together = 256;
         std::vector<View> views(static_cast<std::size_t>(std::max(options_.n_jobs, 1)));
         const auto work = [&](std::int64_t chunk, int worker) {
             const std::size_t first = static_cast<std::size_t>(chunk) * together;
             for (std::size_t region = first; region < std::min(first + together, n); ++region)
-                evaluate_region(depth, region, is_last, views[worker]);
+                evaluate_region(depth, region, views[worker]);
         };
         const auto n_chunks = static_cast<std::int64_t>((n + together - 1) / together);
-        in_ordered_chunks(n_chunks, options_.n_jobs, work, [&](std::int64_t, int worker) {
-            if (worker == 0) proceed();
+        in_ordered_chunks(n_chunks, options_.n_jobs, work, [&](std::int64_t chunk, int worker) {
+            if (worker == 0) proceed(depth, static_cast<std::size_t>(chunk) * together, n);
         });
     }
 
-    void evaluate_region(int depth, std::size_t region, bool is_last, View& view) {
+    void evaluate_region(int depth, std::size_t region, View& view) {
         Level& level = levels_[depth];
         look_at(level.begin(region), level.end(region), view);
         const double leaf = level.leaf[region] = leaf_evidence(view.total.data());
+        const bool can_split = depth < options_.max_depth, is_last = depth + 1 >= options_.max_depth;
         double best_below = 0.0;
         view.terms.clear();
-        if (depth < options_.max_depth) {
-            if (is_last) {
-                last_terms(view);
-                if (!view.terms.empty()) best_below = *std::max_element(view.terms.begin(), view.terms.end());
-            } else {
-                best_below = inner_terms(depth, region, view);
+        view.upper_terms.clear();
+        if (can_split && is_expanded(depth, region)) {
+            best_below = inner_terms(depth, region, view);
+        } else if (can_split) {
+            last_terms(view);
+            if (!is_last) {  // what is below was not looked at: its children are leaves at least
+                for (double& term : view.terms) term += least_stop(depth + 1);
+                view.upper_terms.assign(view.terms.size(), most(view.total.data()));
             }
+            if (!view.terms.empty()) best_below = *std::max_element(view.terms.begin(), view.terms.end());
         }
         finish(depth, leaf, view.terms, level.subtree[region]);
+        level.upper[region] = level.subtree[region];
+        if (!view.upper_terms.empty()) finish(depth, leaf, view.upper_terms, level.upper[region]);
         level.best[region] =
             view.terms.empty()
                 ? leaf
@@ -489,7 +521,116 @@ class ExactKernel {
                             options_.log_split[depth] - std::log(static_cast<double>(view.terms.size())) + best_below);
     }
 
+    // Two children at most are leaves by choice, at this log probability each at least.
+    double least_stop(int depth) const {
+        return most_children_ * std::fmin(options_.log_stop[depth], 0.0);
+    }
+
+    // The log evidence of these rows is never above this, however they are divided: as many leaves as there are
+    // classes, each of one class; 1 for probabilities; densities have no bound.
+    double most(const double* stat) const {
+        if constexpr (requires { family_.tabulated(0); }) {
+            std::vector<double> alone(statistics_.size());
+            double sum = 0.0;
+            for (std::size_t c = 0; c < statistics_.size(); ++c) {
+                std::fill(alone.begin(), alone.end(), 0.0);
+                alone[c] = stat[c];
+                sum += leaf_evidence(alone.data());
+            }
+            return sum;
+        }
+        return Family::is_discrete ? 0.0 : std::numeric_limits<double>::infinity();
+    }
+
   public:
+    // The posterior as a graph of regions, for prediction. A split whose share of the whole posterior is below the
+    // threshold is left out, and its region a leaf instead; `dropped` is all that was left out.
+    struct Graph {
+        std::vector<double> statistics;  // (n_nodes, size); node 0 is the root
+        std::vector<double> stop;        // probability that a row that is here ends here
+        std::vector<std::int64_t> first_edge{0};
+        std::vector<std::int32_t> column, code;
+        std::vector<double> share;  // of each edge, given that a row is here
+        std::vector<std::int64_t> first_child{0};
+        std::vector<std::int32_t> children;
+        double dropped = 0.0;
+    };
+    Graph compile(double threshold) const {
+        Graph graph;
+        std::vector<double> mass{1.0};
+        std::vector<std::int32_t> node_of{0}, next_node_of;  // by region of the level, -1 where it is not reached
+        std::vector<double> next_mass;
+        graph.statistics.resize(size());
+        graph.stop.assign(1, 1.0);
+        std::vector<Edges> edges(1);
+        const auto new_node = [&](const double* stat) {
+            graph.statistics.insert(graph.statistics.end(), stat, stat + size());
+            graph.stop.push_back(1.0);
+            edges.emplace_back();
+            return static_cast<std::int32_t>(graph.stop.size() - 1);
+        };
+        const std::vector<double> zeros(size(), 0.0);
+        View view;
+        for (int depth = 0; depth < static_cast<int>(levels_.size()); ++depth) {
+            const Level& level = levels_[depth];
+            const std::size_t n_below = depth + 1 < static_cast<int>(levels_.size()) ? levels_[depth + 1].size() : 0;
+            next_node_of.assign(n_below, -1);
+            next_mass.assign(n_below, 0.0);
+            std::int32_t nothing = -1;  // the one node below this level of all regions without rows
+            for (std::size_t region = 0; region < level.size(); ++region) {
+                const std::int32_t node = node_of[region];
+                if (node < 0) continue;
+                const Fate here = fate(depth, region, view);
+                std::copy(view.total.begin(), view.total.end(), graph.statistics.begin() + node * size());
+                if (here.log_split.empty()) continue;
+                graph.stop[node] = std::exp(here.log_stop);
+                std::size_t i = 0, at = is_expanded(depth, region) ? level.first_child[region] : 0;
+                each_candidate(view, [&](int k, int code, const std::vector<CodeSet>& sets, const double* stats) {
+                    const double share = std::exp(here.log_split[i++]);
+                    const std::size_t first = at;
+                    if (is_expanded(depth, region)) at += sets.size();
+                    if (share * mass[region] < threshold || share == 0.0) {
+                        graph.stop[node] += share;
+                        graph.dropped += share * mass[region];
+                        return;
+                    }
+                    edges[node].column.push_back(k);
+                    edges[node].code.push_back(code);
+                    edges[node].share.push_back(share);
+                    for (std::size_t c = 0; c < sets.size(); ++c) {
+                        const std::int32_t child = is_expanded(depth, region) ? level.children[first + c] : -2;
+                        std::int32_t to;
+                        if (child >= 0) {
+                            if (next_node_of[child] < 0) next_node_of[child] = new_node(zeros.data());
+                            to = next_node_of[child];
+                            next_mass[child] += share * mass[region];
+                        } else if (has_rows(stats + c * size())) {
+                            to = new_node(stats + c * size());
+                        } else {
+                            to = nothing = nothing < 0 ? new_node(zeros.data()) : nothing;
+                        }
+                        edges[node].children.push_back(to);
+                    }
+                    edges[node].n_children.push_back(sets.size());
+                });
+            }
+            node_of.swap(next_node_of);
+            mass.swap(next_mass);
+        }
+        for (const Edges& own : edges) {
+            std::size_t at = 0;
+            for (std::size_t e = 0; e < own.column.size(); ++e) {
+                graph.column.push_back(own.column[e]);
+                graph.code.push_back(own.code[e]);
+                graph.share.push_back(own.share[e]);
+                for (std::size_t c = 0; c < own.n_children[e]; ++c) graph.children.push_back(own.children[at++]);
+                graph.first_child.push_back(static_cast<std::int64_t>(graph.children.size()));
+            }
+            graph.first_edge.push_back(static_cast<std::int64_t>(graph.column.size()));
+        }
+        return graph;
+    }
+
     // What a region's posterior says about its own fate.
     struct Fate {
         double log_stop;
@@ -500,10 +641,13 @@ class ExactKernel {
         look_at(level.begin(region), level.end(region), view);
         view.terms.clear();
         if (depth < options_.max_depth) {
-            if (depth + 1 < static_cast<int>(levels_.size()))
+            if (is_expanded(depth, region)) {
                 inner_terms(depth, region, view);
-            else
+            } else {
                 last_terms(view);
+                if (depth + 1 < options_.max_depth)
+                    for (double& term : view.terms) term += least_stop(depth + 1);
+            }
         }
         Fate out{0.0, {}};
         if (view.terms.empty()) return out;
@@ -527,10 +671,10 @@ class ExactKernel {
         View view;
         for (int depth = 0; depth < static_cast<int>(levels_.size()); ++depth) {
             const Level& level = levels_[depth];
-            const bool is_last = depth + 1 >= static_cast<int>(levels_.size());
-            next.assign(is_last ? 0 : levels_[depth + 1].size(), 0.0);
+            next.assign(depth + 1 < static_cast<int>(levels_.size()) ? levels_[depth + 1].size() : 0, 0.0);
             for (std::size_t region = 0; region < level.size(); ++region) {
                 if (!(mass[region] > 0.0)) continue;
+                const bool is_last = !is_expanded(depth, region);
                 const Fate here = fate(depth, region, view);
                 out.expected_leaves += mass[region] * std::exp(here.log_stop);
                 out.entropy -= mass[region] * weighted_log(here.log_stop);
@@ -564,14 +708,17 @@ class ExactKernel {
         std::size_t at = level.first_child[region];
         double best = -std::numeric_limits<double>::infinity();
         view.terms.clear();
+        view.upper_terms.clear();
         each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
-            double product = 0.0, best_product = 0.0;
+            double product = 0.0, best_product = 0.0, upper_product = 0.0;
             for (std::size_t c = 0; c < sets.size(); ++c) {
                 const std::int32_t child = level.children[at++];
                 product += child >= 0 ? below.subtree[child] : 0.0;
+                upper_product += child >= 0 ? below.upper[child] : 0.0;
                 best_product += child >= 0 ? below.best[child] : unseen(view, k, sets[c], depth + 1).log_best;
             }
             view.terms.push_back(product);
+            view.upper_terms.push_back(upper_product);
             best = std::fmax(best, best_product);
         });
         return best;
@@ -663,6 +810,9 @@ class ExactKernel {
     std::vector<std::uint64_t> all_rows_;
     ExactOptions options_;
     bool all_ordered_ = true;
+    double most_children_ = 2.0;
+    Budget budget_;
+    std::chrono::steady_clock::time_point start_;
     std::vector<Level> levels_;
     std::unique_ptr<std::mutex> unseen_lock_ = std::make_unique<std::mutex>();
     mutable std::map<std::pair<int, Shapes>, Unseen> unseen_;

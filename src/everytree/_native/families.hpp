@@ -74,6 +74,7 @@ inline bool is_moderate(double y) { return std::fabs(y) <= largest_magnitude; }
 // p(y = c) = theta_c, theta ~ Dirichlet(alpha). Statistics: the weight of each class. Bernoulli is n_classes
 // = 2. Evidence: B(alpha + n) / B(alpha), B the multivariate beta function.
 struct Categorical {
+    static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 0;
     int n_classes;
     Layout layout;
@@ -144,6 +145,7 @@ struct Categorical {
 // p(y) = theta (1 - theta)^y for y = 0, 1, 2, ...; theta ~ Beta(alpha, beta). Statistics: weight, sum of y.
 // Evidence: B(alpha + weight, beta + sum) / B(alpha, beta).
 struct Geometric {
+    static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 0, n_hyper = 2, n_prior = 3, n_parameters = 2;
     Layout layout{2, 0, 2};
 
@@ -183,6 +185,7 @@ struct RatePrior {
 // y ~ Poisson(lambda * exposure). Statistics: sum of y, sum of exposure, and the part of the likelihood
 // without lambda, sum of y log(exposure) - log(y!).
 struct Poisson : RatePrior {
+    static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 1;
     Layout layout{3, 0, 2};
 
@@ -208,6 +211,7 @@ struct Poisson : RatePrior {
 
 // y ~ Exponential(lambda), or known only to exceed y where censored. Statistics: uncensored weight, sum of y.
 struct Exponential : RatePrior {
+    static constexpr bool is_discrete = false;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 1;
     Layout layout{2, 0, 2};
 
@@ -232,6 +236,7 @@ struct Exponential : RatePrior {
 //   strength' = strength + W,  mean' = (strength mean + sum y) / strength',  shape' = shape + W / 2,
 //   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
 struct Normal {
+    static constexpr bool is_discrete = false;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 4;
     Layout layout{1, 2, 1};
 

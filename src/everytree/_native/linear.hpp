@@ -16,6 +16,7 @@
 namespace everytree {
 
 struct LinearRegression {
+    static constexpr bool is_discrete = false;
     int n_inputs, n_triangle, n_extra;
     Layout layout;
     int n_hyper, n_prior, n_parameters;

@@ -1,10 +1,13 @@
 """Thin scikit-learn shells around forests; no mathematics."""
 
+from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
 from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
 
 __all__ = [
+    "ExactTreeClassifier",
+    "ExactTreeRegressor",
     "MetaForestClassifier",
     "MetaForestRegressor",
     "MetaTreeClassifier",

@@ -63,9 +63,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
         """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
 
-    def _row_data(self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool) -> dict[str, NDArray[Any]]:
-        """What the family wants to know of each row."""
-        del X, n_rows, first
+    def _row_data(
+        self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """What the family wants to know of each row; at the first call, `used` are the rows with weight."""
+        del X, n_rows, first, used
         for name, values in given.items():
             if values is not None:
                 raise TypeError(f"{type(self).__name__} takes no {name}")
@@ -78,7 +80,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_parameters()
         owner, jobs = type(self).__name__, resolve_n_jobs(self.n_jobs)
         target = self._read_target(y, first=True)
-        weight = _read_weight(sample_weight, len(target))
+        weight = read_weight(sample_weight, len(target))
         given: Imported | None = getattr(self, "structures_", None)
         schema = given.schema if given is not None else Schema.fit(
             X, self._order_by(target), sample_weight=weight, max_bins=self.max_bins,
@@ -89,7 +91,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.schema_ = schema
         self.n_features_in_ = schema.n_inputs
         self._keep_names(X)
-        rows = Rows(codes, target, weight, self._row_data(X, len(target), row_data, first=True))
+        used = None if weight is None else weight > 0.0
+        columns = self._row_data(X, len(target), row_data, first=True, used=used)
+        self._row_names = sorted(columns)
+        rows = Rows(codes, target, weight, columns)
         if weight is not None:
             rows = rows.at(weight > 0.0)  # as if they were not there
         random = check_random_state(self.random_state)
@@ -110,11 +115,17 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self._keep(kept, rows, jobs)
         return self
 
-    def _forget(self) -> None:
-        """A new fit starts from nothing, structures of another library's included."""
-        for name in ("forest_", "structures_"):
-            if hasattr(self, name):
-                delattr(self, name)
+    def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """A new fit starts from nothing, structures of another library's included; one that fails changes nothing."""
+        before = self.__dict__.copy()
+        for name in ("forest_", "structures_", "_declared"):
+            self.__dict__.pop(name, None)
+        try:
+            return self._first_fit(X, y, sample_weight, row_data)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _keep(self, kept: list[Grown], rows: Rows, jobs: int) -> None:
         """The structures to keep, with the priors that their stand-ins chose."""
@@ -129,10 +140,12 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """Rows after the first: structures, priors and columns stay, statistics add up."""
         target = self._read_target(y, first=False)
-        weight = _read_weight(sample_weight, len(target))
+        weight = read_weight(sample_weight, len(target))
         codes = self._encode(X)
         self._check_rows(codes, target)
         columns = self._row_data(X, len(target), row_data, first=False)
+        if sorted(columns) != self._row_names:
+            raise ValueError(f"the first rows came with {self._row_names or 'nothing'} besides, these with {sorted(columns)}")
         self.forest_.update(codes, target, weight, n_jobs=self.n_jobs, **columns)
         return self
 
@@ -148,7 +161,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
         )  # fmt: skip
         family, schema = start_family(self._search(rows)), self.schema_
-        return [Grown(_widened(one, rows, family, schema), one.in_bag) for one in grown]
+        fewest = self.min_samples_leaf
+        return [Grown(_widened(one, rows, family, schema, fewest), one.in_bag) for one in grown]
 
     @abstractmethod
     def _n_structures(self) -> int:
@@ -172,7 +186,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """scikit-learn keeps names of columns where all of them are text."""
         self.__dict__.pop("feature_names_in_", None)
         names = self.schema_.input_names
-        if names is not None and all(isinstance(name, str) for name in getattr(X, "columns", names)):
+        given = getattr(X, "column_names", None) or getattr(X, "columns", names)
+        if names is not None and all(isinstance(name, str) for name in given):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     # ---- reading ----------------------------------------------------------------------------------------------------
@@ -229,11 +244,15 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-def _widened(grown: Grown, rows: Rows, family: NativeFamily, schema: Schema) -> MetaTree:
+def _widened(
+    grown: Grown, rows: Rows, family: NativeFamily, schema: Schema, min_samples_leaf: int | float
+) -> MetaTree:
     some = rows.at(grown.in_bag)
+    fewest = min_samples_leaf if min_samples_leaf >= 1 else min_samples_leaf * len(some.y)
     return with_multiway_splits(
-        grown.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical, **some.row_data
-    )
+        grown.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
+        fewest, **some.row_data,
+    )  # fmt: skip
 
 
 def check_grower(grower: Any) -> None:
@@ -245,16 +264,16 @@ def check_grower(grower: Any) -> None:
         raise TypeError(f"grower must be one of {sorted(GROWERS)} or a scikit-learn forest, not {grower!r}")
 
 
-def _read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
+def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     weight = as_column("sample_weight", sample_weight).astype(np.float64)
     if len(weight) != n_rows:
         raise ValueError(f"sample_weight has {len(weight)} entries, but there are {n_rows} rows")
-    wrong = ~(np.isfinite(weight) & (weight >= 0.0))
+    wrong = ~((weight >= 0.0) & (weight <= 1e60))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite and not negative")
+        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite, from 0 to 1e60")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: there is nothing to fit")
     return weight

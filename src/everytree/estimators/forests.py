@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from everytree.codes import whole_number
 from everytree.estimators.base import CategoricalFeatures, MetaEstimator, check_grower
 from everytree.estimators.targets import Classification, Regression
@@ -23,17 +25,17 @@ class _ForestStructure(MetaEstimator):
     calibration: Any
 
     def _n_structures(self) -> int:
-        return self.n_estimators
+        return int(self.n_estimators)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         whole_number("n_estimators", self.n_estimators, 1)
         check_grower(self.grower)
-        if self.weights not in ("uniform", "evidence", "stacking"):
+        if not isinstance(self.weights, str) or self.weights not in ("uniform", "evidence", "stacking"):
             raise ValueError(f"weights must be 'uniform', 'evidence' or 'stacking', but is {self.weights!r}")
-        if self.calibration not in ("auto", None):
+        if self.calibration is not None and not (isinstance(self.calibration, str) and self.calibration == "auto"):
             raise ValueError(f"calibration must be 'auto' or None, but is {self.calibration!r}")
-        if not (isinstance(self.subsample, int | float) and 0.0 < self.subsample <= 1.0):
+        if not (isinstance(self.subsample, int | float | np.number) and 0.0 < self.subsample <= 1.0):
             raise ValueError(f"subsample must be a share of the rows in (0, 1], but is {self.subsample!r}")
 
     def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:

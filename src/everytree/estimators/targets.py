@@ -15,7 +15,8 @@ from everytree.codes import as_column
 from everytree.estimators.base import MetaEstimator
 from everytree.families.base import FloatArray
 from everytree.fitting import Rows
-from everytree.leaf_priors import FAMILIES, class_search, number_search
+from everytree.leaf_priors import FAMILIES, class_search, number_search, one_line
+from everytree.predictive import probabilities
 from everytree.tuning import Search
 
 
@@ -39,9 +40,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         sample_weight : (n_rows,) array_like, optional
             A row of weight 0 counts as absent.
         """
-        self._forget()
-        self._declared = None
-        return self._first_fit(X, y, sample_weight, {})
+        return self._afresh(X, y, sample_weight, {})
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows. The first call is a `fit`; later ones change statistics only.
@@ -67,7 +66,10 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> FloatArray:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
         codes = self._encode(X)
-        return self.forest_.probs(codes, n_jobs=self.n_jobs)
+        probs = self.forest_.probs(codes, n_jobs=self.n_jobs)
+        if self.n_classes_ == 1:  # the leaf model has two; the other one never comes
+            probs = np.ones((len(codes), 1))
+        return np.asarray(probs)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log of `predict_proba`."""
@@ -84,11 +86,15 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
     def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
         labels = column_or_1d(_as_labels(y), warn=True)
+        _refuse_missing(labels)
         check_classification_targets(labels)
         if first:
-            present = np.unique(labels)
-            self.classes_ = present if self._declared is None else self._declared
+            present = _distinct(labels)
+            declared = self.__dict__.get("_declared")
+            self.classes_ = present if declared is None else declared
             self.n_classes_ = len(self.classes_)
+        if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
+            raise ValueError(f"y has {labels.dtype} such as {labels[0]!r}, but the classes are {self.classes_.tolist()}")
         numbers = np.searchsorted(self.classes_, labels)
         known = self.classes_[np.minimum(numbers, self.n_classes_ - 1)] == labels
         if not known.all():
@@ -133,8 +139,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         censored : (n_rows,) array_like of bool, optional
             With `family="exponential"`: whether y is only known to be exceeded.
         """
-        self._forget()
-        return self._first_fit(X, y, sample_weight, {"exposure": exposure, "censored": censored})
+        return self._afresh(X, y, sample_weight, {"exposure": exposure, "censored": censored})
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None
@@ -160,8 +165,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95), *, exposure: Any = None) -> Any:
-        """(n_rows, len(quantiles)) quantiles of each row's target; they never cross."""
-        return self.predictive(X, exposure=exposure).quantile(list(quantiles))
+        """(n_rows, len(quantiles)) quantiles of each row's target, or (n_rows,) for one; they never cross."""
+        levels = probabilities("quantiles", quantiles)
+        return self.predictive(X, exposure=exposure).quantile(levels)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
         """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
@@ -179,6 +185,8 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
         target = column_or_1d(check_array(_as_labels(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
+        if target.dtype.kind in "mM":
+            raise ValueError(f"y must be numbers, but holds dates or durations ({target.dtype}); subtract, then scale them")
         if target.dtype.kind not in "biuf":
             try:
                 target = target.astype(np.float64)
@@ -187,38 +195,53 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
                     f"y must be numbers, but has {target.dtype} such as {target[0]!r}; for classes use a classifier"
                 ) from None
         numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
+        _refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
         if self.family in ("poisson", "geometric"):
             _refuse(numbers, (numbers < 0.0) | (numbers != np.floor(numbers)), f"counts from 0 on for {self.family}")
         elif self.family == "exponential":
             _refuse(numbers, numbers < 0.0, "times from 0 on for exponential")
+            if first and not numbers.any():
+                raise ValueError("y is 0 for every row: times of family 'exponential' must not all be 0")
         return np.asarray(numbers)
 
     def _order_by(self, y: NDArray[Any]) -> FloatArray:
         return np.asarray(y, dtype=np.float64)
 
     def _grow_on(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None, str]:
-        """Rates for counts, what the overall rate leaves unexplained for times, and what one line leaves for lines."""
+        """Rates for counts, what the overall rate leaves unexplained for times, and what one line leaves for lines.
+
+        Centred and scaled: scikit-learn's trees see no variance below 2e-16, and lose digits far from zero.
+        """
+        follow, weight = self._unscaled(rows)
+        centred = follow - np.average(follow, weights=weight)
+        spread = np.sqrt(np.average(centred**2, weights=weight))
+        return centred / (spread if spread > 0.0 else 1.0), weight, "squared_error"
+
+    def _unscaled(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None]:
         y, weight = rows.y, rows.weight
         if self.family == "poisson" and "exposure" in rows.row_data:
             exposure = rows.row_data["exposure"]
-            return y / exposure, exposure if weight is None else weight * exposure, "squared_error"
+            return y / exposure, exposure if weight is None else weight * exposure
         if self.family == "exponential":
             events = 1.0 - rows.row_data.get("censored", np.zeros(len(y)))
             rate = np.average(events, weights=weight) / max(float(np.average(y, weights=weight)), 1e-300)
-            return events - rate * y, weight, "squared_error"
+            return events - rate * y, weight
         if self.family == "linear":
             inputs = rows.row_data["inputs"]
-            scaled = inputs if weight is None else inputs * weight[:, None]
-            line = np.linalg.solve(scaled.T @ inputs + np.eye(inputs.shape[1]), scaled.T @ y)
-            return y - inputs @ line, weight, "squared_error"
-        return y, weight, "squared_error"
+            return y - inputs @ one_line(inputs, y, weight), weight
+        return y, weight
 
     def _search(self, rows: Rows) -> Search:
         prior = {} if isinstance(self.prior, str) else self.prior
         return number_search(self.family, rows.y, rows.weight, rows.row_data, prior, self.split_prior)
 
-    def _row_data(self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool) -> dict[str, NDArray[Any]]:
+    def _row_data(
+        self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
+    ) -> dict[str, NDArray[Any]]:
         columns: dict[str, NDArray[Any]] = {}
+        unknown = sorted(set(given) - {"exposure", "censored"})
+        if unknown:
+            raise TypeError(f"{type(self).__name__} takes no {unknown}; rows may have 'exposure' or 'censored'")
         for name, family in (("exposure", "poisson"), ("censored", "exponential")):
             if given.get(name) is None:
                 continue
@@ -228,18 +251,20 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             if len(columns[name]) != n_rows:
                 raise ValueError(f"{name} has {len(columns[name])} entries, but X has {n_rows} rows")
         if "exposure" in columns:
-            _refuse(columns["exposure"], ~(columns["exposure"] > 0.0), "positive", "exposure")
+            outside = ~((columns["exposure"] > 0.0) & (columns["exposure"] <= 1e60))
+            _refuse(columns["exposure"], outside, "positive and at most 1e60", "exposure")
         if "censored" in columns:
             _refuse(columns["censored"], ~np.isin(columns["censored"], (0.0, 1.0)), "0 or 1", "censored")
         if self.family == "linear":
-            columns["inputs"] = self._inputs(X, first)
+            columns["inputs"] = self._inputs(X, first, used)
         return columns
 
-    def _inputs(self, X: Any, first: bool) -> FloatArray:
+    def _inputs(self, X: Any, first: bool, used: NDArray[np.bool_] | None) -> FloatArray:
         """The columns of numbers, centred and scaled as at the first call, missing values at the centre, and a 1."""
         numbers = self.schema_.numbers(X, owner=type(self).__name__)
         if first:
-            known = np.where(np.isnan(numbers).all(axis=0), 0.0, numbers)
+            known = numbers if used is None else numbers[used]
+            known = np.where(np.isnan(known).all(axis=0), 0.0, known)
             self.input_mean_ = np.nanmean(known, axis=0)
             spread = np.nanstd(known, axis=0)
             self.input_scale_ = np.where(spread > 0.0, spread, 1.0)
@@ -251,7 +276,38 @@ def _as_labels(y: Any) -> Any:
     """A column of any library as NumPy."""
     if y is None:
         raise ValueError("a fit requires y to be passed, but the target y is None")
+    if type(y).__module__.startswith("pyarrow"):
+        return np.array(y.to_pylist())
     return y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y
+
+
+def _refuse_missing(labels: NDArray[Any]) -> None:
+    """Class labels are all there."""
+    if labels.dtype.kind == "f":
+        wrong = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        wrong = np.array([label is None or label is not label or _is_nan(label) for label in labels], dtype=bool)
+    else:
+        return
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"Input y contains NaN, infinity or nothing: y[{row}] is {labels[row]!r}, which is no class")
+
+
+def _is_nan(label: Any) -> bool:
+    """NaN of any library, pandas' NA among them, is not equal to itself."""
+    try:
+        return not bool(label == label)
+    except TypeError:
+        return True
+
+
+def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"y mixes {kinds}: class labels must be of one kind") from None
 
 
 def _refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str = "y") -> None:

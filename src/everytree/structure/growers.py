@@ -189,11 +189,14 @@ def _grow_as_given(
         if name in grown.get_params() and grown.get_params()[name] is None:
             grown.set_params(**{name: value})
     grown.fit(table, y, sample_weight=weight)
-    trees = getattr(grown, "estimators_", [grown])
+    trees = list(np.ravel(np.asarray(getattr(grown, "estimators_", [grown]), dtype=object)))
+    if not all(hasattr(tree, "tree_") for tree in trees):
+        raise TypeError(f"grower must be a tree or a forest of trees that scikit-learn shows, not {forest!r}")
+    subsets = getattr(grown, "estimators_features_", [np.arange(table.shape[1])] * len(trees))
     bootstrapped = bool(getattr(grown, "bootstrap", False))
     bags = grown.estimators_samples_ if bootstrapped else [slice(None)] * len(trees)
-    for tree, bag in zip(trees, bags, strict=True):
+    for tree, bag, features in zip(trees, bags, subsets, strict=True):
         in_bag = np.zeros(len(table), dtype=bool)
         in_bag[bag] = True
-        yield Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing), in_bag)
+        yield Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing, features), in_bag)
         progress()

@@ -28,6 +28,7 @@ def with_multiway_splits(
     family: NativeFamily,
     n_codes: NDArray[Any],
     is_categorical: NDArray[np.bool_],
+    min_samples_leaf: float = 1,
     **row_data: Any,
 ) -> MetaTree:
     """The tree with each subtree replaced, from the root down, by one multiway split where its evidence is higher.
@@ -44,6 +45,8 @@ def with_multiway_splits(
         The leaf model by which evidence is measured.
     n_codes, is_categorical : (n_features,) arrays
         Of the schema.
+    min_samples_leaf : float
+        A category with fewer rows than this, but some, keeps its node from being split into all.
     """
     few = is_categorical & (n_codes >= 3) & (n_codes <= MOST_CATEGORIES)
     inner = ~tree.is_terminal
@@ -51,7 +54,8 @@ def with_multiway_splits(
     if not candidates.any():
         return tree
     post = Posterior(tree, family).update(codes, y, weight, **row_data)
-    gain = _gains(tree, post, candidates, codes, family.statistics(y, weight, **row_data), family)
+    statistics = family.statistics(y, weight, **row_data)
+    gain = _gains(tree, post, candidates, codes, statistics, family, min_samples_leaf)
     chosen = candidates & (gain > 0.0)
     return _rebuilt(tree, chosen, n_codes) if chosen.any() else tree
 
@@ -63,6 +67,7 @@ def _gains(
     codes: NDArray[Any],
     statistics: FloatArray,
     family: NativeFamily,
+    min_samples_leaf: float,
 ) -> FloatArray:
     """Log evidence of a split into all categories less that of the grown children, for each candidate node."""
     grown = np.zeros(tree.n_nodes)
@@ -78,7 +83,10 @@ def _gains(
         totals = np.zeros((len(nodes), MOST_CATEGORIES + 1, statistics.shape[1]))
         np.add.at(totals, (place, child), statistics[rows])
         evidence = family.log_evidence(totals.reshape(-1, statistics.shape[1])).reshape(len(nodes), MOST_CATEGORIES + 1)
-        gains[nodes] = evidence.sum(axis=1) - grown[nodes]
+        counts = np.zeros((len(nodes), MOST_CATEGORIES + 1))
+        np.add.at(counts, (place, child), 1.0)
+        too_few = ((counts > 0) & (counts < min_samples_leaf)).any(axis=1)
+        gains[nodes] = np.where(too_few, -np.inf, evidence.sum(axis=1) - grown[nodes])
         here = np.where((tree.depth[here] == depth) & (depth > 0), tree.parent[here], here)
     return gains
 

@@ -11,7 +11,9 @@ from everytree.codes import LARGEST_CODE
 from everytree.metatree import MetaTree
 
 
-def metatree_from_sklearn_tree(tree: Any, n_features: int, has_missing: NDArray[np.bool_] | None = None) -> MetaTree:
+def metatree_from_sklearn_tree(tree: Any, n_features: int, has_missing: NDArray[np.bool_] | None = None,
+    features: NDArray[Any] | None = None,
+) -> MetaTree:
     """The meta-tree of a fitted scikit-learn tree that was grown on codes.
 
     scikit-learn sends `x <= threshold` to the left. On whole numbers that is `code <= floor(threshold)`, the rule of a
@@ -26,13 +28,16 @@ def metatree_from_sklearn_tree(tree: Any, n_features: int, has_missing: NDArray[
         Width of the code tables.
     has_missing : (n_features,) bool, optional
         Which columns have missing values; they were NaN for scikit-learn.
+    features : (n_own,) int array, optional
+        Which columns the tree was shown, where not all.
     """
     order = _level_order(tree.children_left, tree.children_right)
     number = np.empty(len(tree.children_left), dtype=np.int64)
     number[order] = np.arange(len(order))
     left = tree.children_left[order]
     inner = left >= 0
-    feature = np.where(inner, tree.feature[order], -1)
+    shown = np.arange(n_features) if features is None else np.asarray(features)
+    feature = np.where(inner, shown[np.where(inner, tree.feature[order], 0)], -1)
     to_child = np.where(tree.missing_go_to_left[order], 0, 1)
     with_missing = inner & (np.zeros(n_features, dtype=bool) if has_missing is None else has_missing)[feature]
     threshold = np.where(inner, np.minimum(np.floor(tree.threshold[order]), LARGEST_CODE), -1)

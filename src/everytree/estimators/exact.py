@@ -1,0 +1,315 @@
+"""Every tree and every choice of splits, as estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from everytree.codes import whole_number
+from everytree.columns import missing_code
+from everytree.estimators.base import CategoricalFeatures, MetaEstimator, read_weight
+from everytree.estimators.informative import with_few_cuts
+from everytree.estimators.targets import Classification, Regression
+from everytree.families import Bernoulli, Categorical
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.fitting import Rows
+from everytree.posterior import Posterior
+from everytree.predictive import Predictive
+from everytree.progress import Progress
+from everytree.schema import Schema
+from everytree.structure.exact import ExactPosterior
+from everytree.structure.exact_trees import ExactTree
+from everytree.structure.growers import Grown
+from everytree.tuning import start_family
+
+
+@dataclass
+class _Exact:
+    """An exact posterior behind the questions that estimators ask of a forest."""
+
+    posterior: ExactPosterior
+    has_missing: NDArray[np.bool_]
+    n_codes: NDArray[np.int64]
+
+    def read(self, codes: NDArray[Any]) -> NDArray[np.uint16]:
+        """Codes of the schema as the engine has them: missing is one more code where it was there at fit."""
+        wide = codes.astype(np.uint16)
+        missing = codes == missing_code(codes.dtype)
+        wide[codes >= self.n_codes] = 65535  # not known
+        known = missing & self.has_missing
+        wide[known] = np.broadcast_to(self.n_codes, codes.shape)[known]
+        return wide
+
+    def probs(self, codes: NDArray[Any], *, n_jobs: int | None = None) -> FloatArray:
+        return self.posterior.probs(self.read(codes))
+
+    def moments(self, codes: NDArray[Any], *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        return self.posterior.moments(self.read(codes))
+
+    def predictive(self, codes: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
+        return self.posterior.predictive(self.read(codes), **row_data)
+
+    @property
+    def log_evidence(self) -> float:
+        return self.posterior.log_evidence
+
+    def feature_importances(self) -> FloatArray:
+        splits = self.posterior.expected_splits
+        return splits / splits.sum() if splits.sum() > 0.0 else splits
+
+
+class _ExactStructure(MetaEstimator):
+    """All structures to a depth, none of them grown."""
+
+    forest_: Any
+    max_cuts: int
+    candidates: Any
+    truncation: float
+    max_regions: int
+
+    # What forests need and this does not: nothing is grown.
+    min_samples_leaf = 1
+
+    def _n_structures(self) -> int:
+        return 0
+
+    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
+        return [], []
+
+    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        self._check_parameters()
+        owner = type(self).__name__
+        target = self._read_target(y, first=True)
+        weight = read_weight(sample_weight, len(target))
+        schema = Schema.fit(
+            X, self._order_by(target), sample_weight=weight, categorical_features=self.categorical_features,
+            n_jobs=self.n_jobs, owner=owner,
+        )  # fmt: skip
+        codes = schema.encode(X, n_jobs=self.n_jobs, owner=owner)
+        self._check_rows(codes, target)
+        some = slice(None) if weight is None else weight > 0.0
+        follow, follow_weight = (target, weight) if weight is None else (target[some], weight[some])
+        self.schema_ = with_few_cuts(
+            schema, codes[some], follow, follow_weight, max_bins=self.max_bins, max_cuts=self.max_cuts,
+            is_classification=isinstance(self, Classification),
+        )  # fmt: skip
+        self.n_features_in_ = self.schema_.n_inputs
+        self._keep_names(X)
+        codes = self._encode_first(X)
+        rows = Rows(codes, target, weight, self._row_data(X, len(target), row_data, first=True))
+        return self._run(rows if weight is None else rows.at(weight > 0.0), self._leaf_model(rows))
+
+    def _encode_first(self, X: Any) -> NDArray[Any]:
+        return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
+
+    def _leaf_model(self, rows: Rows) -> NativeFamily:
+        return start_family(self._search(rows))
+
+    def _run(self, rows: Rows, family: NativeFamily) -> Self:
+        has_missing = np.array([column.has_missing for column in self.schema_.columns])
+        n_codes = self.schema_.n_codes.astype(np.int64)
+        posterior = ExactPosterior(
+            (n_codes + has_missing).tolist(), family, self.max_depth or 0, self.split_prior,
+            candidates=self.candidates, truncation=self.truncation, max_regions=self.max_regions, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        model = _Exact(posterior, has_missing, n_codes)
+        with Progress("regions", 100, bool(self.verbose)) as progress:
+            row_data: dict[str, Any] = dict(rows.row_data)
+            posterior.fit(
+                model.read(rows.codes), rows.y, rows.weight, progress=lambda *_: progress.step(), **row_data
+            )
+        self.forest_, self._rows = model, rows
+        return self
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """All rows again: the sum over all splits has no shortcut for a few more."""
+        target = self._read_target(y, first=False)
+        weight = read_weight(sample_weight, len(target))
+        codes = self._encode(X)
+        self._check_rows(codes, target)
+        new, old = self._row_data(X, len(target), row_data, first=False), self._rows
+        weights = None
+        if weight is not None or old.weight is not None:
+            both = [np.ones(len(r)) if w is None else w for r, w in ((old.y, old.weight), (target, weight))]
+            weights = np.concatenate(both)
+        joined = {name: np.concatenate([old.row_data[name], new[name]]) for name in old.row_data}
+        rows = Rows(np.concatenate([old.codes, codes]), np.concatenate([old.y, target]), weights, joined)
+        return self._run(rows, self.posterior_.family)
+
+    def _check_parameters(self) -> None:
+        whole_number("max_depth", self.max_depth, 0, 64)
+        whole_number("max_bins", self.max_bins, 2, 255)
+        whole_number("max_cuts", self.max_cuts, 1)
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def posterior_(self) -> ExactPosterior:
+        """The posterior over every tree and every choice of splits."""
+        check_is_fitted(self, "forest_")
+        posterior: ExactPosterior = self.forest_.posterior
+        return posterior
+
+    @property
+    def truncation_(self) -> float:
+        """Posterior mass that predictions leave out."""
+        return self.posterior_.truncation
+
+    @property
+    def map_tree_(self) -> ExactTree:
+        """The most probable tree, with the log of its posterior probability."""
+        return self.posterior_.map_tree()
+
+    @property
+    def map_posterior_(self) -> Posterior:
+        """The posterior over the prunings of the most probable tree, for pictures of it."""
+        rows = self._rows
+        tree = self.map_tree_.as_metatree()
+        codes = self.forest_.read(rows.codes)
+        post = Posterior(tree, self.posterior_.family, self.split_prior)
+        row_data: dict[str, Any] = dict(rows.row_data)
+        return post.update(codes, rows.y, rows.weight, **row_data)
+
+    def _words(self) -> dict[str, Any]:
+        names = self.schema_.names
+        words: dict[str, Any] = {
+            "code_names": [[*own, "missing"] for own in self.schema_.code_names],
+            "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
+        }
+        if hasattr(self, "classes_"):
+            words["class_names"] = [str(label) for label in self.classes_]
+        return words
+
+    def to_text(self, **options: Any) -> str:
+        """The most probable tree drawn with characters; options as in `Posterior.to_text`."""
+        return self.map_posterior_.to_text(**{**self._words(), **options})
+
+    def plot(self, **options: Any) -> Any:
+        """The most probable tree as a matplotlib picture; options as in `everytree.plot_tree`."""
+        from everytree.plot import plot_tree
+
+        return plot_tree(self.map_posterior_, **{**self._words(), **options})
+
+
+class ExactTreeClassifier(Classification, _ExactStructure):
+    """The exact average over every tree to a depth and every choice of its splits, for classes.
+
+    Parameters
+    ----------
+    max_depth : int
+    max_bins : int
+        Most codes of a column of numbers; the cut points are those that say most about the target.
+    split_prior : float or callable
+        Prior probability that a region is split.
+    alpha : float
+        Dirichlet concentration of each class in a leaf.
+    candidates : {"all", "nontrivial"}
+        Every split a region's codes allow, or only those that separate its rows.
+    max_cuts : int
+        Most cut points over all columns; regions grow with its power `max_depth`.
+    truncation : float
+        Posterior mass that predictions may leave out.
+    max_regions : int
+        More are refused beforehand.
+    categorical_features, n_jobs, verbose
+        As in `MetaForestClassifier`.
+
+    Attributes
+    ----------
+    posterior_ : ExactPosterior
+    map_tree_ : ExactTree
+        The most probable tree; its `log_prob` is a certificate.
+    log_evidence_, truncation_ : float
+    feature_importances_ : (n_features,) array
+        Expected number of splits on each column, scaled to sum to 1.
+    classes_, schema_
+        As in `MetaForestClassifier`.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = et.ExactTreeClassifier(max_depth=2).fit(X, y)
+    >>> model.map_tree_.n_leaves
+    3
+    """
+
+    def __init__(
+        self,
+        max_depth: int = 4,
+        *,
+        max_bins: int = 8,
+        split_prior: Any = 0.5,
+        alpha: float = 0.5,
+        candidates: Literal["all", "nontrivial"] = "all",
+        max_cuts: int = 40,
+        truncation: float = 1e-6,
+        max_regions: int = 20_000_000,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.max_bins = max_bins
+        self.split_prior = split_prior
+        self.alpha = alpha
+        self.candidates = candidates
+        self.max_cuts = max_cuts
+        self.truncation = truncation
+        self.max_regions = max_regions
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _leaf_model(self, rows: Rows) -> NativeFamily:
+        n = max(self.n_classes_, 2)
+        return Bernoulli(self.alpha, self.alpha) if n == 2 else Categorical(n, self.alpha)
+
+
+class ExactTreeRegressor(Regression, _ExactStructure):
+    """The exact average over every tree to a depth and every choice of its splits, for numbers.
+
+    Parameters
+    ----------
+    max_depth, max_bins, split_prior, candidates, max_cuts, truncation, max_regions
+        As in `ExactTreeClassifier`.
+    family, prior
+        As in `MetaForestRegressor`; what `prior` does not name is a default, centred on the data.
+    categorical_features, n_jobs, verbose
+        As in `MetaForestClassifier`.
+    """
+
+    def __init__(
+        self,
+        max_depth: int = 4,
+        *,
+        max_bins: int = 8,
+        family: str = "normal",
+        prior: Any = "auto",
+        split_prior: Any = 0.5,
+        candidates: Literal["all", "nontrivial"] = "all",
+        max_cuts: int = 32,
+        truncation: float = 1e-6,
+        max_regions: int = 20_000_000,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.max_bins = max_bins
+        self.family = family
+        self.prior = prior
+        self.split_prior = split_prior
+        self.candidates = candidates
+        self.max_cuts = max_cuts
+        self.truncation = truncation
+        self.max_regions = max_regions
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.verbose = verbose

@@ -1,0 +1,412 @@
+"""Every tree and every split: the exact posterior over pruned trees T and feature assignments k together.
+
+The splits of different nodes are independent a priori, so the sum over all assignments factorises over regions (sets of
+conditions), and the order in which a region's conditions were asked does not matter:
+
+    Q(S) = (1 - g) leaf(S) + g * mean over candidate splits of the product of Q(child) over the children.
+
+Each region is evaluated once. The kernel lists regions level by level; this module reads answers from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.codes import as_codes, as_column, resolve_n_jobs, whole_number
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.predictive import Paths, Predictive
+from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.structure.exact_trees import ExactTree, Forestry
+from everytree.structure.regions import KINDS, Kind, count_regions
+
+BYTES_A_REGION = 200
+"""Roughly, with its conditions, evidences, and links to its children."""
+
+
+class ExactPosterior:
+    """p(T, k | data) over every tree to a given depth and every choice of its splits, computed exactly.
+
+    A region is split with probability `split_prior` (of its depth) unless it is at `max_depth` or nothing is left to
+    ask; a split is chosen uniformly from the candidates of the region.
+
+    Parameters
+    ----------
+    n_codes : sequence of int
+        Number of codes of each column.
+    family : NativeFamily
+        The leaf model, with one prior for all leaves.
+    max_depth : int
+    split_prior : float or callable
+        A number, or a function of depth such as `depth_prior(0.95, 1.0)`.
+    candidates : {"all", "nontrivial"}
+        Every split of the codes that are possible in a region, or only those that separate its rows.
+    kinds : str or sequence of str
+        For each column, or for all: "ordered" is asked by thresholds, "one_against_rest" by one category against the
+        others, "multiway" by all categories at once.
+    truncation : float
+        Posterior mass that prediction may leave out; 0 leaves out nothing.
+    max_regions : int
+        More regions than this are refused beforehand.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np, everytree as et
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, dtype=np.uint8)
+    >>> post = et.ExactPosterior([2, 2], et.Bernoulli(0.5, 0.5), max_depth=2).fit(X, X[:, 0])
+    >>> post.root_feature_prob.round(4)
+    array([0.9992, 0.0007])
+    >>> post.map_tree().n_leaves
+    2
+    """
+
+    def __init__(
+        self,
+        n_codes: Sequence[int],
+        family: NativeFamily,
+        max_depth: int = 4,
+        split_prior: SplitPriorLike = 0.5,
+        *,
+        candidates: Literal["all", "nontrivial"] = "all",
+        kinds: Kind | Sequence[Kind] = "ordered",
+        truncation: float = 1e-6,
+        max_regions: int = 20_000_000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_codes = [whole_number("n_codes", n, 1, 65535) for n in n_codes]
+        if not self.n_codes:
+            raise ValueError("n_codes is empty: there must be at least one column")
+        if not isinstance(family, NativeFamily) or not family.has_one_prior:
+            raise TypeError(f"family must be a built-in one with the same prior for all leaves, not {family!r}")
+        self.family = family
+        self.max_depth = whole_number("max_depth", max_depth, 0, 64)
+        if candidates not in ("all", "nontrivial"):
+            raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
+        self.candidates = candidates
+        self.kinds = _checked_kinds(kinds, self.n_codes)
+        if not 0.0 <= truncation < 1.0:
+            raise ValueError(f"truncation must be a share of the posterior in [0, 1), but is {truncation!r}")
+        self.target_truncation = float(truncation)
+        self.max_regions = whole_number("max_regions", max_regions, 1)
+        self.n_jobs = n_jobs
+        self.split_prior = split_prior
+        self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, self.max_depth))
+
+    @staticmethod
+    def count_regions(n_codes: Sequence[int], max_depth: int, kinds: Kind | Sequence[Kind] = "ordered") -> int:
+        """How many regions there can be above the last level, each counted once for every depth it may be at."""
+        sizes = list(n_codes)
+        return count_regions(sizes, _checked_kinds(kinds, sizes), max_depth)
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        budget: int | None = None,
+        max_seconds: float | None = None,
+        progress: Callable[[int, int, int], object] | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Condition on rows.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like of codes
+        y : (n_rows,) array_like
+        sample_weight : (n_rows,) array_like, optional
+        budget, max_seconds : optional
+            Regions to list and time to list them in, at most. When that is not enough, `log_evidence_bounds` holds what
+            is certain, and all answers are those of the trees that were looked at.
+        progress : callable, optional
+            Called now and then with the depth, the regions done there and their number.
+        **row_data
+            What the family wants to know of each row.
+        """
+        codes = self._read_codes(X)
+        expected = count_regions(self.n_codes, self.kinds, self.max_depth)
+        if budget is None and max_seconds is None and expected > self.max_regions:
+            raise ValueError(self._too_many(expected))
+        if (codes >= np.array(self.n_codes)).any():
+            row, column = np.argwhere(codes >= np.array(self.n_codes))[0]
+            raise ValueError(
+                f"X: column {column}, row {row}: code {codes[row, column]}, "
+                f"but there are codes 0..{self.n_codes[column] - 1}"
+            )
+        targets = as_column("y", y)
+        weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
+        statistics = self.family.statistics(targets, weight, **row_data)
+        if len(statistics) != len(codes):
+            raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
+        if weight is not None:
+            kept = weight > 0.0
+            codes, statistics = codes[kept], statistics[kept]
+        regions = 2**62 if budget is None else whole_number("budget", budget, 1)
+        seconds = np.inf if max_seconds is None else float(max_seconds)
+        engine = self._run(codes, statistics, regions, seconds, progress)
+        self._rows, self.n_rows = (codes, statistics, regions), len(codes)
+        self._engine: _kernels.Exact | None = engine
+        self._bounds = float(engine.log_evidence()), float(engine.log_upper())
+        self._n_regions = list(engine.n_regions())
+        self._graph: _Graph | None = None
+        self._summary: dict[str, Any] | None = None
+        self._forestry: Forestry | None = None
+        return self
+
+    def _run(
+        self, codes: NDArray[np.uint16], statistics: FloatArray, regions: int, seconds: float, progress: Any
+    ) -> _kernels.Exact:
+        place, n_places, of_place, class_start = _places(self.family, statistics)
+        engine = _kernels.make_exact(
+            self.family.kernel, self.family.size, self.family._prior, codes, self.n_codes,
+            [KINDS.index(kind) for kind in self.kinds], place, n_places, of_place, class_start,
+            self._log_split.tolist(), self._log_stop.tolist(), self.candidates == "nontrivial",
+            self.max_regions, resolve_n_jobs(self.n_jobs),
+        )  # fmt: skip
+        engine.run(regions, seconds, progress)
+        return engine
+
+    def _read_codes(self, X: ArrayLike) -> NDArray[np.uint16]:
+        codes = as_codes(X)
+        if codes.shape[1] != len(self.n_codes):
+            raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(self.n_codes)}")
+        if codes.dtype.kind == "i" and (codes < 0).any():
+            row, column = np.argwhere(codes < 0)[0]
+            raise ValueError(f"X: column {column}, row {row}: code {codes[row, column]}, but codes are 0 or more")
+        return np.ascontiguousarray(np.minimum(codes, 65535), dtype=np.uint16)
+
+    def _too_many(self, expected: int) -> str:
+        fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
+        return (
+            f"max_depth={self.max_depth} on these columns can have {expected:.3g} regions (about "
+            f"{expected * BYTES_A_REGION / 2**30:.3g} GiB), but max_regions is {self.max_regions}; "
+            f"max_depth={fits} fits, or fewer columns or codes, or give a budget"
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise RuntimeError("this ExactPosterior has seen no rows yet; call fit first")
+
+    def _fitted(self) -> _kernels.Exact:
+        """The engine; after a copy or a pickle it runs again when it is first needed."""
+        self._check_fitted()
+        if self._engine is None:
+            codes, statistics, regions = self._rows
+            self._engine = self._run(codes, statistics, regions, np.inf, None)
+        return self._engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows, and what predictions need; regions are not kept."""
+        if not hasattr(self, "_rows"):
+            return self.__dict__.copy()
+        self._compiled()
+        self._sums()
+        return {**self.__dict__, "_engine": None, "_forestry": None}
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y | X), summed over every tree and every choice of splits; a lower bound where a budget was spent."""
+        return self.log_evidence_bounds[0]
+
+    @property
+    def log_evidence_bounds(self) -> tuple[float, float]:
+        """What log_evidence is between; both ends are equal unless a budget was spent."""
+        self._check_fitted()
+        return self._bounds
+
+    @property
+    def n_regions(self) -> list[int]:
+        """Regions with rows that were listed, by depth."""
+        self._check_fitted()
+        return list(self._n_regions)
+
+    @property
+    def root_feature_prob(self) -> FloatArray:
+        """(n_features,) probability that the root is split on each column."""
+        return np.asarray(self._sums()["root_feature"])
+
+    @property
+    def split_prob_root(self) -> float:
+        """Probability that the root is split at all."""
+        return float(self.root_feature_prob.sum())
+
+    @property
+    def expected_splits(self) -> FloatArray:
+        """(n_features,) expected number of splits on each column, of regions that hold rows."""
+        return np.asarray(self._sums()["expected_splits"])
+
+    def expected_leaves(self) -> float:
+        """Expected number of leaves of T."""
+        return float(self._sums()["expected_leaves"])
+
+    def entropy(self) -> float:
+        """Entropy of p(T, k | data), in nats."""
+        return float(self._sums()["entropy"])
+
+    @property
+    def feature_prob(self) -> FloatArray:
+        """(n_features,) probability that a region that holds rows is split on each column; to within `truncation`."""
+        return self._compiled().feature_prob(len(self.n_codes))
+
+    @property
+    def truncation(self) -> float:
+        """Posterior mass that predictions leave out."""
+        return self._compiled().dropped
+
+    def map_tree(self) -> ExactTree:
+        """The most probable tree with its splits; `log_prob` is its exact posterior probability."""
+        return self.top_trees(1)[0]
+
+    def top_trees(self, k: int) -> list[ExactTree]:
+        """The k most probable trees with their splits, best first."""
+        return self._trees().best(whole_number("k", k, 0))
+
+    def sample_trees(self, n: int, *, rng: np.random.Generator | int) -> list[ExactTree]:
+        """Independent exact draws from p(T, k | data)."""
+        generator = np.random.default_rng(rng)
+        return [self._trees().draw(generator) for _ in range(whole_number("n", n, 0))]
+
+    def _sums(self) -> dict[str, Any]:
+        self._check_fitted()
+        if self._summary is None:
+            self._summary = self._fitted().summary()
+        return self._summary
+
+    def _trees(self) -> Forestry:
+        engine = self._fitted()
+        if self._forestry is None:
+            self._forestry = Forestry(
+                engine, self.n_codes, self.kinds, self._log_split, self._log_stop,
+                self.candidates == "all", self.family.n_statistics,
+            )  # fmt: skip
+        return self._forestry
+
+    # ---- prediction -------------------------------------------------------------------------------------------------
+
+    def probs(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, for families of classes."""
+        graph = self._compiled()
+        components: Any = self.family.predictive(graph.statistics)
+        values = graph.kernel.average(
+            self._read_codes(X), np.ascontiguousarray(components.probs()), resolve_n_jobs(self.n_jobs)
+        )
+        return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+    def moments(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each row's target, for families whose rows bring nothing but their target."""
+        graph = self._compiled()
+        components: Any = self.family.predictive(graph.statistics)
+        centre = float(np.ravel(getattr(self.family, "mean", 0.0))[0])
+        away = components.mean() - centre
+        values = np.stack([away, components.variance() + away**2], axis=1)
+        first, second = graph.kernel.average(self._read_codes(X), values, resolve_n_jobs(self.n_jobs)).T
+        return first + centre, np.maximum(second - first**2, 0.0)
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row, averaged over every tree and every choice of splits."""
+        graph = self._compiled()
+        codes = self._read_codes(X)
+        distinct, of_row = np.unique(codes, axis=0, return_inverse=True)
+        start, nodes, weights = graph.kernel.ends(distinct)
+        columns = self.family.row_columns(row_data, len(codes))
+        on_paths, entries = np.unique(nodes, return_inverse=True)
+        total = np.add.reduceat(weights, start[:-1]) if len(distinct) else np.empty(0)
+        log_weights = np.log(weights / np.repeat(total, np.diff(start)))
+        paths = Paths(start, entries, log_weights, of_row.reshape(-1).astype(np.int32))
+        return Predictive(self.family, self.family.summarise(graph.statistics[on_paths]), paths, columns)
+
+    def _compiled(self) -> _Graph:
+        self._check_fitted()
+        if self._graph is None:
+            self._graph = _compile(self._fitted(), self.target_truncation, self.kinds, self.n_codes)
+        return self._graph
+
+    def __repr__(self) -> str:
+        seen = f", n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g}" if hasattr(self, "_rows") else ""
+        return f"ExactPosterior({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
+
+
+class _Graph:
+    """The compiled posterior: regions, and the share of each of their splits."""
+
+    def __init__(self, parts: dict[str, Any], kinds: Sequence[Kind], n_codes: Sequence[int]) -> None:
+        n_nodes = len(parts["stop"])
+        self.statistics: FloatArray = parts["statistics"].reshape(n_nodes, -1)
+        self.dropped = float(parts["dropped"])
+        self._parts, self._kinds, self._n_codes = parts, list(kinds), list(n_codes)
+        self.kernel = _kernels.Graph(
+            *(parts[name] for name in ("stop", "first_edge", "column", "code", "share", "first_child", "children")),
+            np.array([KINDS.index(kind) for kind in kinds], dtype=np.uint8),
+            np.array(n_codes, dtype=np.int32),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Graph, (self._parts, self._kinds, self._n_codes)
+
+    def feature_prob(self, n_features: int) -> FloatArray:
+        """1 less the probability that no split is on a column: an upward sweep, all columns at once."""
+        parts = self._parts
+        unused = np.ones((len(parts["stop"]), n_features))
+        for node in range(len(unused) - 1, -1, -1):
+            first, last = parts["first_edge"][node], parts["first_edge"][node + 1]
+            if first == last:
+                continue
+            total = np.full(n_features, parts["stop"][node])
+            for edge in range(first, last):
+                children = parts["children"][parts["first_child"][edge] : parts["first_child"][edge + 1]]
+                term = parts["share"][edge] * unused[children].prod(axis=0)
+                term[parts["column"][edge]] = 0.0
+                total += term
+            unused[node] = total
+        return np.asarray(np.clip(1.0 - unused[0], 0.0, 1.0))
+
+
+def _compile(engine: Any, truncation: float, kinds: Sequence[Kind], n_codes: Sequence[int]) -> _Graph:
+    """The smallest graph found that leaves out no more than `truncation`."""
+    threshold = truncation
+    while True:
+        parts = engine.compile(threshold)
+        if parts["dropped"] <= truncation:
+            return _Graph(parts, kinds, n_codes)
+        threshold = threshold / 8.0 if threshold > 1e-18 else 0.0
+
+
+def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:
+    """Where each row is among the bits, the statistics of each place, and where classes start if bits are counted."""
+    n_rows = len(statistics)
+    if family.kernel == "categorical" and statistics.shape[1] <= 64 and np.isin(statistics, (0.0, 1.0)).all():
+        of_class = statistics.argmax(axis=1)
+        place, start = np.empty(n_rows, dtype=np.int64), [0]
+        for c in range(statistics.shape[1]):
+            rows = np.flatnonzero(of_class == c)
+            place[rows] = 64 * start[-1] + np.arange(len(rows))
+            start.append(start[-1] + -(-len(rows) // 64))
+        if start[-1] > 0:
+            return place, 64 * start[-1], np.empty(0), start
+    n_words = max(-(-n_rows // 64), 1)
+    of_place = np.zeros((64 * n_words, statistics.shape[1]))
+    of_place[:n_rows] = statistics
+    return np.arange(n_rows, dtype=np.int64), 64 * n_words, of_place, []
+
+
+def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:
+    each: list[Any] = [kinds] * len(n_codes) if isinstance(kinds, str) else list(kinds)
+    if len(each) != len(n_codes):
+        raise ValueError(f"kinds has {len(each)} entries, but there are {len(n_codes)} columns")
+    for column, (kind, n) in enumerate(zip(each, n_codes, strict=True)):
+        if kind not in KINDS:
+            raise ValueError(f"kinds[{column}] must be one of {list(KINDS)}, but is {kind!r}")
+        if kind != "ordered" and n > 64:
+            raise ValueError(f"kinds[{column}] is {kind!r} with {n} categories, but at most 64 are possible")
+    return each

@@ -418,6 +418,25 @@ def test_the_number_of_threads_changes_no_bit(case, candidates):
 
 
 @modes
+@pytest.mark.parametrize("name", ["bernoulli", "normal"])
+def test_the_number_of_threads_changes_no_bit_of_much_work(name, candidates):
+    """Thousands of regions and rows: every thread has many shares of the work."""
+    rng = rng_for("much work", name, candidates)
+    kind_of = (*KINDS, *("ordered",) * 9)
+    given = table(CASE[name], rng, 120, (3, 3, 3, *(2,) * 9), candidates=candidates, kinds=kind_of, max_depth=4)
+    fits = [given.fit(n_jobs=n_jobs, truncation=0.02) for n_jobs in (1, 2, 3)]
+    assert max(fits[0].n_regions) > 1000
+    X = given.new_rows(rng, 1000)[0]
+    for other in fits[1:]:
+        assert other.n_regions == fits[0].n_regions
+        assert other.log_evidence == fits[0].log_evidence
+        assert other.expected_splits.tobytes() == fits[0].expected_splits.tobytes()
+        assert other.map_tree() == fits[0].map_tree()
+        for one, two in zip(other.moments(X), fits[0].moments(X), strict=True):
+            assert one.tobytes() == two.tobytes()
+
+
+@modes
 def test_samples_have_the_posterior_frequencies(candidates):
     rng = rng_for("samples", candidates)
     given = problem(
@@ -1001,6 +1020,8 @@ def test_bad_questions_are_refused():
         refused(lambda k=k: fitted.top_trees(k), "k")
     for n in (-1, 1.5, True):
         refused(lambda n=n: fitted.sample_trees(n, rng=1), "n")
+    refused(lambda: fitted.probs([[2, 0]]), "column 0", "row 0", "2")
+    refused(lambda: fitted.moments([[0, 9]]), "column 1", "row 0", "9")
     for budget in (0, -1, 1.5):
         refused(lambda b=budget: model().fit(GOOD_X, GOOD_Y, budget=b), "budget")
     for seconds in (-1.0, float("nan"), "soon"):

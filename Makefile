@@ -5,7 +5,7 @@ RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*)
 CPP    := $(filter %.hpp %.cpp,$(NATIVE))
 
-.PHONY: demo test check check-slow bench format clean setup compiler
+.PHONY: demo test check check-slow bench bench-accuracy format clean setup compiler
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and show what comes out
@@ -28,6 +28,10 @@ bench: $(VENV)/.tested          ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/foundation.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/questions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/schema.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/estimators.py --out benchmarks/RESULTS.md
+
+bench-accuracy: $(VENV)/.benched  ## accuracy beside other libraries; DATA=folder of CSV files adds their tables
+	$(RUN) benchmarks/accuracy.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md
 
 format: $(VENV)/.checked
 	$(VENV)/bin/ruff check --fix .
@@ -61,6 +65,10 @@ extra = $(VENV)/bin/pip install -q --disable-pip-version-check \
 
 $(VENV)/.tested: $(VENV)/.installed
 	@$(call extra,test)
+	@touch $@
+
+$(VENV)/.benched: $(VENV)/.tested
+	@$(call extra,bench)
 	@touch $@
 
 $(VENV)/.checked: $(VENV)/.installed

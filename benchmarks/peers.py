@@ -273,12 +273,28 @@ def _ours(stem: str) -> Peer:
     return Peer(f"everytree {stem}", "everytree", classify if classifier else None, regress if regressor else None)
 
 
+def _plain_forest(train: Frame, y: np.ndarray, test: Frame) -> np.ndarray:
+    """The structures of MetaForestClassifier(random_state=0) as an ordinary forest: frequencies in the leaves."""
+    library, growers = import_module("everytree"), import_module("everytree.structure.growers")
+    classes, target = np.unique(y, return_inverse=True)
+    order = np.eye(len(classes))[target] if len(classes) > 2 else target.astype(float)
+    schema = library.Schema.fit(train, order)
+    codes = schema.encode(train)
+    seeds = np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=100).tolist()
+    has_missing = np.array([column.has_missing for column in schema.columns])
+    grown = growers.grow(codes, target, None, growers.Growth(), 100, has_missing=has_missing, seeds=seeds)
+    leaves = library.Categorical(len(classes), 1e-12)
+    trees = [library.Posterior(g.tree, leaves, 1.0).update(codes[g.in_bag], target[g.in_bag]) for g in grown]
+    return library.Forest(trees, n_codes=schema.n_codes).probs(schema.encode(test))
+
+
 def peers() -> list[Peer]:
     """List the models in the order they are reported."""
     seeded = {"random_state": 0, "n_jobs": 1}
     return [
         _ours("MetaForest"),
         _ours("MetaTree"),
+        Peer("MetaForest's trees, plain", "everytree", _plain_forest, None),
         _usual("RandomForest", "sklearn.ensemble", "RandomForest", one_hot, **seeded),
         _usual("ExtraTrees", "sklearn.ensemble", "ExtraTrees", one_hot, **seeded),
         _usual("HistGradientBoosting", "sklearn.ensemble", "HistGradientBoosting", as_it_is, random_state=0),

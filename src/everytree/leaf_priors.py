@@ -6,7 +6,8 @@ much that counts against the rows of a leaf is searched, or given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from everytree.families import Bernoulli, Categorical, Exponential, Geometric, L
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.priors import SplitPriorLike
 from everytree.tuning import Search
+
+USUAL_ALPHA, ALPHA_SPREAD = 0.1, 2.0
+"""Rows a class that a leaf's prior is thought to be worth before any are seen, and how sure that is, in logs."""
 
 SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
 
@@ -35,7 +39,8 @@ def class_search(
         return Bernoulli(each[1], each[0]) if n_classes == 2 else Categorical(n_classes, each)
 
     grids = {"alpha": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), "split_prior": SPLIT_PRIORS}
-    return _search(make, {"alpha": 0.3}, {"alpha": alpha}, split_prior, [grids])
+    search = _search(make, {"alpha": 0.3}, {"alpha": alpha}, split_prior, [grids])
+    return replace(search, log_prior=lambda one: -0.5 * (np.log(one["alpha"] / USUAL_ALPHA) / ALPHA_SPREAD) ** 2)
 
 
 def number_search(
@@ -53,7 +58,7 @@ def number_search(
 def _normal(
     y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
 ) -> Search:
-    """`noise` is the expected variance in a leaf as a share of that of y; `strength`, `shape` are worth of the prior."""
+    """`noise` is the expected variance in a leaf as a share of that of y; `strength` and `shape` are rows in worth."""
     mean = float(np.average(y, weights=weight))
     variance = _variance(y, mean, weight)
 
@@ -62,7 +67,7 @@ def _normal(
 
     floor = _rounding(y) ** 2 / 12.0 / variance
     noise = [share for share in (0.003, 0.01, 0.03, 0.1, 0.3, 0.8) if share > floor] or [0.8]
-    stages = [
+    stages: list[dict[str, Sequence[float]]] = [
         {"noise": noise[::2] if len(noise) > 2 else noise, "split_prior": SPLIT_PRIORS},
         {"strength": (0.03, 0.3), "shape": (1.25, 2.0, 4.0)},
         {"noise": noise[1::2] or noise, "split_prior": SPLIT_PRIORS},
@@ -149,7 +154,7 @@ def _search(
     start: dict[str, float],
     given: Mapping[str, Any],
     split_prior: SplitPriorLike | str,
-    stages: list[dict[str, tuple[float, ...]]],
+    stages: Sequence[Mapping[str, Sequence[float]]],
 ) -> Search:
     """Parameters that are given, not "auto", are fixed: no stage tries others."""
     unknown = sorted(set(given) - set(start))

@@ -65,7 +65,13 @@ class Pool:
             log_weights = np.log(weights)
         join = np.concatenate
         return cls(
-            _of_any_node(posteriors[0].family), join(summaries), first[:-1], join(parents), join(reached), join(stop), log_weights
+            _of_any_node(posteriors[0].family),
+            join(summaries),
+            first[:-1],
+            join(parents),
+            join(reached),
+            join(stop),
+            log_weights,
         )
 
     def predictive(self, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
@@ -148,7 +154,7 @@ class PooledPredictive:
     def log_prob(self, y: ArrayLike) -> FloatArray:
         """(n_rows,) log probability or density of one target a row."""
         targets = self._stretched(as_targets(y, len(self)))
-        return self._each(lambda rows, y: rows.log_prob(y), targets) + np.log(self._sharpness)
+        return self._each(lambda rows, y: rows.log_prob(y), targets) + float(np.log(self._sharpness))
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """(n_rows,) probability that the target is at most y, one y a row."""

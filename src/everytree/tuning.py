@@ -36,6 +36,9 @@ SHARPENED_ROWS = 1000
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
 
+SHARPNESS_SPREAD = 0.5
+"""Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""
+
 
 @dataclass(frozen=True)
 class Search:
@@ -49,11 +52,14 @@ class Search:
         Hyperparameters and `split_prior` to start from; those that no stage names stay as they are.
     stages : sequence of mappings
         Each stage tries every combination of the values it lists, the others being the best so far.
+    log_prior : callable
+        What is thought of hyperparameters beforehand, in nats; it matters on small tables.
     """
 
     make: Callable[..., NativeFamily]
     start: Mapping[str, Any]
     stages: Sequence[Mapping[str, Sequence[Any]]] = ()
+    log_prior: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,8 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
         leaves = [best | dict(zip(leaf_names, values, strict=True)) for values in product(*map(stage.get, leaf_names))]  # type: ignore[arg-type]
         families = [_family(search, parameters) for parameters in leaves]
         scores, sharpnesses = _scores(held, families, split_priors, sharpen)
+        total = float(len(held.y) if held.weight is None else held.weight.sum())
+        scores += np.array([[search.log_prior(one) / total] for one in leaves])
         leaf, split = np.unravel_index(np.argmax(scores), scores.shape)
         best = leaves[leaf] | {"split_prior": split_priors[split]}
         score, sharpness = float(scores[leaf, split]), float(sharpnesses[leaf, split])
@@ -224,9 +232,7 @@ def _pooled(
         if pooled is None:
             start = 0.0 if is_classes else -np.inf
             pooled = np.full((*values.shape[:2], n_rows, values.shape[3]), start)
-        pooled[:, :, rows] = (
-            pooled[:, :, rows] + values if is_classes else np.logaddexp(pooled[:, :, rows], values)
-        )
+        pooled[:, :, rows] = pooled[:, :, rows] + values if is_classes else np.logaddexp(pooled[:, :, rows], values)
     assert pooled is not None
     many = np.maximum(counts, 1.0)[:, None]
     return pooled / many if is_classes else pooled - np.log(many), counts > 0.0
@@ -247,9 +253,21 @@ def best_sharpness(
 
     if not sharpen:
         return score(0.0), 1.0
+    return _sharpest(score, float(weight.sum()))
+
+
+def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, float]:
+    """The best mean score over the log of the sharpness, and that sharpness.
+
+    The score is penalised by a weak prior around 1.
+    """
+
+    def penalised(log_sharpness: float) -> float:
+        return score(log_sharpness) - 0.5 * (log_sharpness / SHARPNESS_SPREAD) ** 2 / n_rows
+
     low, high = np.log(SHARPNESS)
-    found = minimize_scalar(lambda t: -score(t), bounds=(low, high), method="bounded", options={"xatol": 1e-3})
-    return score(found.x), float(np.exp(found.x))
+    found = minimize_scalar(lambda t: -penalised(t), bounds=(low, high), method="bounded", options={"xatol": 1e-3})
+    return penalised(found.x), float(np.exp(found.x))
 
 
 def _sharpness_of(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[float, float]:
@@ -267,9 +285,7 @@ def _sharpness_of(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLi
         stretched = mean + (y - mean) * np.exp(log_sharpness)
         return float(np.average(pool.log_prob(stretched) + log_sharpness, weights=weight))
 
-    low, high = np.log(SHARPNESS)
-    found = minimize_scalar(lambda t: -score(t), bounds=(low, high), method="bounded", options={"xatol": 1e-3})
-    return score(found.x), float(np.exp(found.x))
+    return _sharpest(score, float(weight.sum()))
 
 
 def _pool_without_own_row(

@@ -107,7 +107,8 @@ inline nb::object node_fates(const Tree& tree, Input<double> log_split, Input<do
 inline nb::object pooled_paths(Input<std::int64_t> ends, Input<std::int32_t> parent, Input<double> log_reached,
                                Input<double> log_stop, Input<double> log_tree_weights, double log_negligible) {
     const std::size_t n_trees = log_tree_weights.size();
-    const PooledNodes pool{parent.data(), log_reached.data(), log_stop.data(), static_cast<std::int64_t>(parent.size())};
+    const PooledNodes pool{parent.data(), log_reached.data(), log_stop.data(),
+                           static_cast<std::int64_t>(parent.size())};
     if (n_trees == 0 || ends.size() % n_trees != 0 || log_reached.size() != parent.size() ||
         log_stop.size() != parent.size())
         throw std::invalid_argument("arrays of the wrong size");

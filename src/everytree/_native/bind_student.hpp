@@ -80,7 +80,8 @@ inline nb::object student_quantiles(Input<std::int64_t> start, Input<double> wei
                                     Input<double> location, Input<double> scale, Input<double> p, int n_jobs) {
     if (p.size() + 1 != start.size()) throw std::invalid_argument("one p a unit");
     return StudentUnits{start, weight, freedom, location, scale, {}}.each(
-        1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p.data()[u]); });
+        1, n_jobs,
+        [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p.data()[u]); });
 }
 
 inline nb::object student_half_spreads(Input<std::int64_t> start, Input<double> weight, Input<double> freedom,

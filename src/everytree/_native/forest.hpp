@@ -123,26 +123,27 @@ struct NodeValues {
 template <class Code>
 void average(const ForestShape& forest, const CodeTable& table, const std::vector<NodeValues>& values, int n_values,
              int n_jobs, double* out) {
-    over_rows<Code>(forest, table, n_jobs, [&](std::int64_t begin, std::int64_t n, const Codes<Code>& codes, auto& mine) {
-        for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
-            const NodeValues& here = values[tree];
-            if (here.weight == 0.0) continue;
-            forest.ends(tree, codes, begin, n, mine.unusual, mine.at.data());
-            double* to = out + begin * n_values;
-            if (n_values == 2) {
-                for (std::int64_t i = 0; i < n; ++i, to += 2) {
-                    const double* from = here.data + 2 * static_cast<std::int64_t>(mine.at[i]);
-                    to[0] += here.weight * from[0];
-                    to[1] += here.weight * from[1];
-                }
-                continue;
-            }
-            for (std::int64_t i = 0; i < n; ++i, to += n_values) {
-                const double* from = here.data + n_values * static_cast<std::int64_t>(mine.at[i]);
-                for (int v = 0; v < n_values; ++v) to[v] += here.weight * from[v];
-            }
-        }
-    });
+    over_rows<Code>(forest, table, n_jobs,
+                    [&](std::int64_t begin, std::int64_t n, const Codes<Code>& codes, auto& mine) {
+                        for (std::size_t tree = 0; tree < forest.n_trees(); ++tree) {
+                            const NodeValues& here = values[tree];
+                            if (here.weight == 0.0) continue;
+                            forest.ends(tree, codes, begin, n, mine.unusual, mine.at.data());
+                            double* to = out + begin * n_values;
+                            if (n_values == 2) {
+                                for (std::int64_t i = 0; i < n; ++i, to += 2) {
+                                    const double* from = here.data + 2 * static_cast<std::int64_t>(mine.at[i]);
+                                    to[0] += here.weight * from[0];
+                                    to[1] += here.weight * from[1];
+                                }
+                                continue;
+                            }
+                            for (std::int64_t i = 0; i < n; ++i, to += n_values) {
+                                const double* from = here.data + n_values * static_cast<std::int64_t>(mine.at[i]);
+                                for (int v = 0; v < n_values; ++v) to[v] += here.weight * from[v];
+                            }
+                        }
+                    });
 }
 
 // For a row that ends in a node (a terminal, or wherever it had to stop): the average of `values` over the nodes on its

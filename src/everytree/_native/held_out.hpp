@@ -58,7 +58,8 @@ class HeldOut {
         find_paths(held);
         for (std::int64_t g = 0; g < splits.n; ++g) {
             sweep(splits[g]);
-            for (std::int64_t i = 0; i < held.n; ++i) predict_row(held, i, splits[g], out + (g * held.n + i) * n_values());
+            for (std::int64_t i = 0; i < held.n; ++i)
+                predict_row(held, i, splits[g], out + (g * held.n + i) * n_values());
         }
     }
 

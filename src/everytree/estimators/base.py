@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +25,7 @@ from everytree.structure.importers import Imported
 from everytree.structure.multiway import with_multiway_splits
 from everytree.tuning import Search, start_family
 
-CategoricalFeatures = Literal["from_dtype"] | ArrayLike | None
+CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
 
 
 class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -137,9 +137,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _growth(self, criterion: str, **options: Any) -> Growth:
-        return Growth(
-            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, criterion=criterion, **options
-        )
+        return Growth(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, criterion=criterion, **options)
 
     def _grow(self, rows: Rows, seeds: list[int], progress: Progress, **options: Any) -> list[Grown]:
         """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
@@ -172,8 +170,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _keep_names(self, X: Any) -> None:
         """scikit-learn keeps names of columns where all of them are text."""
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         names = self.schema_.input_names
         if names is not None and all(isinstance(name, str) for name in getattr(X, "columns", names)):
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -264,4 +261,4 @@ def _read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value > 0)

@@ -23,6 +23,8 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     """Targets that are classes."""
 
     alpha: Any
+    classes_: NDArray[Any]
+    _declared: NDArray[Any] | None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
@@ -92,7 +94,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if not known.all():
             row = int(np.argmin(known))
             raise ValueError(f"y[{row}] is {labels[row]!r}, but the classes are {self.classes_.tolist()}")
-        return numbers
+        return np.asarray(numbers)
 
     def _order_by(self, y: NDArray[Any]) -> FloatArray:
         return np.eye(self.n_classes_)[y] if self.n_classes_ > 2 else y.astype(np.float64)

@@ -1,5 +1,6 @@
 // The module. No mathematics here: arrays in, arrays out.
 #include "bind_encode.hpp"
+#include "bind_exact.hpp"
 #include "bind_forest.hpp"
 #include "bind_growing.hpp"
 #include "bind_posterior.hpp"
@@ -65,6 +66,15 @@ NB_MODULE(_kernels, module) {
         .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),
              "weight"_a.none(), "extra"_a.none(), "n_jobs"_a);
     module.def("make_posterior", &make_posterior);
+
+    nb::class_<ExactHandle>(module, "Exact")
+        .def("run", &ExactHandle::run)
+        .def("log_evidence", &ExactHandle::log_evidence)
+        .def("log_best", &ExactHandle::log_best)
+        .def("n_regions", &ExactHandle::n_regions)
+        .def("region", &ExactHandle::region)
+        .def("summary", &ExactHandle::summary);
+    module.def("make_exact", &make_exact);
 
     module.def("student_tails", &student_tails);
     module.def("student_quantiles", &student_quantiles);

@@ -13,6 +13,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -113,8 +114,9 @@ struct Categorical {
     }
 
     // Most nodes of a tree hold few rows, and rows mostly weigh 1: the same few rising factorials again and again.
-    void tabulate(const double* prior) {
-        table_size_ = std::min(256, 1024 / (n_classes + 1));
+    void tabulate(const double* prior) { tabulate(prior, std::min(256, 1024 / (n_classes + 1))); }
+    void tabulate(const double* prior, std::int64_t n_counts) {
+        table_size_ = static_cast<int>(std::min<std::int64_t>(n_counts, 1 << 20));
         double total = 0.0;
         for (int c = 0; c <= n_classes; ++c) {
             const double alpha = c < n_classes ? prior[c] : total;
@@ -122,6 +124,10 @@ struct Categorical {
             for (int k = 0; k < table_size_; ++k) table_.push_back(k == 0 ? 0.0 : log_rising(alpha, k));
         }
     }
+
+    // log of Gamma(alpha_c + count) / Gamma(alpha_c) for count = 0, 1, ...; of the sum of alphas for c = n_classes.
+    const double* tabulated(int c) const { return table_.data() + static_cast<std::size_t>(c) * table_size_; }
+    int n_tabulated() const { return table_size_; }
 
   private:
     bool look_up(int c, double count, double& sum, double sign) const {

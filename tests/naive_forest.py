@@ -187,12 +187,18 @@ def held_out_predictions(
     return np.array([logsumexp(np.array(one), axis=0) - np.log(len(one)) if one else [np.nan] for one in of_row])
 
 
-def sharpened_score(probs: np.ndarray, y: np.ndarray, weight: np.ndarray | None, sharpness: float) -> float:
-    """Mean log probability of y under probs ** sharpness, scaled to sum to 1; over the rows that were asked about."""
+def sharpened_score(
+    probs: np.ndarray, y: np.ndarray, weight: np.ndarray | None, sharpness: float, spread: float = np.inf
+) -> float:
+    """Mean log probability of y under probs ** sharpness, scaled to sum to 1; over the rows that were asked about.
+
+    spread : of the normal prior of log(sharpness), whose log density counts as one more row would
+    """
     there = ~np.isnan(probs[:, 0])
+    of_row = np.ones(there.sum()) if weight is None else weight[there]
     powers = probs[there] ** sharpness
     of_y = (powers / powers.sum(axis=1, keepdims=True))[np.arange(there.sum()), y[there].astype(int)]
-    return float(np.average(np.log(of_y), weights=None if weight is None else weight[there]))
+    return float((of_row @ np.log(of_y) - 0.5 * (np.log(sharpness) / spread) ** 2) / of_row.sum())
 
 
 def scores_on_grid(
@@ -202,6 +208,7 @@ def scores_on_grid(
     grid: dict[str, Sequence[Any]],
     rows: Rows,
     sharpnesses: Sequence[float] = (1.0,),
+    spread: float = np.inf,
 ) -> dict[tuple[Any, ...], tuple[float, float]]:
     """Best score and sharpness of every combination of the grid, by refitting without each row."""
     found = {}
@@ -211,7 +218,7 @@ def scores_on_grid(
         family = make(**parameters)
         predicted = held_out_predictions(trees, asked, family, split_prior, rows)
         if family.kernel == "categorical":
-            found[values] = max((sharpened_score(predicted, rows.y, rows.weight, k), k) for k in sharpnesses)
+            found[values] = max((sharpened_score(predicted, rows.y, rows.weight, k, spread), k) for k in sharpnesses)
         else:
             there = ~np.isnan(predicted[:, 0])
             weight = None if rows.weight is None else rows.weight[there]

@@ -238,6 +238,16 @@ def test_infinite_moments_are_infinite(shape, split_prior):
     np.testing.assert_allclose(variance, post.predictive(X).variance())
 
 
+@bug("moments are kept about the prior mean; far from it their difference has no digits left")
+@pytest.mark.parametrize(("place", "strength"), [(1e6, 1e-9), (1e9, 1e-15)])
+def test_variance_far_from_the_prior_mean(place, strength):
+    rng = rng_for("far")
+    X = rng.integers(0, 2, (1000, 1)).astype(np.uint8)
+    post = et.Posterior(et.MetaTree.complete([0], 2), et.Normal(0.0, strength, 2.0, 1.0))
+    forest = Forest([post]).update(X, place + rng.normal(size=1000))
+    np.testing.assert_allclose(forest.moments(X[:5])[1], post.predictive(X[:5]).variance(), rtol=1e-6)
+
+
 @bug("moments() of classes and probs() of numbers answer with nonsense")
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "normal", "poisson"])
 def test_averages_that_make_no_sense_are_refused(name):

@@ -372,6 +372,26 @@ def test_a_failed_update_takes_nothing_of_others_with_it():
     np.testing.assert_array_equal(forest.posteriors[0].statistics[0], [0.0, 1.0])
 
 
+@bug("tables are remembered by the number of rows and the evidence, which another state may share")
+def test_what_a_failed_update_showed_is_not_remembered():
+    """A reader comes between two trees of an update that fails; then a row of the other class, of the same evidence."""
+    trees = [et.MetaTree.complete([k], 2, n_features=2) for k in (0, 1)]
+    forest = Forest([et.Posterior(tree, et.Bernoulli()) for tree in trees], n_codes=[2, 2])
+    row = np.zeros((1, 2), dtype=np.uint8)
+
+    def read_and_fail(*_: Any, **__: Any) -> None:
+        forest.probs(row)
+        raise RuntimeError("out of order")
+
+    kept = forest.posteriors[1].update
+    forest.posteriors[1].update = read_and_fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="out of order"):
+        forest.update(np.array([[0, 0], [9, 0]], dtype=np.uint8), [0, 0])
+    forest.posteriors[1].update = kept  # type: ignore[method-assign]
+    forest.posteriors[0].update(row, [1])
+    np.testing.assert_allclose(forest.probs(row), naive_forest.mixture(forest, row).probs())
+
+
 # ---- bad input -------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.priors import log_odds, resolve_split_prior
 from everytree.stacking import stacking_weights
-from everytree.tuning import SHARPNESS, Choice, HeldOut, Search, best_sharpness, choose
+from everytree.tuning import SHARPNESS, SHARPNESS_SPREAD, Choice, HeldOut, Search, best_sharpness, choose
 from forests import CLASSES, bug, families
 from naive_forest import Rows
 
@@ -282,6 +282,21 @@ def test_stages_start_from_the_best_so_far():
     assert choice.score == pytest.approx(two[best][0], abs=1e-9)
 
 
+def test_what_is_thought_beforehand_counts_as_one_more_row():
+    case = next(case for case in CASES if case.name == "poisson")
+    held, rows = questions(case, rng_for("beforehand"), 20, True)
+    make, grid = GRIDS["poisson"]
+    start = {name: values[0] for name, values in grid.items()}
+    scores = naive_forest.scores_on_grid(held.trees, held.rows, make, grid, rows)
+    for strength in (-100.0, 0.3, 100.0):
+        search = Search(make, start, [grid], lambda one, by=strength: by * np.log(one["rate"]))
+        sums = {values: scores[values][0] + strength * np.log(values[1]) / rows.weight.sum() for values in scores}
+        best = max(sums, key=lambda values: sums[values])
+        choice = choose(search, held, sharpen=False)
+        assert tuple(choice.parameters[name] for name in grid) == best
+        assert choice.score == pytest.approx(sums[best], abs=1e-9)
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in CLASSES], ids=str)
 def test_classes_are_sharpened_for_each_prior(case):
     rng = rng_for("sharpened", case)
@@ -289,7 +304,7 @@ def test_classes_are_sharpened_for_each_prior(case):
     make, grid = GRIDS[case.name]
     start = {name: values[0] for name, values in grid.items()}
     fine = np.exp(np.linspace(*np.log(SHARPNESS), 400))
-    scores = naive_forest.scores_on_grid(held.trees, held.rows, make, grid, rows, fine)
+    scores = naive_forest.scores_on_grid(held.trees, held.rows, make, grid, rows, fine, SHARPNESS_SPREAD)
     best = max(scores, key=lambda values: scores[values])
     choice = choose(Search(make, start, [grid]), held, sharpen=True)
     assert tuple(choice.parameters[name] for name in grid) == best
@@ -303,7 +318,7 @@ def test_classes_are_sharpened_for_each_prior(case):
 
 @pytest.mark.parametrize("name", ["normal", "linear"])
 def test_numbers_are_sharpened_about_the_mean(name):
-    """The density of mean + (y - mean) k under the average of the trees, times k, at its largest."""
+    """The density of mean + (y - mean) k under the average of the trees, times k and its prior, at its largest."""
     case = next(case for case in CASES if case.name == name)
     rng = rng_for("sharp numbers", name)
     held, rows = questions(case, rng, 30, True)
@@ -323,7 +338,8 @@ def test_numbers_are_sharpened_about_the_mean(name):
         for mean, (own, each) in zip(means, dists, strict=True):
             y = mean + (own.y - mean) * k
             values.append(logsumexp([dist.log_prob(y)[0] for dist in each]) - np.log(len(each)) + np.log(k))
-        return float(np.average(values, weights=rows.weight[kept]))
+        of_row = rows.weight[kept]
+        return float((of_row @ values - 0.5 * (np.log(k) / SHARPNESS_SPREAD) ** 2) / of_row.sum())
 
     fine = np.exp(np.linspace(*np.log(SHARPNESS), 60))
     best = fine[np.argmax([score(k) for k in fine])]
@@ -368,9 +384,10 @@ def test_best_sharpness_is_that_of_a_fine_grid(seed):
     weight = rng.uniform(0.1, 2.0, n)
     score, sharpness = best_sharpness(probs, y, weight)
     fine = np.exp(np.linspace(*np.log(SHARPNESS), 300))
-    scores = [naive_forest.sharpened_score(probs, y, weight, k) for k in fine]
+    scores = [naive_forest.sharpened_score(probs, y, weight, k, SHARPNESS_SPREAD) for k in fine]
     assert score >= max(scores) - 1e-4
-    assert score == pytest.approx(naive_forest.sharpened_score(probs, y, weight, sharpness), abs=1e-9)
+    own = naive_forest.sharpened_score(probs, y, weight, sharpness, SHARPNESS_SPREAD)
+    assert score == pytest.approx(own, abs=1e-9)
     assert best_sharpness(probs, y, weight, False) == pytest.approx(
         (naive_forest.sharpened_score(probs, y, weight, 1.0), 1.0)
     )

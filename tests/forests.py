@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,26 @@ dtypes = pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64], ids=l
 def bug(reason: str) -> pytest.MarkDecorator:
     """Known to fail, until it is mended."""
     return pytest.mark.xfail(strict=True, reason=reason)
+
+
+def fates(prelude: str, snippets: Sequence[str]) -> dict[str, str]:
+    """What becomes of each snippet in a process of its own: "refused" by an error, "accepted", or the end of it.
+
+    One process takes one after another as long as it lives; the next one goes on after the snippet that ended it.
+    """
+    script = (
+        "import sys\nprelude, *snippets = sys.argv[1:]\nnames = {}\nexec(prelude, names)\n"
+        "for snippet in snippets:\n    try:\n        exec(snippet, names)\n        print('accepted', flush=True)\n"
+        "    except (ValueError, TypeError):\n        print('refused', flush=True)\n"
+    )
+    found: list[str] = []
+    while len(found) < len(snippets):
+        command = [sys.executable, "-c", script, prelude, *snippets[len(found) :]]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        found += done.stdout.split()
+        if done.returncode != 0:
+            found.append(f"ended with {done.returncode}: {done.stderr[-300:]}")
+    return dict(zip(snippets, found, strict=True))
 
 
 def with_some_missing_branches(tree: et.MetaTree, rng: np.random.Generator) -> et.MetaTree:

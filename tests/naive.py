@@ -52,24 +52,34 @@ def is_terminal(tree: Tree, s: int) -> bool:
     return int(tree.n_children[s]) == 0
 
 
+def missing_code_of(row: Any) -> int:
+    """The missing code, as the dtype of a row tells it."""
+    dtype = np.asarray(row).dtype
+    return int(np.iinfo(dtype).max) if dtype.kind == "u" else -1
+
+
+def next_node(tree: Tree, s: int, code: int, missing_code: int) -> int | None:
+    """Where a code leads from an inner node; None where it leads to no child."""
+    if code == missing_code and tree.missing_child[s] >= 0:
+        offset = int(tree.missing_child[s])
+    elif tree.threshold[s] >= 0:
+        offset = 0 if code <= tree.threshold[s] else 1
+    else:
+        offset = code
+    return children(tree, s)[offset] if 0 <= offset < tree.n_children[s] else None
+
+
 def path(tree: Tree, row: Sequence[int], missing_code: int | None = None) -> list[int]:
     """Nodes from the root to s_{T_max, k}(x); the missing code is told by the row's dtype unless given."""
-    if missing_code is None:
-        dtype = np.asarray(row).dtype
-        missing_code = int(np.iinfo(dtype).max) if dtype.kind == "u" else -1
+    missing_code = missing_code_of(row) if missing_code is None else missing_code
     nodes = [0]
     while not is_terminal(tree, nodes[-1]):
         s = nodes[-1]
         code = int(row[tree.feature[s]])
-        if code == missing_code and tree.missing_child[s] >= 0:
-            offset = int(tree.missing_child[s])
-        elif tree.threshold[s] >= 0:
-            offset = 0 if code <= tree.threshold[s] else 1
-        else:
-            offset = code
-        if not 0 <= offset < tree.n_children[s]:
+        following = next_node(tree, s, code, missing_code)
+        if following is None:
             raise ValueError(f"node {s}, feature {tree.feature[s]}: code {code} leads to no child")
-        nodes.append(children(tree, s)[offset])
+        nodes.append(following)
     return nodes
 
 

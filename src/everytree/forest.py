@@ -246,7 +246,8 @@ class Forest:
         return first + centre, np.maximum(second - first**2, 0.0) / self.sharpness**2
 
     def _has_classes(self) -> bool:
-        return hasattr(self.family.predictive(np.zeros((1, self.family.n_statistics))), "probs")
+        of_root = self.family.at(np.zeros(1, dtype=np.int64))
+        return hasattr(of_root.predictive(np.zeros((1, self.family.n_statistics))), "probs")
 
     def _average(self, X: ArrayLike, n_jobs: int | None) -> FloatArray:
         tables, jobs = self._values(), resolve_n_jobs(n_jobs)
@@ -256,7 +257,7 @@ class Forest:
 
     def _values(self) -> list[FloatArray]:
         """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for."""
-        now = [(post.n_rows, post.log_evidence) for post in self._posteriors]
+        now = [post._kernel.version for post in self._posteriors]
         if self._tables is None or self._tables[0] != now:
             centre = self._new_centre()
             self._tables = now, [_table(post, centre) for post in self._posteriors], centre

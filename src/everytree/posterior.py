@@ -356,6 +356,7 @@ class Posterior(TreeQuestions):
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Back to an earlier state, in place: the kernel goes on with the same arrays."""
+        self._kernel.version += 1
         for name, array in state["arrays"].items():
             self._arrays[name][...] = array
 

@@ -32,6 +32,7 @@ class PythonKernel:
         self._family, self._tree, self._arrays = family, tree, arrays
         self._log_split, self._log_stop = log_split, log_stop
         self.n_touched = 0  # nodes of the last update
+        self.version = 0  # of the arrays: another one after whatever may have written to them
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
@@ -73,6 +74,7 @@ class PythonKernel:
     def _add(self, ends: NDArray[np.int32], rows: FloatArray) -> None:
         """Rows of statistics into the nodes where they end and all nodes above."""
         tree, arrays = self._tree, self._arrays
+        self.version += 1
         touched = tree._kernel.upward_closure(np.ascontiguousarray(ends))
         self.n_touched = len(touched)
         if len(touched) == 0:

@@ -8,7 +8,7 @@ from everytree.families.base import FloatArray
 from everytree.tuning import Choice, HeldOut
 
 STEPS = 1000
-"""At most; they end when no weight changes by more than one part in 100,000."""
+"""At most; they end when the weights no longer change."""
 
 
 def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
@@ -45,6 +45,6 @@ def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
         before = weights
         weights = weights * np.where(expected > 0.0, earned / np.maximum(expected, 1e-300), 1.0)
         weights = weights / weights.sum()
-        if np.abs(weights - before).max() < 1e-5 / n_trees:
+        if np.abs(weights - before).max() < 1e-7 / n_trees:
             break
     return weights

@@ -37,7 +37,7 @@ SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
 
 REAL_LINE = ("normal", "linear")
-"""Families whose targets may be anywhere; others live on a half-line or on whole numbers and are not drawn to a mean."""
+"""Families whose targets may be anywhere; others live on a half-line or on whole numbers: not to be drawn anywhere."""
 
 SHARPNESS_SPREAD = 0.5
 """Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""

@@ -17,6 +17,7 @@ class PosteriorHandle {
     virtual nb::object update_shared(const SharedPlan& plan, const std::vector<PosteriorHandle*>& all, nb::handle X,
                                      nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     Guard guard;
+    std::int64_t version = 0;  // of the arrays: another one after whatever may have written to them
 };
 
 struct PosteriorState {
@@ -50,6 +51,7 @@ class TypedPosterior final : public PosteriorHandle {
         RowBuffers rows;
         if (!open(codes, rows, X, y, weight, extra)) return false;
         std::lock_guard alone(guard);
+        ++version;
         *state_.n_rows.data() += without_gil(codes.n_rows() > rows_worth_releasing, [&] {
             return codes.is_narrow() ? kernel_.update(reader<std::uint8_t>(codes), rows.columns, n_jobs)
                                      : kernel_.update(reader<std::uint16_t>(codes), rows.columns, n_jobs);
@@ -59,6 +61,7 @@ class TypedPosterior final : public PosteriorHandle {
 
     void merge(Input<double> other) override {
         std::lock_guard alone(guard);
+        ++version;
         nb::gil_scoped_release released;
         kernel_.merge(other.data());
     }
@@ -93,6 +96,7 @@ class TypedPosterior final : public PosteriorHandle {
             CodeBuffer same_width;  // each tree has its own say about the width of X
             same_width.open(X, typed->state_.tree->width);
             kernels.push_back(&typed->kernel_);
+            ++typed->version;
             limits.add(typed->state_.tree->checks->limits());
         }
         const SharedReport report = without_gil(true, [&] {

@@ -19,7 +19,7 @@ struct StudentUnits {
             const double w = weight.data()[i], nu = freedom.data()[i], at = location.data()[i], s = scale.data()[i];
             if (!(w >= 0.0 && w <= 2.0 && nu > 0.0 && std::isfinite(nu) && std::isfinite(at) && s > 0.0 &&
                   std::isfinite(s)))
-                throw std::invalid_argument("weights must be from 0 to 1, scales and degrees of freedom positive");
+                throw std::invalid_argument("a unit with a weight below 0, or a scale or freedom that is not positive");
             total += w;
         }
         if (!(total > 0.0)) throw std::invalid_argument("a unit without weight");

@@ -64,6 +64,7 @@ NB_MODULE(_kernels, module) {
         .def("merge", &PosteriorHandle::merge)
         .def("leave_one_out", &PosteriorHandle::leave_one_out, "X"_a.none(), "y"_a.none(), "weight"_a.none(),
              "extra"_a.none(), "n_jobs"_a)
+        .def_rw("version", &PosteriorHandle::version)
         .def("__enter__", [](PosteriorHandle& self) { self.guard.lock(); })
         .def("__exit__", [](PosteriorHandle& self, nb::args) { self.guard.unlock(); })
         .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),

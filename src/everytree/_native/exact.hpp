@@ -379,9 +379,12 @@ class ExactKernel {
     void count_codes(View& view, int k) const {
         const std::size_t size = statistics_.size();
         view.by_code.resize(static_cast<std::size_t>(table_.n_codes(k)) * size);
+        view.rows_by_code.resize(static_cast<std::size_t>(table_.n_codes(k)));
         const auto one = [&](int code) {
-            statistics_.sum(view.rows.data(), table_.equal(k, code), table_.n_words(),
-                            view.by_code.data() + code * size);
+            double* stat = view.by_code.data() + code * size;
+            statistics_.sum(view.rows.data(), table_.equal(k, code), table_.n_words(), stat);
+            view.rows_by_code[code] =
+                statistics_.n_rows(view.rows.data(), table_.equal(k, code), table_.n_words(), stat);
         };
         if (table_.kind(k) != ColumnKind::ordered) {
             for (CodeSet left = view.codes[k]; left; left &= left - 1) one(std::countr_zero(left));
@@ -445,8 +448,7 @@ class ExactKernel {
                 const Key key = key_of(*c);
                 own = {own.one + key.one, own.two + key.two};
             }
-            const std::size_t size = statistics_.size();
-            each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
+            each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
                 for (std::size_t c = 0; c < sets.size(); ++c) {
                     if (view.child_rows[c] == 0) {
                         from.children.push_back(-1);
@@ -559,13 +561,31 @@ class ExactKernel {
     // Log probability beforehand that a child in view is a leaf: it is one with certainty where nothing can be asked.
     double stop_of_child(const View& view, int column, CodeSet codes, std::size_t child, int depth) const {
         if (depth >= options_.max_depth) return 0.0;
-        if (options_.only_nontrivial) return view.child_rows[child] > 1 ? options_.log_stop[depth] : 0.0;
+        if (options_.only_nontrivial)
+            return view.child_rows[child] > 1 && rows_differ(view, {column, codes}) ? options_.log_stop[depth] : 0.0;
         for (int k = 0; k < table_.n_columns(); ++k)
             if (n_splits(table_.kind(k), k == column ? codes : view.codes[k]) > 0) return options_.log_stop[depth];
         return 0.0;
     }
 
   private:
+    // Whether some column tells the rows of a child apart.
+    bool rows_differ(const View& view, const Condition& condition) const {
+        std::vector<std::uint64_t> rows = view.rows;
+        table_.restrict_to(condition, rows.data());
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            int n_codes = 0;
+            for (int code = 0; code < table_.n_codes(k) && n_codes < 2; ++code)
+                for (std::size_t w = 0; w < rows.size(); ++w)
+                    if (rows[w] & table_.equal(k, code)[w]) {
+                        ++n_codes;
+                        break;
+                    }
+            if (n_codes > 1) return true;
+        }
+        return false;
+    }
+
     // The log evidence of these rows is never above this, however they are divided: as many leaves as there are
     // classes, each of one class; 1 for probabilities; densities have no bound.
     double most(const double* stat) const {

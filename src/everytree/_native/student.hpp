@@ -205,7 +205,7 @@ class StudentMixture {
             return tails.below * tails.above * std::cosh(t);
         };
         double reach = 1.0;
-        while (reach < 60.0 && term(reach) + term(-reach) > 1e-9) reach += 0.5;
+        while (reach < 600.0 && term(reach) + term(-reach) > 1e-9) reach += reach < 20.0 ? 0.5 : 0.1 * reach;
         int n = 24;
         double h = reach / n, sum = term(0.0);
         for (int i = 1; i <= n; ++i) sum += term(i * h) + term(-i * h);

@@ -250,6 +250,7 @@ class ExactPosterior:
     @property
     def expected_splits(self) -> FloatArray:
         """(n_features,) expected number of splits on each column, of regions that hold rows."""
+        self._check_fitted()
         return np.asarray(self._sums()["expected_splits"]) if self.n_rows else np.zeros(len(self.n_codes))
 
     def expected_leaves(self) -> float:
@@ -263,6 +264,7 @@ class ExactPosterior:
     @property
     def feature_prob(self) -> FloatArray:
         """(n_features,) probability that a region that holds rows is split on each column; to within `truncation`."""
+        self._check_fitted()
         return self._compiled().feature_prob(len(self.n_codes)) if self.n_rows else np.zeros(len(self.n_codes))
 
     @property

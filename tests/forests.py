@@ -20,14 +20,17 @@ SIZES = [2, 3, 5, 4]
 MISSING = {np.uint8: 255, np.uint16: 65535, np.int64: -1, np.int8: -1}
 CLASSES = ("bernoulli", "categorical")
 COUNTS = ("poisson", "geometric")
+NOT_SHARPENED = ("poisson", "exponential", "geometric")
+"""Families that no forest takes with a sharpness other than 1."""
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 dtypes = pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64], ids=lambda dtype: dtype.__name__)
 
 
-def bug(reason: str) -> pytest.MarkDecorator:
-    """Known to fail, until it is mended."""
-    return pytest.mark.xfail(False, reason=reason)
+def sharpened(cases: Sequence[Case], sharpness: Sequence[float]) -> pytest.MarkDecorator:
+    """Every case with every sharpness that a forest takes for it."""
+    pairs = [(case, k) for k in sharpness for case in cases if k == 1.0 or case.name not in NOT_SHARPENED]
+    return pytest.mark.parametrize(("case", "sharpness"), pairs, ids=[f"{k}-{case}" for case, k in pairs])
 
 
 def fates(prelude: str, snippets: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.stacking import stacking_weights
 from everytree.structure.growers import Grown
-from everytree.tuning import SCORED_NUMBERS, SCORED_ROWS, Choice, HeldOut, Search, choose, start_family
+from everytree.tuning import SCORED_PAIRS, SCORED_ROWS, Choice, HeldOut, Search, choose, start_family
 
 Weights = Literal["uniform", "evidence", "stacking"]
 
@@ -95,7 +95,9 @@ def held_out(
     if not is_honest:
         unseen = np.ones_like(unseen)
     candidates = np.flatnonzero(unseen.any(axis=0))
-    n_scored = SCORED_ROWS if rows.y.dtype.kind in "iu" else SCORED_NUMBERS
+    fewest, most = SCORED_ROWS
+    by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
+    n_scored = min(max(by_pairs, fewest), most) if rows.y.dtype.kind in "iu" else fewest
     scored = np.sort(rng.permutation(candidates)[:n_scored])
     some = rows.at(scored)
     asked = [np.flatnonzero(unseen[tree, scored]) for tree in range(len(grown))]

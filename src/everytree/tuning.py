@@ -24,11 +24,12 @@ from everytree.metatree import MetaTree
 from everytree.predictive import Paths, Predictive
 from everytree.priors import SplitPriorLike, log_odds, resolve_split_prior
 
-SCORED_ROWS = 4000
-"""Rows that are scored at most: enough to tell priors apart, whatever the size of the table."""
+SCORED_ROWS = (1000, 4000)
+"""Rows that are scored, at least and at most where there are as many: enough to tell priors apart, whatever the size of
+the table. Where targets are numbers, whose densities cost more, it is the smaller number."""
 
-SCORED_NUMBERS = 1000
-"""The same where targets are numbers, whose densities cost more."""
+SCORED_PAIRS = 50_000
+"""Between these, as many rows as make so many questions to trees."""
 
 SHARPENED_ROWS = 1000
 """Of these, how many decide about the sharpness of a distribution over numbers."""

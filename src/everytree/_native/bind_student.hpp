@@ -30,6 +30,8 @@ struct StudentUnits {
         if (start.size() == 0 || start.data()[0] != 0 || start.data()[start.size() - 1] != n ||
             freedom.size() != weight.size() || location.size() != weight.size() || scale.size() != weight.size())
             throw std::invalid_argument("arrays of the wrong size");
+        for (std::size_t u = 0; u + 1 < start.size(); ++u)
+            if (start.data()[u + 1] <= start.data()[u]) throw std::invalid_argument("a unit without entries");
         for (std::size_t u = 0; u + 1 < start.size(); ++u) check_unit(start.data()[u], start.data()[u + 1]);
     }
 

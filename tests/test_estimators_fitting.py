@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
@@ -513,4 +514,5 @@ def test_a_tree_can_be_read(kind):
         assert "dear" in text or "cheap" in text
     with mpl.rc_context({"backend": "agg"}):
         assert model.plot() is not None
+        plt.close("all")
     assert 1 < model.posterior_.map_tree().n_leaves <= model.posterior_.tree.is_terminal.sum()

@@ -1,0 +1,96 @@
+"""The exact sum over trees and splits behind scikit-learn's surface."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import everytree as et
+from everytree.progress import Progress
+
+
+@parametrize_with_checks([et.ExactTreeClassifier(max_depth=2), et.ExactTreeRegressor(max_depth=2)])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_probabilities_are_those_of_the_posterior():
+    X, y = load_iris(return_X_y=True)
+    model = et.ExactTreeClassifier(max_depth=3, truncation=0.0).fit(X, y)
+    codes = model.schema_.encode(X)
+    np.testing.assert_allclose(model.predict_proba(X), model.posterior_.predictive(codes).probs(), atol=1e-12)
+    np.testing.assert_allclose(model.predictive(X).probs(), model.predict_proba(X), atol=1e-12)
+    assert model.truncation_ == 0.0
+    assert model.schema_.n_codes.max() <= 8
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.map_tree_ == model.map_tree_
+
+
+def test_evidence_is_no_less_than_that_of_any_one_structure():
+    """log p(k) + log p(y | k) of one assignment is a term of the sum; here k is the tree that CART would grow."""
+    X, y = load_iris(return_X_y=True)
+    model = et.ExactTreeClassifier(max_depth=3).fit(X, y == 2)
+    codes = model.schema_.encode(X)
+    for column in range(codes.shape[1]):
+        for threshold in range(model.schema_.n_codes[column] - 1):
+            stump = et.MetaTree.from_arrays([column, -1, -1], [1, -1, -1], [2, 0, 0], [threshold, -1, -1], n_features=4)
+            post = et.Posterior(stump, et.Bernoulli(0.5, 0.5), 0.5).update(codes, y == 2)
+            n_splits = int((model.schema_.n_codes - 1).sum())
+            as_a_term = post.log_evidence - np.log(n_splits) + 2.0 * np.log(0.5)  # both children leaves at least
+            assert model.log_evidence_ >= as_a_term
+
+
+def test_more_rows_are_all_rows():
+    X, y = load_diabetes(return_X_y=True)
+    prior = {"strength": 0.1, "shape": 2.0, "noise": 0.3}
+    whole = et.ExactTreeRegressor(max_depth=2, prior=prior).fit(X, y)
+    parts = et.ExactTreeRegressor(max_depth=2, prior=prior).fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
+    codes = parts.schema_.encode(X)
+    alone = et.ExactPosterior(parts.posterior_.n_codes, parts.posterior_.family, 2, 0.5).fit(codes, y)
+    assert parts.log_evidence_ == pytest.approx(alone.log_evidence, abs=1e-9)
+    mean, std = whole.predict(X[:5], return_std=True)
+    np.testing.assert_allclose(mean, whole.predictive(X[:5]).mean(), rtol=1e-9)
+    np.testing.assert_allclose(std, whole.predictive(X[:5]).std(), rtol=1e-9)
+    low, high = whole.predict_interval(X[:5]).T
+    assert (low < high).all()
+
+
+def test_tables_of_any_library_with_missing_and_unknown_answers():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue", None], 300)
+    size = np.where(rng.random(300) < 0.1, np.nan, rng.normal(size=300))
+    y = (colour == "red") | (np.nan_to_num(size) > 0.5)
+    columns = {"colour": colour.tolist(), "size": size}
+    frames = pd.DataFrame(columns), pl.DataFrame(columns, strict=False, nan_to_null=True)
+    models = [et.ExactTreeClassifier(max_depth=2).fit(frame, y) for frame in frames]
+    probs = [model.predict_proba(frame) for model, frame in zip(models, frames, strict=True)]
+    np.testing.assert_array_equal(*probs)
+    unknown = models[0].predict_proba(pd.DataFrame({"colour": ["purple"], "size": [0.0]}))
+    assert np.isfinite(unknown).all()
+    assert "colour" in models[0].to_text()
+
+
+def test_too_large_is_said_beforehand():
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    with pytest.raises(ValueError, match=r"max_depth=6 .* regions .* fits"):
+        et.ExactTreeClassifier(max_depth=6, max_cuts=140).fit(X, X[:, 0] > 0)
+
+
+def test_progress_is_shown_on_standard_error_alone(capsys):
+    with Progress("growing", 3, show=True) as progress:
+        for _ in range(3):
+            progress.step()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "growing" in err
+    assert "3/3" in err
+    with Progress("growing", 3, show=False) as progress:
+        progress.step()
+    assert capsys.readouterr().err == ""

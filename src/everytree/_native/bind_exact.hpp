@@ -1,6 +1,7 @@
 // The exact sum over trees and splits, one C++ type a family behind one Python type.
 #pragma once
 #include "bind_families.hpp"
+#include "exact_answers.hpp"
 #include "exact_graph.hpp"
 
 namespace everytree {
@@ -35,7 +36,7 @@ class TypedExact final : public ExactHandle {
     }
     double log_upper() const override { return kernel_.log_upper(); }
     nb::dict compile(double threshold) const override {
-        auto graph = without_gil(true, [&] { return kernel_.compile(threshold); });
+        auto graph = without_gil(true, [&] { return everytree::compile(kernel_, threshold); });
         nb::dict out;
         out["statistics"] = to_numpy(std::move(graph.statistics));
         out["stop"] = to_numpy(std::move(graph.stop));
@@ -64,7 +65,7 @@ class TypedExact final : public ExactHandle {
         const Level& level = kernel_.levels()[depth];
         const auto place = static_cast<std::size_t>(number);
         const bool is_last = !kernel_.is_expanded(depth, place);
-        RegionView<Family> view;
+        RegionView view;
         const auto fate = kernel_.fate(depth, place, view);
         std::vector<std::int32_t> column, code, n_children, children;
         std::vector<double> child_statistics, child_best, child_leaves;
@@ -105,7 +106,7 @@ class TypedExact final : public ExactHandle {
         return out;
     }
     nb::dict summary() const override {
-        const auto all = without_gil(true, [&] { return kernel_.summary(); });
+        const auto all = without_gil(true, [&] { return summarise(kernel_); });
         nb::dict out;
         out["root_feature"] = to_numpy(std::vector<double>(all.root_feature));
         out["expected_splits"] = to_numpy(std::vector<double>(all.expected_splits));

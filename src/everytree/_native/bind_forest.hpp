@@ -83,16 +83,12 @@ class ForestHandle {
     ForestShape shape_;
 };
 
-inline void check_split_prior(const Tree& tree, const Input<double>& log_split, const Input<double>& log_stop) {
-    check_prior_size(tree.view.n_nodes, log_split, log_stop);
-}
-
 inline nb::object average_over_paths(const Tree& tree, Input<double> log_split, Input<double> log_stop,
                                      Input<double> leaf, Input<double> subtree, Input<double> values) {
     const auto n_nodes = static_cast<std::size_t>(tree.view.n_nodes);
     if (leaf.size() != n_nodes || subtree.size() != n_nodes || values.ndim() != 2 || values.shape(0) != n_nodes)
         throw std::invalid_argument("one entry a node");
-    check_split_prior(tree, log_split, log_stop);
+    check_prior_size(tree.view.n_nodes, log_split, log_stop);
     const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
     const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
     auto* out = new std::vector<double>(values.size());
@@ -108,7 +104,7 @@ inline nb::object node_fates(const Tree& tree, Input<double> log_split, Input<do
                              Input<double> subtree) {
     const auto n_nodes = static_cast<std::size_t>(tree.view.n_nodes);
     if (leaf.size() != n_nodes || subtree.size() != n_nodes) throw std::invalid_argument("one entry a node");
-    check_split_prior(tree, log_split, log_stop);
+    check_prior_size(tree.view.n_nodes, log_split, log_stop);
     const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
     std::vector<double> reached(n_nodes), stop(n_nodes);
     log_node_fates(tree.view, {{log_split.data(), stride}, {log_stop.data(), stride}}, leaf.data(), subtree.data(),

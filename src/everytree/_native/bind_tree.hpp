@@ -122,10 +122,7 @@ struct Tree {
             double reached = 0.0;
             for (std::size_t i = first; i + 1 < nodes.size(); ++i) {
                 const std::int32_t s = nodes[i];
-                double children = 0.0;
-                for (std::int32_t c = 0; c < view.n_children[s]; ++c)
-                    children += subtree.data()[view.first_child[s] + c];
-                const LogFates fates = log_fates(prior.log_stop[s] + leaf.data()[s], prior.log_split[s] + children);
+                const LogFates fates = fates_of_node(view, prior, s, leaf.data(), subtree.data());
                 log_weights.push_back(reached + fates.stop);
                 reached += fates.split;
             }

@@ -1,12 +1,13 @@
 // Prediction from a compiled posterior over trees and splits: a row goes down all splits at once, divided by their
 // shares.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
-#include "exact.hpp"
+#include "route.hpp"
 
 namespace everytree {
 
@@ -43,15 +44,8 @@ struct GraphView {
 
     // Which child of an edge a code goes to.
     std::int32_t child(std::int64_t edge, std::int32_t value) const {
-        const std::int32_t* to = children + first_child[edge];
-        switch (static_cast<ColumnKind>(kind[column[edge]])) {
-            case ColumnKind::ordered:
-                return to[value <= code[edge] ? 0 : 1];
-            case ColumnKind::one_against_rest:
-                return to[value == code[edge] ? 0 : 1];
-            default:
-                return to[value];
-        }
+        return children[first_child[edge] +
+                        child_of_split(static_cast<ColumnKind>(kind[column[edge]]), code[edge], value)];
     }
 };
 

@@ -158,9 +158,7 @@ inline void average_along_paths(const TreeView& tree, const SplitPrior& prior, c
         const double *value = values + s * n_values, *so_far = above.data() + s * n_values;
         for (int v = 0; v < n_values; ++v) out[s * n_values + v] = so_far[v] + reached[s] * value[v];
         if (tree.n_children[s] == 0) continue;
-        double children = 0.0;
-        for (std::int32_t c = 0; c < tree.n_children[s]; ++c) children += subtree[tree.first_child[s] + c];
-        const LogFates fates = log_fates(prior.log_stop[s] + leaf[s], prior.log_split[s] + children);
+        const LogFates fates = fates_of_node(tree, prior, s, leaf, subtree);
         const double stop = reached[s] * std::exp(fates.stop), split = reached[s] * std::exp(fates.split);
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c) {
             const std::int64_t child = tree.first_child[s] + c;

@@ -131,10 +131,7 @@ class HeldOut {
             const std::int32_t s = path_[j];
             double here = reached;
             if (j > 0) {
-                double children = 0.0;
-                const double* first = subtree_.data() + tree_.first_child[s];
-                for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) children += first[c];
-                const LogFates fates = log_fates(prior.log_stop[s] + leaf_[s], prior.log_split[s] + children);
+                const LogFates fates = fates_of_node(tree_, prior, s, leaf_.data(), subtree_.data());
                 here += fates.stop;
                 reached += fates.split;
             }

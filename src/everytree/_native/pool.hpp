@@ -15,9 +15,7 @@ inline void log_node_fates(const TreeView& tree, const SplitPrior& prior, const 
     for (std::int64_t s = 0; s < tree.n_nodes; ++s) {
         stop[s] = 0.0;
         if (tree.n_children[s] == 0) continue;
-        double children = 0.0;
-        for (std::int32_t c = 0; c < tree.n_children[s]; ++c) children += subtree[tree.first_child[s] + c];
-        const LogFates fates = log_fates(prior.log_stop[s] + leaf[s], prior.log_split[s] + children);
+        const LogFates fates = fates_of_node(tree, prior, s, leaf, subtree);
         stop[s] = fates.stop;
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
             reached[tree.first_child[s] + c] = reached[s] + fates.split;

@@ -52,6 +52,15 @@ inline LogFates log_fates(double log_stop_and_leaf, double log_split_and_childre
     return {difference - log_sum, -log_sum};
 }
 
+// The same of an inner node, its evidence and that of its children being known.
+inline LogFates fates_of_node(const TreeView& tree, const SplitPrior& prior, std::int64_t node, const double* leaf,
+                              const double* subtree) {
+    double children = 0.0;
+    const double* first = subtree + tree.first_child[node];
+    for (std::int32_t c = 0; c < tree.n_children[node]; ++c) children += first[c];
+    return log_fates(prior.log_stop[node] + leaf[node], prior.log_split[node] + children);
+}
+
 // What is derived from the statistics; owned by NumPy, written here.
 struct EvidenceView {
     double* leaf;

@@ -32,6 +32,9 @@ static_assert(sizeof(RouteNode) == 16);
 // binary split at 0.
 using BinaryRouteNode = std::uint64_t;
 
+// How a split divides the codes of a column: at a threshold, one code against all others, or every code for itself.
+enum class ColumnKind : std::uint8_t { ordered, one_against_rest, multiway };
+
 struct TreeView {
     const RouteNode* routes;
     const BinaryRouteNode* binary_routes;  // null where some node needs more than a word

@@ -61,12 +61,13 @@ def fit_forest(
     held = held_out(rows, grown, statistics, rng, n_jobs)
     choice = choose(search, held, sharpen=sharpen)
     posteriors = [
-        posterior_of(one.tree, choice, of_tree, n_rows)
-        for one, (of_tree, n_rows) in zip(grown, statistics, strict=True)
+        Posterior._counted(one.tree, choice.family, choice.split_prior, *counted)
+        for one, counted in zip(grown, statistics, strict=True)
     ]
-    given = {"uniform": None, "evidence": "evidence"}.get(weights) if weights != "stacking" else None
-    weight_of_tree: Any = stacking_weights(held, choice) if weights == "stacking" else given
-    return Forest(posteriors, weights=weight_of_tree, sharpness=choice.sharpness, n_codes=n_codes), choice
+    of_tree: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[weights]
+    if weights == "stacking":
+        of_tree = stacking_weights(held, choice)
+    return Forest(posteriors, weights=of_tree, sharpness=choice.sharpness, n_codes=n_codes), choice
 
 
 def count(
@@ -120,11 +121,3 @@ def held_out(
         n_jobs,
         is_honest,
     )
-
-
-def posterior_of(tree: MetaTree, choice: Choice, statistics: FloatArray, n_rows: int) -> Posterior:
-    """The posterior of rows that are counted already."""
-    post = Posterior(tree, choice.family, choice.split_prior)
-    post._kernel.merge(statistics)
-    post._arrays["n_rows"][0] = n_rows
-    return post

@@ -185,11 +185,11 @@ class Forest:
     ) -> None:
         """The same, nobody else reading or writing; if one tree fails, those before it are put back."""
         before = [post.__getstate__() for post in self._posteriors]
+        missing = codes == missing_code(codes.dtype)
         try:
             for post, end in zip(self._posteriors, ends.T, strict=True):
                 placed = post.tree.is_terminal[end]
-                unknown = (codes >= self._known) | (codes == missing_code(codes.dtype))
-                unknown &= ~(post.tree.has_missing & (codes == missing_code(codes.dtype)))
+                unknown = ((codes >= self._known) | missing) & ~(post.tree.has_missing & missing)
                 post.update(
                     np.where(unknown, 0, codes)[placed].astype(codes.dtype),
                     y[placed],
@@ -232,36 +232,39 @@ class Forest:
         """(n_rows, n_classes) probability of each class; for families of classes."""
         if not self._has_classes():
             raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
-        return sharpened(self._average(X, n_jobs), self.sharpness)
+        return sharpened(self._average(X, self._values()[0], n_jobs), self.sharpness)
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families of numbers whose rows bring nothing but their target."""
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
-        if not all(np.isfinite(table).all() for table in self._values()):  # some leaf has no variance, or no mean
+        tables, centre = self._values()
+        if not all(np.isfinite(table).all() for table in tables):  # some leaf has no variance, or no mean
             dist = self.predictive(X, n_jobs=n_jobs)
             return dist.mean(), dist.variance()
-        first, second = self._average(X, n_jobs).T
-        centre = self._tables[2] if self._tables is not None else 0.0
+        first, second = self._average(X, tables, n_jobs).T
         return first + centre, np.maximum(second - first**2, 0.0) / self.sharpness**2
 
     def _has_classes(self) -> bool:
         of_root = self.family.at(np.zeros(1, dtype=np.int64))
         return hasattr(of_root.predictive(np.zeros((1, self.family.n_statistics))), "probs")
 
-    def _average(self, X: ArrayLike, n_jobs: int | None) -> FloatArray:
-        tables, jobs = self._values(), resolve_n_jobs(n_jobs)
+    def _average(self, X: ArrayLike, tables: list[FloatArray], n_jobs: int | None) -> FloatArray:
+        jobs = resolve_n_jobs(n_jobs)
         n_values = tables[0].shape[1]
         values: FloatArray | None = self._engine.average(X, tables, self.weights, n_values, jobs)
         return self._engine.average(as_codes(X), tables, self.weights, n_values, jobs) if values is None else values
 
-    def _values(self) -> list[FloatArray]:
-        """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for."""
-        now = [post._kernel.version for post in self._posteriors]
-        if self._tables is None or self._tables[0] != now:
+    def _values(self) -> tuple[list[FloatArray], float]:
+        """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for.
+
+        And the point about which moments are taken.
+        """
+        now, made = [post._kernel.version for post in self._posteriors], self._tables
+        if made is None or made[0] != now:
             centre = self._new_centre()
-            self._tables = now, [_table(post, centre) for post in self._posteriors], centre
-        return self._tables[1]
+            made = self._tables = now, [_table(post, centre) for post in self._posteriors], centre
+        return made[1], made[2]
 
     def _new_centre(self) -> float:
         """Moments are kept about the overall mean, so that their difference keeps its digits."""

@@ -93,7 +93,5 @@ def _posterior(tree: MetaTree, packed: dict[str, Any], i: int, statistics: NDArr
     families, split_priors = packed["families"], packed["split_priors"]
     family = families[0 if len(families) == 1 else i]
     split_prior = np.asarray(split_priors[0 if len(split_priors) == 1 else i])
-    post = Posterior(tree, family, split_prior[0] if split_prior.shape == (1,) else split_prior)
-    post._kernel.merge(statistics)
-    post._arrays["n_rows"][0] = packed["n_rows"][i]
-    return post
+    prior = split_prior[0] if split_prior.shape == (1,) else split_prior
+    return Posterior._counted(tree, family, prior, statistics, packed["n_rows"][i])

@@ -71,6 +71,16 @@ class Posterior(TreeQuestions):
         }
         self._borrow()
 
+    @classmethod
+    def _counted(
+        cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
+    ) -> Posterior:
+        """The posterior of rows whose statistics are known; those of terminals are enough."""
+        post = cls(tree, family, split_prior)
+        post._kernel.merge(statistics)
+        post._arrays["n_rows"][0] = n_rows
+        return post
+
     @property
     def tree(self) -> MetaTree:
         """The meta-tree whose prunings this is about."""

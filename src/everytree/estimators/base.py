@@ -1,4 +1,4 @@
-"""What all estimators share: reading tables and targets, growing, fitting, and prediction from the fitted forest."""
+"""What all estimators share: reading tables and targets, and prediction from what was fitted."""
 
 from __future__ import annotations
 
@@ -9,30 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.codes import as_column, resolve_n_jobs, whole_number
-from everytree.families.base import FloatArray, NativeFamily
-from everytree.fitting import Rows, fit_forest
-from everytree.forest import Forest
-from everytree.metatree import MetaTree
-from everytree.posterior import Posterior
-from everytree.progress import Progress
+from everytree.codes import as_column, resolve_n_jobs
+from everytree.families.base import FloatArray
+from everytree.fitting import Rows
 from everytree.schema import Schema
-from everytree.structure.growers import GROWERS, Grown, Growth, grow
-from everytree.structure.importers import Imported
-from everytree.structure.multiway import with_multiway_splits
-from everytree.tuning import Search, start_family
+from everytree.tuning import Search
 
 CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
 
@@ -42,13 +25,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # Parameters that every estimator has; declared for the reader, set by the subclasses' signatures.
     max_depth: int | None
-    min_samples_leaf: int | float
     split_prior: Any
     max_bins: int
     categorical_features: CategoricalFeatures
     n_jobs: int | None
-    random_state: Any
     verbose: int
+
+    forest_: Any  # a Forest, or what answers the same questions
 
     # ---- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -68,9 +51,17 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _search(self, rows: Rows) -> Search:
         """Priors to try."""
 
+    def _check_parameters(self) -> None:
+        """Refuse values that parameters cannot have."""
+        resolve_n_jobs(self.n_jobs)
+
     @abstractmethod
-    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
-        """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
+    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """Everything from the beginning."""
+
+    @abstractmethod
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """Rows after the first."""
 
     def _row_data(
         self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
@@ -84,46 +75,6 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
-        """Everything from the beginning."""
-        self._check_parameters()
-        owner, jobs = type(self).__name__, resolve_n_jobs(self.n_jobs)
-        target = self._read_target(y, first=True)
-        weight = read_weight(sample_weight, len(target))
-        given: Imported | None = getattr(self, "structures_", None)
-        schema = given.schema if given is not None else Schema.fit(
-            X, self._order_by(target), sample_weight=weight, max_bins=self.max_bins,
-            categorical_features=self.categorical_features, n_jobs=self.n_jobs, owner=owner,
-        )  # fmt: skip
-        codes = schema.encode(X, n_jobs=self.n_jobs, owner=owner)
-        self._check_rows(codes, target)
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_inputs
-        self._keep_names(X)
-        used = None if weight is None else weight > 0.0
-        columns = self._row_data(X, len(target), row_data, first=True, used=used)
-        self._row_names = sorted(columns)
-        rows = Rows(codes, target, weight, columns)
-        if weight is not None:
-            rows = rows.at(weight > 0.0)  # as if they were not there
-        random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=self._n_structures()).tolist()
-        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        search = self._search(rows)
-        if given is not None:
-            kept = tuned = [Grown(tree, np.ones(len(rows.y), dtype=bool)) for tree in given.trees]
-        else:
-            with Progress("growing", self._n_structures(), bool(self.verbose)) as progress:
-                kept, tuned = self._structures(rows, seeds, progress)
-        with Progress("counting", len(tuned), bool(self.verbose)) as progress:
-            self.forest_, self.choice_ = fit_forest(
-                rows, tuned, search, n_codes=schema.n_codes, weights=getattr(self, "weights", "uniform"),
-                sharpen=getattr(self, "calibration", None) == "auto", rng=rng, n_jobs=jobs, progress=progress.step,
-            )  # fmt: skip
-        if kept is not tuned:
-            self._keep(kept, rows, jobs)
-        return self
-
     def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """A new fit starts from nothing, structures of another library's included; one that fails changes nothing."""
         before = self.__dict__.copy()
@@ -136,18 +87,30 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self.__dict__.update(before)
             raise
 
-    def _keep(self, kept: list[Grown], rows: Rows, jobs: int) -> None:
-        """The structures to keep, with the priors that their stand-ins chose."""
-        posteriors = [
-            Posterior(one.tree, self.choice_.family, self.choice_.split_prior).update(
-                rows.codes, rows.y, rows.weight, n_jobs=jobs, **rows.row_data
-            )
-            for one in kept
-        ]
-        self.forest_ = Forest(posteriors, sharpness=self.choice_.sharpness, n_codes=self.schema_.n_codes)
+    def _fit_schema(self, X: Any, target: NDArray[Any], weight: FloatArray | None, **options: Any) -> Schema:
+        """Columns, cut points and categories of the first rows."""
+        return Schema.fit(
+            X, self._order_by(target), sample_weight=weight, categorical_features=self.categorical_features,
+            n_jobs=self.n_jobs, owner=type(self).__name__, **options,
+        )  # fmt: skip
 
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
-        """Rows after the first: structures, priors and columns stay, statistics add up."""
+    def _first_rows(
+        self, X: Any, schema: Schema, target: NDArray[Any], weight: FloatArray | None, row_data: Mapping[str, Any]
+    ) -> Rows:
+        """The first rows by a schema, which is kept; those of weight 0 are as if they were not there."""
+        codes = schema.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
+        self._check_rows(codes, target)
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_inputs
+        self._keep_names(X)
+        used = None if weight is None else weight > 0.0
+        columns = self._row_data(X, len(target), row_data, first=True, used=used)
+        self._row_names = sorted(columns)
+        rows = Rows(codes, target, weight, columns)
+        return rows if used is None else rows.at(used)
+
+    def _later_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Rows:
+        """Rows after the first, by the schema that is there."""
         target = self._read_target(y, first=False)
         weight = read_weight(sample_weight, len(target))
         codes = self._encode(X)
@@ -157,35 +120,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise ValueError(
                 f"the first rows came with {self._row_names or 'nothing'} besides, these with {sorted(columns)}"
             )
-        self.forest_.update(codes, target, weight, n_jobs=self.n_jobs, **columns)
-        return self
-
-    def _growth(self, criterion: str, **options: Any) -> Growth:
-        return Growth(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, criterion=criterion, **options)
-
-    def _grow(self, rows: Rows, seeds: list[int], progress: Progress, **options: Any) -> list[Grown]:
-        """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
-        target, weight, criterion = self._grow_on(rows)
-        grown = grow(
-            rows.codes, target, weight, self._growth(criterion, **options), len(seeds),
-            has_missing=np.array([column.has_missing for column in self.schema_.columns]), seeds=seeds,
-            n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
-        )  # fmt: skip
-        family, schema = start_family(self._search(rows)), self.schema_
-        fewest = self.min_samples_leaf
-        return [Grown(_widened(one, rows, family, schema, fewest), one.in_bag) for one in grown]
-
-    @abstractmethod
-    def _n_structures(self) -> int:
-        """How many trees are grown."""
-
-    def _check_parameters(self) -> None:
-        if self.max_depth is not None:
-            whole_number("max_depth", self.max_depth, 1)
-        if not (_is_positive(self.min_samples_leaf)):
-            raise ValueError(f"min_samples_leaf must be positive, but is {self.min_samples_leaf!r}")
-        if isinstance(self.split_prior, str) and self.split_prior != "auto":
-            raise ValueError(f"split_prior must be 'auto', a number or a function of depth, not {self.split_prior!r}")
+        return Rows(codes, target, weight, columns)
 
     def _check_rows(self, codes: NDArray[Any], target: NDArray[Any]) -> None:
         if len(codes) != len(target):
@@ -208,22 +143,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     @property
-    def posteriors_(self) -> tuple[Posterior, ...]:
-        """One posterior a structure."""
-        check_is_fitted(self, "forest_")
-        return self.forest_.posteriors
-
-    @property
-    def weights_(self) -> FloatArray:
-        """(n_trees,) weights of the structures."""
-        check_is_fitted(self, "forest_")
-        return self.forest_.weights
-
-    @property
     def log_evidence_(self) -> float:
         """Log of the average evidence of the structures."""
         check_is_fitted(self, "forest_")
-        return self.forest_.log_evidence
+        return float(self.forest_.log_evidence)
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -255,35 +178,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-def _widened(grown: Grown, rows: Rows, family: NativeFamily, schema: Schema, min_samples_leaf: int | float) -> MetaTree:
-    some = rows.at(grown.in_bag)
-    fewest = min_samples_leaf if min_samples_leaf >= 1 else min_samples_leaf * len(some.y)
-    return with_multiway_splits(
-        grown.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
-        fewest, **some.row_data,
-    )  # fmt: skip
-
-
-def check_grower(grower: Any) -> None:
-    """A name that is known, or something that scikit-learn can clone and fit."""
-    if isinstance(grower, str):
-        if grower not in GROWERS:
-            raise ValueError(f"grower must be one of {sorted(GROWERS)} or a scikit-learn forest, but is {grower!r}")
-        return
-    known = (
-        DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor,
-        ExtraTreesClassifier, ExtraTreesRegressor, BaggingClassifier, BaggingRegressor,
-    )  # fmt: skip
-    if isinstance(grower, type) and issubclass(grower, known):
-        raise TypeError(f"grower must be an instance of scikit-learn estimator instead of a class: {grower.__name__}()")
-    if not isinstance(grower, known):
-        raise TypeError(
-            f"grower must be one of {sorted(GROWERS)}, or a tree, a forest or a bagging of trees of scikit-learn's, "
-            f"not {grower!r}"
-        )
-
-
 def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    """Weights of rows, some of them above 0."""
     if sample_weight is None:
         return None
     weight = as_column("sample_weight", sample_weight).astype(np.float64)
@@ -296,7 +192,3 @@ def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: there is nothing to fit")
     return weight
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value > 0)

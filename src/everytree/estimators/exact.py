@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from everytree.codes import whole_number
 from everytree.columns import missing_code
-from everytree.estimators.base import CategoricalFeatures, MetaEstimator, read_weight
-from everytree.estimators.informative import with_few_cuts
+from everytree.estimators.base import CategoricalFeatures, read_weight
+from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
 from everytree.families import Bernoulli, Categorical
 from everytree.families.base import FloatArray, NativeFamily
@@ -21,10 +21,9 @@ from everytree.fitting import Rows
 from everytree.posterior import Posterior
 from everytree.predictive import Predictive
 from everytree.progress import Progress
-from everytree.schema import Schema
 from everytree.structure.exact import ExactPosterior
 from everytree.structure.exact_trees import ExactTree
-from everytree.structure.growers import Grown
+from everytree.structure.informative import with_few_cuts
 from everytree.tuning import start_family
 
 
@@ -63,49 +62,26 @@ class _Exact:
         return splits / splits.sum() if splits.sum() > 0.0 else splits
 
 
-class _ExactStructure(MetaEstimator):
+class _ExactStructure(Readable):
     """All structures to a depth, none of them grown."""
 
-    forest_: Any
     max_cuts: int
     candidates: Any
     truncation: float
     max_regions: int
 
-    # What forests need and this does not: nothing is grown.
-    min_samples_leaf = 1
-
-    def _n_structures(self) -> int:
-        return 0
-
-    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
-        return [], []
-
     def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         self._check_parameters()
-        owner = type(self).__name__
         target = self._read_target(y, first=True)
         weight = read_weight(sample_weight, len(target))
-        schema = Schema.fit(
-            X, self._order_by(target), sample_weight=weight, categorical_features=self.categorical_features,
-            n_jobs=self.n_jobs, owner=owner,
-        )  # fmt: skip
-        codes = schema.encode(X, n_jobs=self.n_jobs, owner=owner)
-        self._check_rows(codes, target)
-        some = slice(None) if weight is None else weight > 0.0
-        follow, follow_weight = (target, weight) if weight is None else (target[some], weight[some])
-        self.schema_ = with_few_cuts(
-            schema, codes[some], follow, follow_weight, max_bins=self.max_bins, max_cuts=self.max_cuts,
-            is_classification=isinstance(self, Classification),
-        )  # fmt: skip
-        self.n_features_in_ = self.schema_.n_inputs
-        self._keep_names(X)
-        codes = self._encode_first(X)
-        rows = Rows(codes, target, weight, self._row_data(X, len(target), row_data, first=True))
-        return self._run(rows if weight is None else rows.at(weight > 0.0), self._leaf_model(rows))
-
-    def _encode_first(self, X: Any) -> NDArray[Any]:
-        return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
+        fine = self._fit_schema(X, target, weight)
+        rows = self._first_rows(X, fine, target, weight, row_data)
+        follow, follow_weight, criterion = self._grow_on(rows)
+        coarse = with_few_cuts(
+            fine, rows.codes, follow, follow_weight, max_bins=self.max_bins, max_cuts=self.max_cuts, criterion=criterion
+        )
+        rows = self._first_rows(X, coarse, target, weight, row_data)
+        return self._run(rows, self._leaf_model(rows))
 
     def _leaf_model(self, rows: Rows) -> NativeFamily:
         return start_family(self._search(rows))
@@ -126,20 +102,17 @@ class _ExactStructure(MetaEstimator):
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """All rows again: the sum over all splits has no shortcut for a few more."""
-        target = self._read_target(y, first=False)
-        weight = read_weight(sample_weight, len(target))
-        codes = self._encode(X)
-        self._check_rows(codes, target)
-        new, old = self._row_data(X, len(target), row_data, first=False), self._rows
+        new, old = self._later_rows(X, y, sample_weight, row_data), self._rows
         weights = None
-        if weight is not None or old.weight is not None:
-            both = [np.ones(len(r)) if w is None else w for r, w in ((old.y, old.weight), (target, weight))]
-            weights = np.concatenate(both)
-        joined = {name: np.concatenate([old.row_data[name], new[name]]) for name in old.row_data}
-        rows = Rows(np.concatenate([old.codes, codes]), np.concatenate([old.y, target]), weights, joined)
+        if new.weight is not None or old.weight is not None:
+            weights = np.concatenate([np.ones(len(r.y)) if r.weight is None else r.weight for r in (old, new)])
+        joined = {name: np.concatenate([old.row_data[name], new.row_data[name]]) for name in old.row_data}
+        codes, y = (np.concatenate([getattr(old, name), getattr(new, name)]) for name in ("codes", "y"))
+        rows = Rows(codes, y, weights, joined)
         return self._run(rows, self.posterior_.family)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         whole_number("max_depth", self.max_depth, 0, 64)
         whole_number("max_bins", self.max_bins, 2, 255)
         whole_number("max_cuts", self.max_cuts, 1)
@@ -173,25 +146,8 @@ class _ExactStructure(MetaEstimator):
         row_data: dict[str, Any] = dict(rows.row_data)
         return post.update(codes, rows.y, rows.weight, **row_data)
 
-    def _words(self) -> dict[str, Any]:
-        names = self.schema_.names
-        words: dict[str, Any] = {
-            "code_names": [[*own, "missing"] for own in self.schema_.code_names],
-            "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
-        }
-        if hasattr(self, "classes_"):
-            words["class_names"] = [str(label) for label in self.classes_]
-        return words
-
-    def to_text(self, **options: Any) -> str:
-        """The most probable tree drawn with characters; options as in `Posterior.to_text`."""
-        return self.map_posterior_.to_text(**{**self._words(), **options})
-
-    def plot(self, **options: Any) -> Any:
-        """The most probable tree as a matplotlib picture; options as in `everytree.plot_tree`."""
-        from everytree.plot import plot_tree
-
-        return plot_tree(self.map_posterior_, **{**self._words(), **options})
+    def _pictured(self) -> Posterior:
+        return self.map_posterior_
 
 
 class ExactTreeClassifier(Classification, _ExactStructure):

@@ -7,22 +7,21 @@ from typing import Any, Literal
 import numpy as np
 
 from everytree.codes import whole_number
-from everytree.estimators.base import CategoricalFeatures, MetaEstimator, check_grower
+from everytree.estimators.base import CategoricalFeatures
+from everytree.estimators.grown import GrownEstimator, check_grower
 from everytree.estimators.targets import Classification, Regression
 from everytree.fitting import Rows, Weights
 from everytree.progress import Progress
 from everytree.structure.growers import Grown, MaxFeatures
 
 
-class _ForestStructure(MetaEstimator):
+class _ForestStructure(GrownEstimator):
     """Many structures, each grown on a part of the rows."""
 
     n_estimators: int
     grower: Any
     max_features: Any
     subsample: float
-    weights: Weights
-    calibration: Any
 
     def _n_structures(self) -> int:
         return int(self.n_estimators)

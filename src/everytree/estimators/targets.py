@@ -15,7 +15,7 @@ from everytree.codes import as_column
 from everytree.estimators.base import MetaEstimator
 from everytree.families.base import FloatArray
 from everytree.fitting import Rows
-from everytree.leaf_priors import FAMILIES, class_search, number_search, one_line
+from everytree.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
 from everytree.predictive import probabilities
 from everytree.tuning import Search
 
@@ -212,28 +212,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return np.asarray(y, dtype=np.float64)
 
     def _grow_on(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None, str]:
-        """Rates for counts, what the overall rate leaves unexplained for times, and what one line leaves for lines.
-
-        Centred and scaled: scikit-learn's trees see no variance below 2e-16, and lose digits far from zero.
-        """
-        follow, weight = self._unscaled(rows)
-        centred = follow - np.average(follow, weights=weight)
-        spread = np.sqrt(np.average(centred**2, weights=weight))
-        return centred / (spread if spread > 0.0 else 1.0), weight, "squared_error"
-
-    def _unscaled(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None]:
-        y, weight = rows.y, rows.weight
-        if self.family == "poisson" and "exposure" in rows.row_data:
-            exposure = rows.row_data["exposure"]
-            return y / exposure, exposure if weight is None else weight * exposure
-        if self.family == "exponential":
-            events = 1.0 - rows.row_data.get("censored", np.zeros(len(y)))
-            rate = np.average(events, weights=weight) / max(float(np.average(y, weights=weight)), 1e-300)
-            return events - rate * y, weight
-        if self.family == "linear":
-            inputs = rows.row_data["inputs"]
-            return y - inputs @ one_line(inputs, y, weight), weight
-        return y, weight
+        return (*numbers_to_grow_on(self.family, rows.y, rows.weight, rows.row_data), "squared_error")
 
     def _search(self, rows: Rows) -> Search:
         prior = {} if isinstance(self.prior, str) else self.prior

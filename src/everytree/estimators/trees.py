@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from everytree.estimators.base import CategoricalFeatures, MetaEstimator
+from everytree.estimators.base import CategoricalFeatures
+from everytree.estimators.grown import GrownEstimator
+from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
 from everytree.fitting import Rows
 from everytree.posterior import Posterior
@@ -17,7 +18,7 @@ from everytree.structure.growers import Grown
 FOLDS = 5
 
 
-class _TreeStructure(MetaEstimator):
+class _TreeStructure(Readable, GrownEstimator):
     """One structure, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them."""
 
     def _n_structures(self) -> int:
@@ -35,36 +36,13 @@ class _TreeStructure(MetaEstimator):
         (grown,) = self._grow(rows.at(in_bag), [seed], progress, **options)
         return Grown(grown.tree, in_bag)
 
-    # ---- to be read ------------------------------------------------------------------------------------------------
-
     @property
     def posterior_(self) -> Posterior:
         """The posterior over all prunings of the one structure."""
-        check_is_fitted(self, "forest_")
-        return self.forest_.posteriors[0]
+        return self.posteriors_[0]
 
-    def _words(self) -> dict[str, Any]:
-        """Names of columns, values and classes for pictures."""
-        names = self.schema_.names
-        words: dict[str, Any] = {"code_names": self.schema_.code_names}
-        words["feature_names"] = names if names is not None else [f"x{k}" for k in range(self.n_features_in_)]
-        if hasattr(self, "classes_"):
-            words["class_names"] = [str(label) for label in self.classes_]
-        return words
-
-    def to_text(self, **options: Any) -> str:
-        """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
-        return self.posterior_.to_text(**{**self._words(), **options})
-
-    def to_dot(self, **options: Any) -> str:
-        """The tree as Graphviz source; options as in `Posterior.to_dot`."""
-        return self.posterior_.to_dot(**{**self._words(), **options})
-
-    def plot(self, **options: Any) -> Any:
-        """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
-        from everytree.plot import plot_tree
-
-        return plot_tree(self.posterior_, **{**self._words(), **options})
+    def _pictured(self) -> Posterior:
+        return self.posterior_
 
 
 class MetaTreeClassifier(Classification, _TreeStructure):

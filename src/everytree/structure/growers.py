@@ -23,6 +23,8 @@ from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
 Splitter = Literal["best", "random"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 
+CLASS_CRITERIA = ("gini", "entropy", "log_loss")
+
 Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
 
 GROWERS: dict[str, dict[bool, Recipes]] = {
@@ -81,7 +83,7 @@ class Growth:
 
     @property
     def is_classification(self) -> bool:
-        return self.criterion in ("gini", "entropy", "log_loss")
+        return self.criterion in CLASS_CRITERIA
 
 
 def grow(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
 from everytree.schema import Schema
-from everytree.structure.growers import as_floats
+from everytree.structure.growers import CLASS_CRITERIA, as_floats
 
 
 def with_few_cuts(
@@ -21,7 +21,7 @@ def with_few_cuts(
     *,
     max_bins: int,
     max_cuts: int,
-    is_classification: bool,
+    criterion: str,
 ) -> Schema:
     """The schema with at most `max_bins` codes a column of numbers, and `max_cuts` cut points in all.
 
@@ -36,8 +36,8 @@ def with_few_cuts(
         if column.kind == "categorical":
             n_fixed += column.n_codes - 1
         elif column.n_codes > 1:
-            found += [(gain, k, t) for gain, t in _cuts_of(table[:, k], y, weight, max_bins, is_classification)]
-    found.sort(key=lambda one: (-one[0], one[1], one[2]))
+            found += [(gain, k, t) for gain, t in _cuts_of(table[:, k], y, weight, max_bins, criterion)]
+    found.sort(key=lambda one: (-round(one[0], 8), one[1], one[2]))  # rounding decides no ties
     kept: dict[int, list[int]] = {}
     for _, k, t in found[: max(max_cuts - n_fixed, 1)]:
         kept.setdefault(k, []).append(t)
@@ -51,7 +51,7 @@ def with_few_cuts(
 
 
 def _cuts_of(
-    values: NDArray[np.float32], y: NDArray[Any], weight: FloatArray | None, max_bins: int, is_classification: bool
+    values: NDArray[np.float32], y: NDArray[Any], weight: FloatArray | None, max_bins: int, criterion: str
 ) -> list[tuple[float, int]]:
     """Thresholds on one column, each with what it adds."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -59,9 +59,9 @@ def _cuts_of(
     known = ~np.isnan(values)
     if not known.any():
         return []
-    kind = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
+    kind = DecisionTreeClassifier if criterion in CLASS_CRITERIA else DecisionTreeRegressor
     leaf = max(1, int(known.sum()) // 200)
-    tree = kind(max_leaf_nodes=max_bins, min_samples_leaf=leaf, random_state=0)
+    tree = kind(criterion=criterion, max_leaf_nodes=max_bins, min_samples_leaf=leaf, random_state=0)
     tree.fit(values[known, None], y[known], None if weight is None else weight[known])
     nodes = tree.tree_
     inner = np.flatnonzero(nodes.children_left >= 0)

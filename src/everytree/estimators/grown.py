@@ -1,0 +1,163 @@
+"""Estimators whose structures are grown: by scikit-learn's trees, or by another library's model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from everytree.codes import resolve_n_jobs, whole_number
+from everytree.estimators.base import MetaEstimator, read_weight
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.fitting import Rows, Weights, fit_forest
+from everytree.forest import Forest
+from everytree.metatree import MetaTree
+from everytree.posterior import Posterior
+from everytree.progress import Progress
+from everytree.schema import Schema
+from everytree.structure.growers import GROWERS, Grown, Growth, grow
+from everytree.structure.importers import Imported
+from everytree.structure.multiway import with_multiway_splits
+from everytree.tuning import start_family
+
+
+class GrownEstimator(MetaEstimator):
+    """Grow, count, choose priors."""
+
+    min_samples_leaf: int | float
+    random_state: Any
+    weights: Weights = "uniform"
+    calibration: Literal["auto"] | None = None
+
+    @abstractmethod
+    def _n_structures(self) -> int:
+        """How many trees are grown."""
+
+    @abstractmethod
+    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
+        """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
+
+    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """Everything from the beginning."""
+        self._check_parameters()
+        target = self._read_target(y, first=True)
+        weight = read_weight(sample_weight, len(target))
+        given: Imported | None = getattr(self, "structures_", None)
+        schema = self._fit_schema(X, target, weight, max_bins=self.max_bins) if given is None else given.schema
+        rows = self._first_rows(X, schema, target, weight, row_data)
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=self._n_structures()).tolist()
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        search = self._search(rows)
+        if given is not None:
+            kept = tuned = [Grown(tree, np.ones(len(rows.y), dtype=bool)) for tree in given.trees]
+        else:
+            with Progress("growing", self._n_structures(), bool(self.verbose)) as progress:
+                kept, tuned = self._structures(rows, seeds, progress)
+        with Progress("counting", len(tuned), bool(self.verbose)) as progress:
+            self.forest_, self.choice_ = fit_forest(
+                rows, tuned, search, n_codes=schema.n_codes, weights=self.weights,
+                sharpen=self.calibration == "auto", rng=rng, n_jobs=resolve_n_jobs(self.n_jobs),
+                progress=progress.step,
+            )  # fmt: skip
+        if kept is not tuned:
+            self._keep(kept, rows)
+        return self
+
+    def _keep(self, kept: list[Grown], rows: Rows) -> None:
+        """The structures to keep, with the priors that their stand-ins chose."""
+        posteriors = [
+            Posterior(one.tree, self.choice_.family, self.choice_.split_prior).update(
+                rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **rows.row_data
+            )
+            for one in kept
+        ]
+        self.forest_ = Forest(posteriors, sharpness=self.choice_.sharpness, n_codes=self.schema_.n_codes)
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """Structures, priors and columns stay, statistics add up."""
+        rows = self._later_rows(X, y, sample_weight, row_data)
+        self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **rows.row_data)
+        return self
+
+    def _grow(self, rows: Rows, seeds: list[int], progress: Progress, **options: Any) -> list[Grown]:
+        """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
+        target, weight, criterion = self._grow_on(rows)
+        growth = Growth(
+            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, criterion=criterion, **options
+        )
+        grown = grow(
+            rows.codes, target, weight, growth, len(seeds),
+            has_missing=np.array([column.has_missing for column in self.schema_.columns]), seeds=seeds,
+            n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
+        )  # fmt: skip
+        family, schema = start_family(self._search(rows)), self.schema_
+        return [Grown(_widened(one, rows, family, schema, self.min_samples_leaf), one.in_bag) for one in grown]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.max_depth is not None:
+            whole_number("max_depth", self.max_depth, 1)
+        if not (_is_positive(self.min_samples_leaf)):
+            raise ValueError(f"min_samples_leaf must be positive, but is {self.min_samples_leaf!r}")
+        if isinstance(self.split_prior, str) and self.split_prior != "auto":
+            raise ValueError(f"split_prior must be 'auto', a number or a function of depth, not {self.split_prior!r}")
+
+    @property
+    def posteriors_(self) -> tuple[Posterior, ...]:
+        """One posterior a structure."""
+        check_is_fitted(self, "forest_")
+        posteriors: tuple[Posterior, ...] = self.forest_.posteriors
+        return posteriors
+
+    @property
+    def weights_(self) -> FloatArray:
+        """(n_trees,) weights of the structures."""
+        check_is_fitted(self, "forest_")
+        weights: FloatArray = self.forest_.weights
+        return weights
+
+
+def _widened(grown: Grown, rows: Rows, family: NativeFamily, schema: Schema, min_samples_leaf: int | float) -> MetaTree:
+    some = rows.at(grown.in_bag)
+    fewest = min_samples_leaf if min_samples_leaf >= 1 else min_samples_leaf * len(some.y)
+    return with_multiway_splits(
+        grown.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
+        fewest, **some.row_data,
+    )  # fmt: skip
+
+
+def check_grower(grower: Any) -> None:
+    """A name that is known, or something that scikit-learn can clone and fit."""
+    if isinstance(grower, str):
+        if grower not in GROWERS:
+            raise ValueError(f"grower must be one of {sorted(GROWERS)} or a scikit-learn forest, but is {grower!r}")
+        return
+    known = (
+        DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor,
+        ExtraTreesClassifier, ExtraTreesRegressor, BaggingClassifier, BaggingRegressor,
+    )  # fmt: skip
+    if isinstance(grower, type) and issubclass(grower, known):
+        raise TypeError(f"grower must be an instance of scikit-learn estimator instead of a class: {grower.__name__}()")
+    if not isinstance(grower, known):
+        raise TypeError(
+            f"grower must be one of {sorted(GROWERS)}, or a tree, a forest or a bagging of trees of scikit-learn's, "
+            f"not {grower!r}"
+        )
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value > 0)

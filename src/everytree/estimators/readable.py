@@ -1,0 +1,41 @@
+"""Pictures of one tree in the words of the table it was fitted to."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from everytree.estimators.base import MetaEstimator
+from everytree.plot import plot_tree
+from everytree.posterior import Posterior
+
+
+class Readable(MetaEstimator):
+    """An estimator with one tree to be read by a person."""
+
+    @abstractmethod
+    def _pictured(self) -> Posterior:
+        """The posterior of the tree to show."""
+
+    def to_text(self, **options: Any) -> str:
+        """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
+        return self._pictured().to_text(**self._words(options))
+
+    def to_dot(self, **options: Any) -> str:
+        """The tree as Graphviz source; options as in `Posterior.to_dot`."""
+        return self._pictured().to_dot(**self._words(options))
+
+    def plot(self, **options: Any) -> Any:
+        """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
+        return plot_tree(self._pictured(), **self._words(options))
+
+    def _words(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Names of columns, values and classes, unless the options have others."""
+        names = self.schema_.names
+        words: dict[str, Any] = {
+            "code_names": [[*own, "missing"] for own in self.schema_.code_names],
+            "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
+        }
+        if hasattr(self, "classes_"):
+            words["class_names"] = [str(label) for label in self.classes_]
+        return words | options

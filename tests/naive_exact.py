@@ -219,9 +219,9 @@ class Enumeration(Model):
         return [node[0] for node, region in self.nodes(tree) if node and self.rows(region)]
 
     def leaf_of(self, tree: Tree, x: Sequence[int]) -> Region:
-        """The leaf that a row ends in."""
+        """The leaf that a row ends in; a row that does not know the answer ends where it is asked."""
         region = self.root
-        while tree:
+        while tree and x[tree[0]] in self.root[tree[0]]:
             parts = self.child_of(region, *tree[:2])
             at = next(i for i, part in enumerate(parts) if x[tree[0]] in part[tree[0]])
             tree, region = tree[2][at], parts[at]
@@ -404,6 +404,9 @@ class Recursion(Model):
                 fate = self.fate(region, depth)
                 prob[region] = prob.get(region, 0.0) + mass * math.exp(fate.log_stop)
                 for split, log_p in zip(fate.candidates, fate.log_split, strict=True):
+                    if x[split.column] not in self.root[split.column]:
+                        prob[region] += mass * math.exp(log_p)
+                        continue
                     child = next(part for part in split.children if x[split.column] in part[split.column])
                     below[child] = below.get(child, 0.0) + mass * math.exp(log_p)
             level = below

@@ -17,6 +17,7 @@ from scipy import stats
 import everytree as et
 import naive_exact
 from cases import CASES, Case, examples, rng_for, take
+from everytree.structure.regions import WorkDone, regions_by_depth
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 modes = pytest.mark.parametrize("candidates", ["all", "nontrivial"])
@@ -627,6 +628,55 @@ def test_quick_ways_to_probabilities_and_moments_are_those_of_the_predictive(cas
         np.testing.assert_allclose(variance, exact.predictive(X).variance(), **CLOSE)
 
 
+UNKNOWN = -1
+
+
+@families
+@modes
+def test_rows_end_where_they_do_not_know_the_answer(case, candidates):
+    rng = rng_for("unknown", case, candidates)
+    for _ in range(3):
+        given = problem(case, rng, candidates, kind="mixed")
+        exact, oracle = given.fit(), given.enumeration()
+        X, y, row_data = given.new_rows(rng, 6)
+        X = np.where(rng.random(X.shape) < 0.4, UNKNOWN, X.astype(np.int64))
+        of_row = [{name: column[i] for name, column in row_data.items()} for i in range(len(X))]
+        expected = [oracle.log_predictive(*new) for new in zip(X, y, of_row, strict=True)]
+        np.testing.assert_allclose(exact.predictive(X, **row_data).log_prob(y), expected, **CLOSE)
+        if case.name in ("bernoulli", "categorical"):
+            np.testing.assert_allclose(exact.probs(X), [oracle.probs(x) for x in X], **CLOSE)
+
+
+@modes
+def test_unknown_answers_of_larger_tables(candidates):
+    rng = rng_for("unknown", candidates)
+    given = table(BERNOULLI, rng, 150, (3, 2, 4, 2, 3), kinds=(*KINDS, "ordered", "ordered"), candidates=candidates)
+    exact, oracle = given.fit(), given.recursion()
+    X, *_ = given.new_rows(rng, 12)
+    X = np.where(rng.random(X.shape) < 0.3, UNKNOWN, X.astype(np.int64))
+    expected = [math.exp(oracle.log_predictive(x, 1)) for x in X]
+    np.testing.assert_allclose(exact.probs(X)[:, 1], expected, rtol=1e-9)
+    np.testing.assert_allclose(exact.predictive(X).probs()[:, 1], expected, rtol=1e-9)
+    for missing in (X.astype(np.uint8), X.astype(np.uint16)):  # 255 and 65535
+        np.testing.assert_array_equal(exact.probs(missing), exact.probs(X))
+
+
+def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):
+    given = table(BERNOULLI, rng_for("memory"), 60, (3, 2, 4, 3))
+    whole = given.fit().probs(given.X)
+    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_NUMBERS", 200)
+    few = given.fit()
+    with pytest.warns(UserWarning, match=r"leave out .* of the posterior instead of truncation=0"):
+        probs = few.probs(given.X)
+    assert 0.0 < few.truncation < 1.0
+    assert 0.5 * np.abs(probs - whole).sum(axis=1).max() <= few.truncation + 1e-12
+    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_LEAVES", 50)
+    fewer = given.fit()
+    with pytest.warns(UserWarning, match="leave out"):
+        fewer.probs(given.X)
+    assert fewer.truncation >= few.truncation
+
+
 def test_no_rows_to_predict():
     fitted = problem(BERNOULLI, rng_for("none"), "all", n_codes=(2, 3), kinds=("ordered",) * 2,
                      X=np.zeros((1, 2), np.uint8), y=np.array([1]), weights=None).fit()  # fmt: skip
@@ -907,6 +957,22 @@ def test_progress_is_told_and_may_stop_the_work():
         fitted.fit(given.X[:20], given.y[:20]).log_evidence
         == replace(given, X=given.X[:20], y=given.y[:20]).fit().log_evidence
     )
+
+
+@pytest.mark.parametrize(("max_depth", "n_jobs"), [(1, 1), (2, 1), (4, 1), (4, 2)])
+def test_the_share_of_work_done_rises_to_all_of_it(max_depth, n_jobs):
+    given = table(BERNOULLI, rng_for("share", max_depth), 80, (3, 2, 4, 3, 2, 5))
+    fitted = et.ExactPosterior(given.n_codes, BERNOULLI.family, max_depth, n_jobs=n_jobs)
+    work_done = WorkDone(regions_by_depth(given.n_codes, fitted.kinds, max_depth).tolist())
+    told = []
+    fitted.fit(given.X, given.y, progress=lambda *where: told.append(work_done(*where)))
+    shares = [done / total for done, total in told]
+    assert all(0.0 <= share <= 1.0 for share in shares)
+    done = [done for done, _ in told]
+    assert done == sorted(done)
+    n_regions = fitted.n_regions
+    assert work_done(0, 1, 1) == (told[-1][1], 2 * sum(n_regions[:-1]) + n_regions[-1])
+    assert work_done(0, 1, 1)[0] == work_done(0, 1, 1)[1]
 
 
 def test_more_regions_never_loosen_the_bounds_of_classes():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
@@ -33,18 +33,47 @@ def test_probabilities_are_those_of_the_posterior():
     assert again.map_tree_ == model.map_tree_
 
 
-def test_evidence_is_no_less_than_that_of_any_one_structure():
-    """log p(k) + log p(y | k) of one assignment is a term of the sum; here k is the tree that CART would grow."""
-    X, y = load_iris(return_X_y=True)
-    model = et.ExactTreeClassifier(max_depth=3).fit(X, y == 2)
-    codes = model.schema_.encode(X)
-    for column in range(codes.shape[1]):
-        for threshold in range(model.schema_.n_codes[column] - 1):
-            stump = et.MetaTree.from_arrays([column, -1, -1], [1, -1, -1], [2, 0, 0], [threshold, -1, -1], n_features=4)
-            post = et.Posterior(stump, et.Bernoulli(0.5, 0.5), 0.5).update(codes, y == 2)
-            n_splits = int((model.schema_.n_codes - 1).sum())
-            as_a_term = post.log_evidence - np.log(n_splits) + 2.0 * np.log(0.5)  # both children leaves at least
-            assert model.log_evidence_ >= as_a_term
+def as_a_term(tree: et.MetaTree, n_codes: np.ndarray, max_depth: int, codes: np.ndarray, y: np.ndarray) -> float:
+    """log p(k) + log p(y | k) of one assignment of splits, less what its terminals do not go on below."""
+    post = et.Posterior(tree, et.Bernoulli(0.5, 0.5), 0.5).update(codes, y)
+    room = {0: [(0, int(n) - 1) for n in n_codes]}
+    log_prior = 0.0
+    for node in range(tree.n_nodes):
+        own = room[node]
+        if tree.is_terminal[node]:
+            log_prior += np.log(0.5) if tree.depth[node] < max_depth and any(lo < hi for lo, hi in own) else 0.0
+            continue
+        log_prior -= np.log(sum(hi - lo for lo, hi in own))
+        k, t = tree.feature[node], tree.threshold[node]
+        for child, interval in enumerate([(own[k][0], t), (t + 1, own[k][1])]):
+            room[tree.first_child[node] + child] = [*own[:k], interval, *own[k + 1 :]]
+    return post.log_evidence + log_prior
+
+
+@pytest.mark.parametrize("max_depth", [2, 3, 4])
+def test_evidence_is_no_less_than_that_of_any_structure_the_growers_find(max_depth):
+    X, labels = load_breast_cancer(return_X_y=True)
+    y = labels == 1
+    exact = et.ExactTreeClassifier(max_depth=max_depth, max_cuts=24).fit(X, y)
+    codes = exact.schema_.encode(X)
+    forest = et.MetaForestClassifier(25, max_depth=max_depth, random_state=0).fit(codes.astype(float), y)
+    alone = et.MetaTreeClassifier(max_depth=max_depth, random_state=0).fit(codes.astype(float), y)
+    n_seen = 0
+    for model in (forest, alone):
+        cuts = [np.asarray(column.cuts) for column in model.schema_.columns]
+        for post in model.forest_.posteriors:
+            tree = post.tree
+            inner = ~tree.is_terminal
+            splits = zip(tree.feature, tree.threshold, strict=True)
+            of_code = [int(np.floor(cuts[k][t])) if k >= 0 else -1 for k, t in splits]
+            same = et.MetaTree.from_arrays(
+                tree.feature, tree.first_child, tree.n_children, np.where(inner, of_code, -1), n_features=codes.shape[1]
+            )
+            term = as_a_term(same, exact.schema_.n_codes, max_depth, codes, y)
+            assert np.isfinite(term)
+            assert exact.log_evidence_ >= term
+            n_seen += 1
+    assert n_seen == 26
 
 
 def test_more_rows_are_all_rows():
@@ -80,7 +109,7 @@ def test_tables_of_any_library_with_missing_and_unknown_answers():
 def test_too_large_is_said_beforehand():
     X = np.random.default_rng(0).normal(size=(200, 20))
     with pytest.raises(ValueError, match=r"max_depth=6 .* regions .* fits"):
-        et.ExactTreeClassifier(max_depth=6, max_cuts=140).fit(X, X[:, 0] > 0)
+        et.ExactTreeClassifier(max_depth=6, max_cuts=140).fit(X, X[:, :9].sum(axis=1) > 0)
 
 
 def test_progress_is_shown_on_standard_error_alone(capsys):

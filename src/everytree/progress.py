@@ -39,8 +39,12 @@ class Progress:
 
     def step(self) -> None:
         """One more step is done."""
+        self.at(self._done + 1)
+
+    def at(self, done: int, n_steps: int | None = None) -> None:
+        """So many steps are done; their number may turn out to be another one."""
         with self._lock:
-            self._done += 1
+            self._done, self._n_steps = done, max(n_steps or self._n_steps, done, 1)
             elapsed = time.perf_counter() - self._start
             if self._show and sys.stderr.isatty() and elapsed - self._last > 0.1:
                 self._last = elapsed

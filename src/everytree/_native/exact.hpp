@@ -85,8 +85,11 @@ class ExactKernel {
           unseen_(options_.log_split, options_.log_stop) {
         std::int64_t n_rows = 0;
         for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
-        if constexpr (requires { family_.tabulate(prior, 1); }) family_.tabulate(prior_.data(), n_rows + 1);
-        for (int k = 0; k < table_.n_columns(); ++k) all_ordered_ &= table_.kind(k) == ColumnKind::ordered;
+        if constexpr (requires { family_.tabulate(prior, 1); }) {
+            family_.tabulate(prior_.data(), n_rows + 1);
+            counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_.n_tabulated();
+            for (int k = 0; k < table_.n_columns(); ++k) counts_whole_ &= table_.kind(k) == ColumnKind::ordered;
+        }
     }
 
     // Level by level down, then up again. proceed(depth, done, total) is called now and then and may throw.
@@ -171,7 +174,7 @@ class ExactKernel {
     // The region's terms if its children are leaves: log of the product of each candidate's children, in order.
     void last_terms(View& view) const {
         if constexpr (requires { family_.tabulated(0); })
-            if (statistics_.counts_bits() && all_ordered_ && !options_.only_nontrivial) return last_terms_of_bits(view);
+            if (counts_whole_) return last_terms_of_bits(view);
         const std::size_t size = statistics_.size();
         each_candidate(view, [&](int, int, const std::vector<CodeSet>& sets, const double* stats) {
             double product = 0.0;
@@ -191,6 +194,11 @@ class ExactKernel {
         for (int c = 0; c <= n_classes; ++c) log_rising_of[c] = family_.tabulated(c);
         for (int c = 0; c < n_classes; ++c) n_all += all[c] = static_cast<std::int64_t>(view.total[c]);
         const double* of_total = log_rising_of[n_classes];
+        std::size_t n_terms = 0;
+        for (int k = 0; k < table_.n_columns(); ++k)
+            n_terms += static_cast<std::size_t>(n_splits(table_.kind(k), view.codes[k]));
+        view.terms.resize(n_terms);
+        double* term = view.terms.data();
         for (int k = 0; k < table_.n_columns(); ++k) {
             const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
             std::int64_t n_left = 0;
@@ -204,7 +212,7 @@ class ExactKernel {
                     left[c] += count;
                     product += log_rising_of[c][left[c]] + log_rising_of[c][all[c] - left[c]];
                 }
-                view.terms.push_back(product - of_total[n_left] - of_total[n_all - n_left]);
+                *term++ = product - of_total[n_left] - of_total[n_all - n_left];
             }
         }
     }
@@ -531,7 +539,7 @@ class ExactKernel {
     RowStatistics<Family> statistics_;
     std::vector<std::uint64_t> all_rows_;
     ExactOptions options_;
-    bool all_ordered_ = true;
+    bool counts_whole_ = false;  // classes by thresholds: counts are whole numbers that the family has tabulated
     Budget budget_;
     std::chrono::steady_clock::time_point start_;
     std::vector<Level> levels_;

@@ -24,6 +24,7 @@ from everytree.progress import Progress
 from everytree.structure.exact import ExactPosterior
 from everytree.structure.exact_trees import ExactTree
 from everytree.structure.informative import with_few_cuts
+from everytree.structure.regions import MOST_CATEGORIES, Kind, WorkDone, regions_by_depth
 from everytree.tuning import start_family
 
 
@@ -78,8 +79,9 @@ class _ExactStructure(Readable):
         rows = self._first_rows(X, fine, target, weight, row_data)
         follow, follow_weight, criterion = self._grow_on(rows)
         coarse = with_few_cuts(
-            fine, rows.codes, follow, follow_weight, max_bins=self.max_bins, max_cuts=self.max_cuts, criterion=criterion
-        )
+            fine, rows.codes, follow, follow_weight,
+            max_bins=self.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth or 0, criterion=criterion,
+        )  # fmt: skip
         rows = self._first_rows(X, coarse, target, weight, row_data)
         return self._run(rows, self._leaf_model(rows))
 
@@ -90,15 +92,28 @@ class _ExactStructure(Readable):
         has_missing = np.array([column.has_missing for column in self.schema_.columns])
         n_codes = self.schema_.n_codes.astype(np.int64)
         posterior = ExactPosterior(
-            (n_codes + has_missing).tolist(), family, self.max_depth or 0, self.split_prior,
+            (n_codes + has_missing).tolist(), family, self.max_depth or 0, self.split_prior, kinds=self._kinds(),
             candidates=self.candidates, truncation=self.truncation, max_regions=self.max_regions, n_jobs=self.n_jobs,
         )  # fmt: skip
         model = _Exact(posterior, has_missing, n_codes)
-        with Progress("regions", 100, bool(self.verbose)) as progress:
+        work_done = WorkDone(regions_by_depth(posterior.n_codes, posterior.kinds, posterior.max_depth).tolist())
+        with Progress("regions", 1, bool(self.verbose)) as progress:
             row_data: dict[str, Any] = dict(rows.row_data)
-            posterior.fit(model.read(rows.codes), rows.y, rows.weight, progress=lambda *_: progress.step(), **row_data)
+            posterior.fit(
+                model.read(rows.codes), rows.y, rows.weight,
+                progress=lambda *where: progress.at(*work_done(*where)), **row_data,
+            )  # fmt: skip
+            progress.at(*work_done(0, 1, 1))
         self.forest_, self._rows = model, rows
         return self
+
+    def _kinds(self) -> list[Kind]:
+        """Numbers are asked by thresholds, categories all at once; too many of these by thresholds on their codes."""
+        most = MOST_CATEGORIES - 1  # missing is one more
+        return [
+            "multiway" if column.kind == "categorical" and column.n_codes <= most else "ordered"
+            for column in self.schema_.columns
+        ]
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """All rows again: the sum over all splits has no shortcut for a few more."""

@@ -23,7 +23,7 @@ from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.structure.exact_prediction import Columns, LeafPool, Leaves, Tables, find_leaves, tabulate
 from everytree.structure.exact_trees import ExactTree, Forestry
-from everytree.structure.regions import KINDS, Kind, count_regions
+from everytree.structure.regions import KINDS, MOST_CATEGORIES, Kind, count_regions
 
 NEGLIGIBLE = 1e-6
 """Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
@@ -185,15 +185,14 @@ class ExactPosterior:
         if codes.shape[1] != len(self.n_codes):
             raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(self.n_codes)}")
         wrong = (codes < 0) | (codes >= np.array(self.n_codes))
-        if not known:
-            wrong &= codes != 65535
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
+        missing = wrong & _is_missing(codes) & (not known)
+        if (wrong & ~missing).any():
+            row, column = np.argwhere(wrong & ~missing)[0]
             raise ValueError(
                 f"X: column {column}, row {row}: code {codes[row, column]}, "
                 f"but there are codes 0..{self.n_codes[column] - 1}"
             )
-        return np.ascontiguousarray(np.minimum(codes.astype(np.int64), 65535), dtype=np.uint16)
+        return np.ascontiguousarray(np.where(missing, 65535, codes), dtype=np.uint16)
 
     def _too_many(self, expected: int) -> str:
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
@@ -313,7 +312,10 @@ class ExactPosterior:
     # ---- prediction -------------------------------------------------------------------------------------------------
 
     def probs(self, X: ArrayLike) -> FloatArray:
-        """(n_rows, n_classes) probability of each class, for families of classes."""
+        """(n_rows, n_classes) probability of each class, for families of classes.
+
+        A missing code (255 in `uint8`, 65535 in `uint16`, -1 in signed integers) leaves a row where it is asked for.
+        """
         if not self._has_classes:
             raise TypeError(f"probs() is for families of classes, not for {type(self.family).__name__}")
         sums = self._looked_up(X)
@@ -391,6 +393,11 @@ class ExactPosterior:
         return f"ExactPosterior({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
 
 
+def _is_missing(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    kind = codes.dtype.kind
+    return np.asarray(codes == (-1 if kind == "i" else 2 if kind == "b" else np.iinfo(codes.dtype).max))
+
+
 def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:
     """Where each row is among the bits, the statistics of each place, and where classes start if bits are counted."""
     n_rows = len(statistics)
@@ -422,6 +429,8 @@ def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list
     for column, (kind, n) in enumerate(zip(each, n_codes, strict=True)):
         if kind not in KINDS:
             raise ValueError(f"kinds[{column}] must be one of {list(KINDS)}, but is {kind!r}")
-        if kind != "ordered" and n > 64:
-            raise ValueError(f"kinds[{column}] is {kind!r} with {n} categories, but at most 64 are possible")
+        if kind != "ordered" and n > MOST_CATEGORIES:
+            raise ValueError(
+                f"kinds[{column}] is {kind!r} with {n} categories, but at most {MOST_CATEGORIES} are possible"
+            )
     return each

@@ -12,6 +12,8 @@ from everytree.families.base import FloatArray
 from everytree.schema import Schema
 from everytree.structure.growers import CLASS_CRITERIA, as_floats
 
+N_TREES = 30
+
 
 def with_few_cuts(
     schema: Schema,
@@ -21,52 +23,73 @@ def with_few_cuts(
     *,
     max_bins: int,
     max_cuts: int,
+    max_depth: int,
     criterion: str,
 ) -> Schema:
     """The schema with at most `max_bins` codes a column of numbers, and `max_cuts` cut points in all.
 
-    A small tree on each column alone finds its best cuts; of all columns' cuts, those that reduce impurity most are
-    kept. Columns of categories keep theirs, and count.
+    A forest of trees to the same depth tells how much each cut reduces impurity, the other columns being asked too. A
+    column gets more cuts the more all of its cuts are worth, and they part that worth into equal shares. Columns of
+    categories stay as they are; two categories count as one cut, which makes two regions of one.
     """
-    has_missing = np.array([column.has_missing for column in schema.columns])
-    table = as_floats(codes, has_missing)
-    found: list[tuple[float, int, int]] = []
-    n_fixed = 0
-    for k, column in enumerate(schema.columns):
-        if column.kind == "categorical":
-            n_fixed += column.n_codes - 1
-        elif column.n_codes > 1:
-            found += [(gain, k, t) for gain, t in _cuts_of(table[:, k], y, weight, max_bins, criterion)]
-    found.sort(key=lambda one: (-round(one[0], 8), one[1], one[2]))  # rounding decides no ties
-    kept: dict[int, list[int]] = {}
-    for _, k, t in found[: max(max_cuts - n_fixed, 1)]:
-        kept.setdefault(k, []).append(t)
+    worth = _worth_of_cuts(schema, codes, y, weight, max_depth, criterion)
+    n_taken = sum(column.n_codes // 2 for column in schema.columns if column.kind == "categorical")
+    n_cuts = _allot(worth, max_bins - 1, max(max_cuts - n_taken, 1))
     columns = [
-        column
-        if column.kind == "categorical"
-        else replace(column, cuts=np.asarray(column.cuts)[sorted(kept.get(k, []))])
-        for k, column in enumerate(schema.columns)
+        column if column.kind == "categorical" else replace(column, cuts=np.asarray(column.cuts)[_equal_shares(own, n)])
+        for column, own, n in zip(schema.columns, worth, n_cuts, strict=True)
     ]
     return Schema.from_columns(columns)
 
 
-def _cuts_of(
-    values: NDArray[np.float32], y: NDArray[Any], weight: FloatArray | None, max_bins: int, criterion: str
-) -> list[tuple[float, int]]:
-    """Thresholds on one column, each with what it adds."""
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+def _worth_of_cuts(
+    schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
+) -> list[FloatArray]:
+    """For each column of numbers the impurity that each of its cuts removes; nothing for categories.
 
-    known = ~np.isnan(values)
-    if not known.any():
-        return []
-    kind = DecisionTreeClassifier if criterion in CLASS_CRITERIA else DecisionTreeRegressor
-    leaf = max(1, int(known.sum()) // 200)
-    tree = kind(criterion=criterion, max_leaf_nodes=max_bins, min_samples_leaf=leaf, random_state=0)
-    tree.fit(values[known, None], y[known], None if weight is None else weight[known])
-    nodes = tree.tree_
-    inner = np.flatnonzero(nodes.children_left >= 0)
-    mass = nodes.weighted_n_node_samples * nodes.impurity
-    gains = mass[inner] - mass[nodes.children_left[inner]] - mass[nodes.children_right[inner]]
-    return [
-        (float(gain), int(np.floor(threshold))) for gain, threshold in zip(gains, nodes.threshold[inner], strict=True)
+    Trees differ by the thresholds they try and not by rows, so that rows that are repeated and rows that weigh more are
+    alike.
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    has_missing = np.array([column.has_missing for column in schema.columns])
+    is_number = [column.kind != "categorical" for column in schema.columns]
+    worth = [
+        np.zeros(max(c.n_codes - 1, 0) if number else 0) for c, number in zip(schema.columns, is_number, strict=True)
     ]
+    if not any(len(own) for own in worth) or len(y) == 0:
+        return worth
+    kind = ExtraTreesClassifier if criterion in CLASS_CRITERIA else ExtraTreesRegressor
+    forest = kind(N_TREES, criterion=criterion, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
+    forest.fit(as_floats(codes, has_missing), y, weight)
+    for tree in forest.estimators_:
+        nodes = tree.tree_
+        mass = nodes.weighted_n_node_samples * nodes.impurity
+        inner = np.flatnonzero((nodes.children_left >= 0) & np.isfinite(nodes.threshold))
+        gains = mass[inner] - mass[nodes.children_left[inner]] - mass[nodes.children_right[inner]]
+        for column, threshold, gain in zip(nodes.feature[inner], nodes.threshold[inner], gains, strict=True):
+            cut = int(np.floor(threshold))
+            if 0 <= cut < len(worth[column]):  # a split off of missing values is none
+                worth[column][cut] += max(gain, 0.0)
+    return worth
+
+
+def _allot(worth: list[FloatArray], most_each: int, n: int) -> list[int]:
+    """How many of n cuts each column gets: the next one goes where the worth of a share would be the largest."""
+    total, most = [own.sum() for own in worth], [min(int((own > 0.0).sum()), most_each) for own in worth]
+    given = [0] * len(worth)
+    for _ in range(n):
+        open_columns = [k for k in range(len(worth)) if given[k] < most[k]]
+        if not open_columns:
+            break
+        # A next cut is worth the less the smaller a column's shares are already; rounding decides no ties.
+        best = max(open_columns, key=lambda k: (float(f"{total[k] / (given[k] + 1) ** 2:.8g}"), -k))
+        given[best] += 1
+    return given
+
+
+def _equal_shares(worth: FloatArray, n: int) -> list[int]:
+    """n cuts, each in the middle of one n-th of the worth; fewer where they fall together."""
+    upto = np.cumsum(worth)
+    middles = (np.arange(n) + 0.5) / max(n, 1) * (upto[-1] if len(upto) else 0.0)
+    return sorted({int(cut) for cut in np.searchsorted(upto, middles * (1.0 + 1e-9))})

@@ -24,14 +24,16 @@ check-slow: $(VENV)/.tested     ## long property runs, and the suite under Addre
 	EVERYTREE_LONG_TESTS=1 $(RUN) -m pytest -q
 	./tests/sanitize.sh
 
-bench: $(VENV)/.tested          ## measure against peers; writes benchmarks/RESULTS.md
+bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESULTS.md
 	$(RUN) benchmarks/foundation.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/questions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/schema.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/estimators.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/exact.py --out benchmarks/RESULTS.md
 
 bench-accuracy: $(VENV)/.benched  ## accuracy beside other libraries; DATA=folder of CSV files adds their tables
 	$(RUN) benchmarks/accuracy.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/exact.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md
 
 format: $(VENV)/.checked
 	$(VENV)/bin/ruff check --fix .

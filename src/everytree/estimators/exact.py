@@ -206,7 +206,7 @@ class ExactTreeClassifier(Classification, _ExactStructure):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = et.ExactTreeClassifier(max_depth=2).fit(X, y)
     >>> model.map_tree_.n_leaves
-    4
+    3
     """
 
     def __init__(

@@ -218,6 +218,44 @@ class ExactPosterior:
         self._sums()
         return {**self.__dict__, "_engine": None, "_forestry": None}
 
+    def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
+        plain: dict[str, Any] = {
+            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
+            "candidates": self.candidates, "kinds": self.kinds, "truncation": self.target_truncation,
+            "max_regions": self.max_regions, "n_jobs": self.n_jobs,
+        }  # fmt: skip
+        if not hasattr(self, "_rows"):
+            return plain, {}
+        codes, statistics, regions = self._rows
+        plain |= {"budget": regions, "bounds": list(self._bounds), "n_regions": self._n_regions}
+        return plain, {"codes": codes, "statistics": statistics}
+
+    @classmethod
+    def _from_state(
+        cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> ExactPosterior:
+        """The posterior again; everything is checked but that the bounds are those of these rows."""
+        fitted = {name: plain.pop(name) for name in ("budget", "bounds", "n_regions") if name in plain}
+        post = cls(family=family, **plain)
+        if not fitted:
+            return post
+        codes, statistics = arrays["codes"], family._checked(arrays["statistics"])
+        if codes.dtype != np.uint16 or codes.shape != (len(statistics), len(post.n_codes)):
+            raise ValueError(
+                f"codes are {codes.dtype} of shape {codes.shape}, but must be uint16, one column an n_codes"
+            )
+        if (codes >= np.array(post.n_codes, dtype=np.uint16)).any():
+            raise ValueError("codes hold one that is not below n_codes")
+        lower, upper = fitted["bounds"]
+        if not -np.inf < lower <= upper:
+            raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
+        post._rows = codes, statistics, whole_number("budget", fitted["budget"], 1, 2**62)
+        post.n_rows, post._bounds = len(codes), (float(lower), float(upper))
+        post._n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
+        post._engine = post._graph = post._summary = post._forestry = None
+        return post
+
     # ---- answers ----------------------------------------------------------------------------------------------------
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 from everytree.files.container import ModelFileError, read, write
@@ -78,8 +79,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ...     et.load(path) == tree
     True
     """
-    from everytree import __version__
-
     name = type(model).__name__
     kind, write_model, _ = _kind(name)
     if kind is not type(model):
@@ -87,7 +86,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     to = Writer.empty()
     write_model(to, model)
     values, arrays = to.finish()
-    write(path, {"library": __version__, "kind": name, "model": values}, arrays)
+    write(path, {"library": version("everytree"), "kind": name, "model": values}, arrays)
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:

@@ -78,7 +78,7 @@ class Reader:
             yield
         except ModelFileError:
             raise
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise self.error(name, error) from error
 
     def __contains__(self, name: str) -> bool:

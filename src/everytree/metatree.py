@@ -275,12 +275,11 @@ class MetaTree:
         inner = ~self.is_terminal
         if self.n_features > 65536 or self.has_missing.any() or not (self.n_children[inner] == 2).all():
             return None
-        following = np.where(inner, self.first_child, np.arange(self.n_nodes)).astype(np.uint64)
-        threshold = np.where(inner, np.maximum(self.threshold, 0), 65535).astype(np.uint64)
-        feature = np.where(inner, self.feature, 0).astype(np.uint64)
-        words: NDArray[np.uint64] = (
-            (np.uint64(65535) - threshold) | following << np.uint64(16) | feature << np.uint64(48)
-        )
+        words: NDArray[np.uint64] = np.where(inner, self.feature, 0).astype(np.uint64)
+        words <<= np.uint64(32)
+        words |= np.where(inner, self.first_child, np.arange(self.n_nodes, dtype=np.int32)).astype(np.uint64)
+        words <<= np.uint64(16)
+        words |= (65535 - np.where(inner, np.maximum(self.threshold, 0), 65535)).astype(np.uint64)
         return words
 
     def route(self, X: ArrayLike, *, n_jobs: int | None = None) -> IntArray:

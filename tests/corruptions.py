@@ -38,7 +38,7 @@ def sealed(content: bytes) -> bytes:
     return blank[:at] + hashlib.sha256(blank[8:]).hexdigest().encode() + blank[at + 64 :]
 
 
-# ---- what disks and networks do ---------------------------------------------------------------------------------------
+# ---- what disks and networks do --------------------------------------------------------------------------------------
 
 
 def flip_bits(rng: np.random.Generator, content: bytes) -> bytes:
@@ -72,7 +72,7 @@ def change_length(rng: np.random.Generator, content: bytes) -> bytes:
     return struct.pack("<Q", int(length)) + content[8:]
 
 
-# ---- what takes knowledge of the format ---------------------------------------------------------------------------------
+# ---- what takes knowledge of the format ------------------------------------------------------------------------------
 
 
 def change_entry(rng: np.random.Generator, content: bytes) -> bytes:

@@ -113,12 +113,14 @@ def check_splits(feature: IntArray, n_children: IntArray, threshold: IntArray, m
     _check_agreement(
         feature,
         inner,
-        with_missing.astype(np.int32),
+        with_missing.view(np.int8),
         "feature {0} has a missing branch here or at node {2}, but not at both",
     )
 
 
-def _check_agreement(feature: IntArray, where: NDArray[np.bool_], value: IntArray, complaint: str) -> None:
+def _check_agreement(
+    feature: IntArray, where: NDArray[np.bool_], value: NDArray[np.signedinteger], complaint: str
+) -> None:
     nodes = np.flatnonzero(where)
     if len(nodes) == 0:
         return

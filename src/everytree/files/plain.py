@@ -54,7 +54,7 @@ def _to_json(to: Writer, name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _array_to_json(to, name, value)
     if type(value) is DepthPrior:
-        return {"depth_prior": [float(value.alpha), float(value.beta)]}
+        return {"depth_prior": [_to_json(to, name, number) for number in (value.alpha, value.beta)]}
     kinds = _sklearn_kinds() if hasattr(value, "get_params") else {}
     if kinds.get(type(value).__name__) is type(value):
         parameters = value.get_params(deep=False)
@@ -73,10 +73,9 @@ _ADVICE = {
 def _array_to_json(to: Writer, name: str, array: NDArray[Any]) -> dict[str, Any]:
     if array.dtype.kind == "O" and array.ndim == 1:
         return {"objects": [_to_json(to, f"{name}[{i}]", item) for i, item in enumerate(array.tolist())]}
-    if array.dtype.kind in "US" and array.ndim == 1:
-        letters = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"))[:, None])
-        letters = letters.view("<u4" if array.dtype.kind == "U" else "|u1")
-        to.put_arrays(**{name: letters})
+    if array.dtype.kind == "U" and array.ndim == 1:
+        little_endian = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
+        to.put_arrays(**{name: little_endian[:, None].view("<u4")})
         return {"text": name}
     if array.dtype.newbyteorder("<").str not in TYPES.values():
         raise TypeError(f"{name} is an array of {array.dtype}, which a file cannot hold")
@@ -124,10 +123,8 @@ def _array(of: Reader, inner: Any) -> NDArray[Any]:
 
 def _text(of: Reader, inner: Any) -> NDArray[Any]:
     letters = _array(of, inner)
-    if letters.ndim != 2 or letters.shape[1] == 0 or letters.dtype.str not in ("<u4", "|u1"):
+    if letters.ndim != 2 or letters.shape[1] == 0 or letters.dtype != np.uint32:
         raise ValueError(f"text must be a table of letters, but is {letters.dtype} of shape {letters.shape}")
-    if letters.dtype == np.uint8:
-        return letters.view(f"S{letters.shape[1]}")[:, 0]
     if letters.size and letters.max() > _LARGEST_CHARACTER:
         raise ValueError(f"text holds {letters.max()}, which is no letter")
     return letters.view(f"<U{letters.shape[1]}")[:, 0]

@@ -356,6 +356,14 @@ def test_what_cannot_be_stored_is_refused_and_leaves_the_file(make, complaint, p
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_what_depends_on_the_clock_is_refused(path):
+    X = rng_for("clock").integers(0, 3, (40, 6)).astype(np.uint8)
+    post = et.ExactPosterior([3] * 6, et.Bernoulli(), 4).fit(X, X[:, 0] > 1, max_seconds=1e-9)
+    with pytest.raises(ValueError, match=r"stopped by max_seconds.* fit with a budget instead"):
+        et.save(post, path)
+    assert not path.exists()
+
+
 # ---- the format ------------------------------------------------------------------------------------------------------
 
 

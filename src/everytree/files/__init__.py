@@ -80,11 +80,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     name = type(model).__name__
-    kind, write_model, _ = _kind(name)
-    if kind is not type(model):
+    kind = _kind(name)
+    if kind is None or kind[0] is not type(model):
         raise TypeError(f"model is a {name}, but files hold {', '.join([*_KINDS, *_ESTIMATORS])}")
     to = Writer.empty()
-    write_model(to, model)
+    kind[1](to, model)
     values, arrays = to.finish()
     write(path, {"library": version("everytree"), "kind": name, "model": values}, arrays)
 
@@ -110,22 +110,22 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """
     contents = read(path, mapped=mmap)
     name = contents.metadata.get("kind", "")
-    kind, _, read_model = _kind(name)
+    kind = _kind(name)
     if kind is None:
         raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {[*_KINDS, *_ESTIMATORS]}")
     of = Reader.of(path, contents)
-    model = read_model(of)
+    model = kind[2](of)
     of.finish()
     return model
 
 
-def _kind(name: str) -> tuple[type | None, Write, Read]:
+def _kind(name: str) -> tuple[type, Write, Read] | None:
     """The class of a name, how to write it and how to read it; estimators bring scikit-learn with them."""
     if name in _ESTIMATORS:
         from everytree.files.estimators import KINDS, read_estimator, write_estimator
 
         return KINDS[name], write_estimator, lambda of: read_estimator(of, KINDS[name])
-    return _KINDS.get(name, (None, lambda to, model: None, lambda of: None))
+    return _KINDS.get(name)
 
 
 def _only(of: Reader, things: list[Any]) -> Any:

@@ -230,8 +230,8 @@ class ExactPosterior:
         codes, statistics, regions = self._rows
         if regions == 2**62 and not np.isclose(*self._bounds, rtol=1e-9):
             raise ValueError(
-                "this ExactPosterior was stopped by max_seconds: listed again, it would be another one; to store it, fit "
-                f"with a budget instead, such as budget={sum(self._n_regions)}"
+                "this ExactPosterior was stopped by max_seconds: listed again, it would be another one; to store it, "
+                f"fit with a budget instead, such as budget={sum(self._n_regions)}"
             )
         plain |= {"budget": regions, "bounds": list(self._bounds), "n_regions": self._n_regions}
         return plain, {"codes": codes, "statistics": statistics}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -396,7 +397,7 @@ def test_rows_are_worked_on_in_blocks(case, monkeypatch):
     dist = forest.predictive(X, **row_data)
     read = [dist.mean(), dist.variance(), dist.log_prob(y), dist.cdf(y), dist.quantile([0.1, 0.9]), dist.crps(y)]
     forest.update(random_codes(rng, 25), *case.draw(rng, 25)[:1], **case.draw(rng, 25)[1])  # the past stays as it was
-    monkeypatch.setattr(everytree.pool, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(dist, "_pool", dataclasses.replace(dist._pool, rows_at_once=3))
     again = [dist.mean(), dist.variance(), dist.log_prob(y), dist.cdf(y), dist.quantile([0.1, 0.9]), dist.crps(y)]
     for one, other in zip(read, again, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

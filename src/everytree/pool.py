@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,6 @@ from everytree.families.base import Family, FloatArray
 from everytree.posterior import Posterior
 from everytree.predictive import Paths, Predictive, VarianceParts, as_targets
 from everytree.priors import log_odds
-
-ROWS_AT_ONCE = 1024
-"""How many rows are worked on at a time: bounds memory, whatever their number."""
 
 NEGLIGIBLE = 1e-13
 """A node whose share of a row's mixture is below this is left out; the others are scaled up to sum to 1."""
@@ -47,6 +44,7 @@ class Pool:
     log_reached: FloatArray
     log_stop: FloatArray
     log_weights: FloatArray
+    rows_at_once: int = 1024
 
     @classmethod
     def of(cls, posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
@@ -98,15 +96,29 @@ def sharpened(probs: FloatArray, sharpness: float) -> FloatArray:
     return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
 
+class Mixtures(Protocol):
+    """Whatever knows the mixture of each row."""
+
+    @property
+    def family(self) -> Family: ...
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows to ask for at a time: bounds memory, whatever their number."""
+
+    def predictive(self, ends: NDArray[Any], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
+        """The mixtures of some rows."""
+
+
 class PooledPredictive:
     """One predictive distribution for each row, averaged over every tree of a forest and every pruning of each.
 
-    Made by `Forest.predictive`. With a sharpness other than 1, classes have their probabilities raised to that power
-    and scaled to sum to 1, and numbers are drawn towards the mean of the average.
+    Made by `Forest.predictive` and `ExactPosterior.predictive`. With a sharpness other than 1, classes have their
+    probabilities raised to that power and scaled to sum to 1, and numbers are drawn towards the mean of the average.
     """
 
     def __init__(
-        self, pool: Pool, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]], sharpness: float
+        self, pool: Mixtures, ends: NDArray[Any], row_data: Mapping[str, NDArray[Any]], sharpness: float
     ) -> None:
         self._pool = pool
         self._ends = ends
@@ -210,8 +222,8 @@ class PooledPredictive:
 
     def _blocks(self, sharp: bool = True) -> Iterator[tuple[Predictive, slice]]:
         """The mixtures of some rows at a time, and which these are."""
-        for start in range(0, max(len(self), 1), ROWS_AT_ONCE):
-            block = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, max(len(self), 1), self._pool.rows_at_once):
+            block = slice(start, start + self._pool.rows_at_once)
             row_data = {name: values[block] for name, values in self._row_data.items()}
             rows = self._pool.predictive(self._ends[block], row_data)
             if sharp and self._power != 1.0:

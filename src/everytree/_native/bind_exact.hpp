@@ -1,8 +1,12 @@
 // The exact sum over trees and splits, one C++ type a family behind one Python type.
 #pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+
 #include "bind_families.hpp"
 #include "exact_answers.hpp"
-#include "exact_graph.hpp"
+#include "exact_tables.hpp"
 
 namespace everytree {
 
@@ -11,7 +15,10 @@ class ExactHandle {
     virtual ~ExactHandle() = default;
     virtual void run(std::int64_t regions, double seconds, nb::object progress) = 0;
     virtual double log_upper() const = 0;
-    virtual nb::dict compile(double threshold) const = 0;
+    virtual double threshold(double truncation, std::int64_t most, bool with_unknown) const = 0;
+    virtual double left_out(double threshold, bool with_unknown) const = 0;
+    virtual nb::dict leaves(double threshold, bool with_unknown) const = 0;
+    virtual nb::object feature_use(double negligible) const = 0;
     virtual double log_evidence() const = 0;
     virtual double log_best() const = 0;
     virtual std::vector<std::int64_t> n_regions() const = 0;
@@ -28,6 +35,8 @@ class TypedExact final : public ExactHandle {
 
     void run(std::int64_t regions, double seconds, nb::object progress) override {
         nb::gil_scoped_release released;
+        std::lock_guard alone(lock_);
+        sums_.reset();
         kernel_.run({regions, seconds}, [&](int depth, std::size_t done, std::size_t total) {
             nb::gil_scoped_acquire held;
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -35,19 +44,27 @@ class TypedExact final : public ExactHandle {
         });
     }
     double log_upper() const override { return kernel_.log_upper(); }
-    nb::dict compile(double threshold) const override {
-        auto graph = without_gil(true, [&] { return everytree::compile(kernel_, threshold); });
+    // The threshold below which shares of the posterior may be left out, and what that leaves out in all.
+    double threshold(double truncation, std::int64_t most, bool with_unknown) const override {
+        return spread(with_unknown).threshold(truncation, most);
+    }
+    double left_out(double threshold, bool with_unknown) const override {
+        return spread(with_unknown).below(threshold);
+    }
+    nb::dict leaves(double threshold, bool with_unknown) const override {
+        const auto& mass = sums().mass;
+        auto all = without_gil(true, [&] { return collect_leaves(kernel_, mass, threshold, with_unknown); });
         nb::dict out;
-        out["statistics"] = to_numpy(std::move(graph.statistics));
-        out["stop"] = to_numpy(std::move(graph.stop));
-        out["first_edge"] = to_numpy(std::move(graph.first_edge));
-        out["column"] = to_numpy(std::move(graph.column));
-        out["code"] = to_numpy(std::move(graph.code));
-        out["share"] = to_numpy(std::move(graph.share));
-        out["first_child"] = to_numpy(std::move(graph.first_child));
-        out["children"] = to_numpy(std::move(graph.children));
-        out["dropped"] = graph.dropped;
+        out["weight"] = to_numpy(std::move(all.weight));
+        out["statistics"] = to_numpy(std::move(all.statistics));
+        out["start"] = to_numpy(std::move(all.start));
+        out["column"] = to_numpy(std::move(all.column));
+        out["codes"] = to_numpy(std::move(all.codes));
         return out;
+    }
+    nb::object feature_use(double negligible) const override {
+        const auto& mass = sums().mass;
+        return nb::cast(to_numpy(without_gil(true, [&] { return everytree::feature_use(kernel_, mass, negligible); })));
     }
     double log_evidence() const override { return kernel_.log_evidence(); }
     double log_best() const override { return kernel_.log_best(); }
@@ -106,7 +123,7 @@ class TypedExact final : public ExactHandle {
         return out;
     }
     nb::dict summary() const override {
-        const auto all = without_gil(true, [&] { return summarise(kernel_); });
+        const ExactSummary& all = sums();
         nb::dict out;
         out["root_feature"] = to_numpy(std::vector<double>(all.root_feature));
         out["expected_splits"] = to_numpy(std::vector<double>(all.expected_splits));
@@ -116,59 +133,153 @@ class TypedExact final : public ExactHandle {
     }
 
   private:
+    // Computed when first asked for, by one thread at a time.
+    const ExactSummary& sums() const {
+        without_gil(true, [&] {
+            std::lock_guard alone(lock_);
+            if (!sums_) sums_ = std::make_unique<ExactSummary>(summarise(kernel_));
+        });
+        return *sums_;
+    }
+    Spread spread(bool with_unknown) const {
+        Spread all = sums().ending;
+        if (with_unknown) all.add(sums().asked);
+        return all;
+    }
     ExactKernel<Family> kernel_;
+    mutable std::mutex lock_;
+    mutable std::unique_ptr<ExactSummary> sums_;
 };
 
-// A compiled posterior and tables of codes.
-class GraphHandle {
+// Leaves as Python keeps them.
+struct LeafArrays {
+    Input<double> weight;
+    Input<std::int64_t> start;
+    Input<std::int32_t> column;
+    Input<std::uint64_t> codes;
+
+    LeafView view(const std::vector<int>& n_codes, const std::vector<ColumnKind>& kinds) const {
+        const auto n = static_cast<std::int64_t>(weight.size());
+        if (start.size() != weight.size() + 1 || column.size() != codes.size() || start.data()[0] != 0 ||
+            start.data()[n] != static_cast<std::int64_t>(column.size()))
+            throw std::invalid_argument("leaves of the wrong size");
+        for (std::int64_t leaf = 0; leaf < n; ++leaf)
+            if (start.data()[leaf + 1] < start.data()[leaf]) throw std::invalid_argument("leaves out of order");
+        for (std::size_t c = 0; c < column.size(); ++c) {
+            const std::int32_t k = column.data()[c];
+            if (k < 0 || k >= static_cast<std::int32_t>(n_codes.size())) throw std::invalid_argument("no such column");
+            const CodeSet set = codes.data()[c];
+            if (set != unknown_codes && kinds[k] == ColumnKind::ordered &&
+                (highest_of(set) >= n_codes[k] || highest_of(set) < lowest_of(set)))
+                throw std::invalid_argument("codes out of range");
+        }
+        return {n, weight.data(), start.data(), column.data(), codes.data()};
+    }
+};
+
+inline std::vector<ColumnKind> kinds_of(const std::vector<int>& kinds, const std::vector<int>& n_codes) {
+    if (kinds.size() != n_codes.size()) throw std::invalid_argument("one kind a column");
+    std::vector<ColumnKind> out;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+        if (kinds[k] < 0 || kinds[k] > 2 || n_codes[k] < 1 || (kinds[k] != 0 && n_codes[k] > 64))
+            throw std::invalid_argument("no such kind of column");
+        out.push_back(static_cast<ColumnKind>(kinds[k]));
+    }
+    return out;
+}
+
+// Tables of weight times value, or None where they would have more than `most` numbers.
+inline nb::object tabulate(Input<double> weight, Input<std::int64_t> start, Input<std::int32_t> column,
+                           Input<std::uint64_t> codes, Input<double> values, const std::vector<int>& n_codes,
+                           const std::vector<int>& kinds, bool with_unknown, std::int64_t most, int n_jobs) {
+    const std::vector<ColumnKind> kind_of = kinds_of(kinds, n_codes);
+    const LeafView leaves = LeafArrays{weight, start, column, codes}.view(n_codes, kind_of);
+    if (values.ndim() != 2 || values.shape(0) != weight.size()) throw std::invalid_argument("one row of values a leaf");
+    std::optional<AnswerTables> tables;
+    without_gil(true, [&] {
+        TableBuilder builder(leaves, {n_codes, kind_of}, with_unknown);
+        if (builder.n_cells() <= most / static_cast<std::int64_t>(values.shape(1)))
+            tables = builder.fill(values.data(), values.shape(1), n_jobs);
+    });
+    if (!tables) return nb::none();
+    return nb::make_tuple(to_numpy(std::move(tables->set_start)), to_numpy(std::move(tables->column)),
+                          to_numpy(std::move(tables->map_start)), to_numpy(std::move(tables->place)),
+                          to_numpy(std::move(tables->first_cell)), to_numpy(std::move(tables->cells)));
+}
+
+// The leaves that hold each row: where its entries start, and the leaves.
+inline nb::object leaves_of_rows(Input<double> weight, Input<std::int64_t> start, Input<std::int32_t> column,
+                                 Input<std::uint64_t> codes, Input<std::uint16_t> rows, const std::vector<int>& n_codes,
+                                 const std::vector<int>& kinds) {
+    const std::vector<ColumnKind> kind_of = kinds_of(kinds, n_codes);
+    const LeafView leaves = LeafArrays{weight, start, column, codes}.view(n_codes, kind_of);
+    const ColumnView columns{n_codes, kind_of};
+    if (rows.ndim() != 2 || rows.shape(1) != n_codes.size()) throw std::invalid_argument("codes of the wrong width");
+    std::vector<std::int64_t> first{0}, found;
+    without_gil(true, [&] {
+        for (std::size_t i = 0; i < rows.shape(0); ++i) {
+            const std::uint16_t* row = rows.data() + i * rows.shape(1);
+            for (std::int64_t leaf = 0; leaf < leaves.n_leaves; ++leaf) {
+                std::int64_t c = leaves.start[leaf];
+                while (c < leaves.start[leaf + 1] &&
+                       columns.holds(leaves.column[c], leaves.codes[c], row[leaves.column[c]]))
+                    ++c;
+                if (c == leaves.start[leaf + 1]) found.push_back(leaf);
+            }
+            first.push_back(static_cast<std::int64_t>(found.size()));
+        }
+    });
+    return nb::make_tuple(to_numpy(std::move(first)), to_numpy(std::move(found)));
+}
+
+// Answers by lookup, from arrays that Python keeps.
+class TablesHandle {
   public:
-    GraphHandle(Input<double> stop, Input<std::int64_t> first_edge, Input<std::int32_t> column,
-                Input<std::int32_t> code, Input<double> share, Input<std::int64_t> first_child,
-                Input<std::int32_t> children, Input<std::uint8_t> kind, Input<std::int32_t> n_codes)
-        : stop_(stop),
-          first_edge_(first_edge),
+    TablesHandle(Input<std::int64_t> set_start, Input<std::int32_t> column, Input<std::int64_t> map_start,
+                 Input<std::int32_t> place, Input<std::int64_t> first_cell, Input<double> cells, std::int64_t width,
+                 Input<std::int32_t> n_codes)
+        : set_start_(set_start),
           column_(column),
-          code_(code),
-          share_(share),
-          first_child_(first_child),
-          children_(children),
-          kind_(kind),
+          map_start_(map_start),
+          place_(place),
+          first_cell_(first_cell),
+          cells_(cells),
           n_codes_(n_codes) {
-        if (stop.size() == 0 || first_edge.size() != stop.size() + 1 || code.size() != column.size() ||
-            share.size() != column.size() || first_child.size() != column.size() + 1 || kind.size() != n_codes.size())
+        if (set_start.size() == 0 || first_cell.size() != set_start.size() || map_start.size() != column.size() + 1 ||
+            width < 1)
             throw std::invalid_argument("arrays of the wrong size");
-        view_ = {static_cast<std::int64_t>(stop.size()),
-                 stop_.data(),
-                 first_edge_.data(),
+        view_ = {static_cast<std::int64_t>(set_start.size()) - 1,
+                 width,
+                 set_start_.data(),
                  column_.data(),
-                 code_.data(),
-                 share_.data(),
-                 first_child_.data(),
-                 children_.data(),
-                 kind_.data(),
+                 map_start_.data(),
+                 place_.data(),
+                 first_cell_.data(),
+                 cells_.data(),
+                 static_cast<std::int64_t>(n_codes.size()),
                  n_codes_.data()};
-        view_.check(static_cast<std::int64_t>(column.size()), static_cast<std::int64_t>(children.size()),
-                    static_cast<std::int64_t>(n_codes.size()));
+        if (cells.size() % static_cast<std::size_t>(width) != 0) throw std::invalid_argument("cells of the wrong size");
+        view_.check(static_cast<std::int64_t>(column.size()), static_cast<std::int64_t>(map_start.size()) - 1,
+                    static_cast<std::int64_t>(place.size()), static_cast<std::int64_t>(cells.size()) / width);
+        n_shared_ = view_.shared();
     }
 
-    // (n_rows, n_values) average of the values of the nodes where each row ends.
-    nb::object average(Input<std::uint16_t> codes, Input<double> values, int n_jobs) const {
-        check_width(codes);
-        if (values.ndim() != 2 || values.shape(0) != stop_.size())
-            throw std::invalid_argument("one row of values a node");
-        const std::size_t n_rows = codes.shape(0), width = values.shape(1), n_columns = codes.shape(1);
+    // (n_rows, width) sum of the cells of each row.
+    nb::object look_up(Input<std::uint16_t> codes, int n_jobs) const {
+        if (codes.ndim() != 2 || codes.shape(1) != n_codes_.size())
+            throw std::invalid_argument("codes of the wrong width");
+        const std::size_t n_rows = codes.shape(0), n_columns = codes.shape(1);
+        const auto width = static_cast<std::size_t>(view_.width);
         auto* out = new std::vector<double>(n_rows * width, 0.0);
         nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
         without_gil(true, [&] {
-            std::vector<GraphWalk> walks(static_cast<std::size_t>(std::max(n_jobs, 1)), GraphWalk(view_));
-            constexpr std::size_t together = 256;
+            constexpr std::size_t together = 512;
+            const auto n_workers = static_cast<std::size_t>(std::max(n_jobs, 1));
+            std::vector<LookUpScratch> scratch(n_workers);
             const auto work = [&](std::int64_t chunk, int worker) {
                 const std::size_t first = static_cast<std::size_t>(chunk) * together;
-                for (std::size_t i = first; i < std::min(first + together, n_rows); ++i)
-                    walks[worker].walk(codes.data() + i * n_columns, [&](std::int32_t node, double weight) {
-                        for (std::size_t v = 0; v < width; ++v)
-                            (*out)[i * width + v] += weight * values.data()[node * width + v];
-                    });
+                view_.look_up(codes.data() + first * n_columns, std::min(together, n_rows - first), n_shared_,
+                              out->data() + first * width, scratch[worker]);
             };
             in_ordered_chunks(static_cast<std::int64_t>((n_rows + together - 1) / together), n_jobs, work,
                               [](std::int64_t, int) {});
@@ -176,57 +287,32 @@ class GraphHandle {
         return nb::cast(Output<double>(out->data(), {n_rows, width}, owner));
     }
 
-    // Where each row's nodes start, the nodes, and the weight of each.
-    nb::object ends(Input<std::uint16_t> codes) const {
-        check_width(codes);
-        std::vector<std::int64_t> start{0};
-        std::vector<std::int64_t> nodes;
-        std::vector<double> weights;
-        without_gil(true, [&] {
-            GraphWalk walk(view_);
-            for (std::size_t i = 0; i < codes.shape(0); ++i) {
-                walk.walk(codes.data() + i * codes.shape(1), [&](std::int32_t node, double weight) {
-                    nodes.push_back(node);
-                    weights.push_back(weight);
-                });
-                start.push_back(static_cast<std::int64_t>(nodes.size()));
-            }
-        });
-        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(nodes)), to_numpy(std::move(weights)));
-    }
-
   private:
-    void check_width(const Input<std::uint16_t>& codes) const {
-        if (codes.ndim() != 2 || codes.shape(1) != n_codes_.size())
-            throw std::invalid_argument("codes of the wrong width");
-    }
-    Input<double> stop_;
-    Input<std::int64_t> first_edge_;
-    Input<std::int32_t> column_, code_;
-    Input<double> share_;
-    Input<std::int64_t> first_child_;
-    Input<std::int32_t> children_;
-    Input<std::uint8_t> kind_;
+    Input<std::int64_t> set_start_;
+    Input<std::int32_t> column_;
+    Input<std::int64_t> map_start_;
+    Input<std::int32_t> place_;
+    Input<std::int64_t> first_cell_;
+    Input<double> cells_;
     Input<std::int32_t> n_codes_;
-    GraphView view_{};
+    TablesView view_{};
+    std::vector<std::int32_t> n_shared_;
 };
 
-inline std::unique_ptr<ExactHandle> make_exact(
-    const std::string& name, int size, Input<double> prior, Input<std::uint16_t> codes, const std::vector<int>& n_codes,
-    const std::vector<int>& kinds, Input<std::int64_t> place, std::int64_t n_places, Input<double> of_place,
-    const std::vector<std::int64_t>& class_start, const std::vector<double>& log_split,
-    const std::vector<double>& log_stop, bool only_nontrivial, std::int64_t max_regions, int n_jobs) {
+inline std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input<double> prior,
+                                               Input<std::uint16_t> codes, const std::vector<int>& n_codes,
+                                               const std::vector<int>& kinds, Input<std::int64_t> place,
+                                               std::int64_t n_places, Input<double> of_place,
+                                               const std::vector<std::int64_t>& class_start,
+                                               const std::vector<double>& log_split,
+                                               const std::vector<double>& log_stop, bool only_nontrivial,
+                                               std::int64_t max_regions, double negligible, int n_jobs) {
     const std::size_t n_columns = n_codes.size();
     if (codes.ndim() != 2 || codes.shape(1) != n_columns || kinds.size() != n_columns ||
         place.size() != codes.shape(0) || log_split.size() != log_stop.size() || n_places < 1)
         throw std::invalid_argument("arrays of the wrong size");
     const auto n_rows = static_cast<std::int64_t>(codes.shape(0));
-    std::vector<ColumnKind> kind_of;
-    for (std::size_t k = 0; k < n_columns; ++k) {
-        if (kinds[k] < 0 || kinds[k] > 2 || n_codes[k] < 1 || (kinds[k] != 0 && n_codes[k] > 64))
-            throw std::invalid_argument("no such kind of column");
-        kind_of.push_back(static_cast<ColumnKind>(kinds[k]));
-    }
+    const std::vector<ColumnKind> kind_of = kinds_of(kinds, n_codes);
     std::vector<std::uint64_t> rows(static_cast<std::size_t>((n_places + 63) / 64), 0);
     for (std::int64_t i = 0; i < n_rows; ++i) {
         const std::int64_t at = place.data()[i];
@@ -237,7 +323,7 @@ inline std::unique_ptr<ExactHandle> make_exact(
     }
     BitTable table(codes.data(), n_rows, n_codes, kind_of, {place.data(), place.data() + n_rows}, n_places);
     const int max_depth = static_cast<int>(log_split.size());
-    ExactOptions options{max_depth, only_nontrivial, log_split, log_stop, max_regions, n_jobs};
+    ExactOptions options{max_depth, only_nontrivial, log_split, log_stop, max_regions, negligible, n_jobs};
     return with_family(name, size, [&](const auto& family) -> std::unique_ptr<ExactHandle> {
         using Family = std::decay_t<decltype(family)>;
         const auto width = static_cast<std::size_t>(family.layout.size());

@@ -74,18 +74,22 @@ NB_MODULE(_kernels, module) {
     nb::class_<ExactHandle>(module, "Exact")
         .def("run", &ExactHandle::run, "regions"_a, "seconds"_a, "progress"_a.none())
         .def("log_upper", &ExactHandle::log_upper)
-        .def("compile", &ExactHandle::compile)
+        .def("threshold", &ExactHandle::threshold)
+        .def("left_out", &ExactHandle::left_out)
+        .def("leaves", &ExactHandle::leaves)
+        .def("feature_use", &ExactHandle::feature_use)
         .def("log_evidence", &ExactHandle::log_evidence)
         .def("log_best", &ExactHandle::log_best)
         .def("n_regions", &ExactHandle::n_regions)
         .def("region", &ExactHandle::region)
         .def("summary", &ExactHandle::summary);
     module.def("make_exact", &make_exact);
-    nb::class_<GraphHandle>(module, "Graph")
-        .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::int32_t>, Input<std::int32_t>, Input<double>,
-                      Input<std::int64_t>, Input<std::int32_t>, Input<std::uint8_t>, Input<std::int32_t>>())
-        .def("average", &GraphHandle::average)
-        .def("ends", &GraphHandle::ends);
+    module.def("tabulate", &tabulate);
+    module.def("leaves_of_rows", &leaves_of_rows);
+    nb::class_<TablesHandle>(module, "Tables")
+        .def(nb::init<Input<std::int64_t>, Input<std::int32_t>, Input<std::int64_t>, Input<std::int32_t>,
+                      Input<std::int64_t>, Input<double>, std::int64_t, Input<std::int32_t>>())
+        .def("look_up", &TablesHandle::look_up);
 
     module.def("student_tails", &student_tails);
     module.def("student_quantiles", &student_quantiles);

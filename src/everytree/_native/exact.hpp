@@ -7,19 +7,19 @@
 // their parents without being listed. Regions without rows have Q = 1 and are not listed at all.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "exact_prior.hpp"
 #include "exact_table.hpp"
+#include "key_index.hpp"
 #include "parallel.hpp"
-#include "scramble.hpp"
 
 namespace everytree {
 
@@ -42,6 +42,7 @@ struct ExactOptions {
     bool only_nontrivial;                     // candidates are the splits that separate the rows present
     std::vector<double> log_split, log_stop;  // by depth, 0 .. max_depth - 1
     std::int64_t max_regions;
+    double negligible;  // posterior mass that regions have together at most, of which nothing is asked
     int n_jobs;
 };
 
@@ -108,6 +109,9 @@ class ExactKernel {
         return depth + 1 < static_cast<int>(levels_.size()) && region + 1 < levels_[depth].first_child.size();
     }
     std::size_t size() const { return statistics_.size(); }
+    int n_jobs() const { return options_.n_jobs; }
+    double negligible() const { return options_.negligible; }
+    const BitTable& table() const { return table_; }
     std::size_t n_columns() const { return static_cast<std::size_t>(table_.n_columns()); }
 
     // Rows, code sets and statistics of a region.
@@ -145,6 +149,22 @@ class ExactKernel {
                 if (options_.only_nontrivial && n_filled < 2) return;
                 candidate(k, code, sets, stats.data());
             });
+        }
+    }
+
+    // Calls asked(column, number of children) for every candidate split of the region in view, in the same order.
+    template <class Asked>
+    void each_asked(View& view, Asked asked) const {
+        if (options_.only_nontrivial) {  // which ones these are is told by the rows
+            each_candidate(view,
+                           [&](int k, int, const std::vector<CodeSet>& sets, const double*) { asked(k, sets.size()); });
+            return;
+        }
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            const ColumnKind kind = table_.kind(k);
+            const std::size_t n_children =
+                kind == ColumnKind::multiway ? static_cast<std::size_t>(std::popcount(view.codes[k])) : 2;
+            for (int i = n_splits(kind, view.codes[k]); i > 0; --i) asked(k, n_children);
         }
     }
 
@@ -233,64 +253,85 @@ class ExactKernel {
         return n_rows;
     }
 
-    struct Key {
-        std::uint64_t one, two;
-        bool operator==(const Key&) const = default;
-    };
-    struct KeyHash {
-        std::size_t operator()(const Key& key) const { return key.one; }
-    };
-    static Key key_of(const Condition& condition) {
-        const std::uint64_t mixed = scramble(condition.codes + 0x9e3779b97f4a7c15ull * (condition.column + 1));
-        return {mixed, scramble(mixed ^ 0xd1b54a32d192ed03ull)};
-    }
-
-    // The next level: children of all regions of this one, each set of conditions once.
+    // The next level: children of all regions of this one, each set of conditions once. Rows are counted on several
+    // threads; what was found is listed in order, so that the numbers of regions do not depend on how many.
     template <class Proceed>
     void expand(int depth, Proceed proceed) {
-        std::unordered_map<Key, std::int32_t, KeyHash> known;
         levels_.emplace_back();
         Level &from = levels_[depth], &to = levels_[depth + 1];
-        View view;
-        std::vector<Condition> child;
-        for (std::size_t region = 0; region < from.size(); ++region) {
-            if (region % 64 == 0) proceed(depth, region, from.size());
-            if (is_spent(static_cast<std::int64_t>(to.size()))) return;
-            const Condition *begin = from.begin(region), *end = from.end(region);
-            look_at(begin, end, view);
-            Key own{0, 0};
-            for (const Condition* c = begin; c != end; ++c) {
-                const Key key = key_of(*c);
-                own = {own.one + key.one, own.two + key.two};
-            }
-            each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
-                for (std::size_t c = 0; c < sets.size(); ++c) {
-                    if (view.child_rows[c] == 0) {
+        KeyIndex known;
+        constexpr std::size_t together = 64;
+        std::vector<Expansion> found(static_cast<std::size_t>(std::max(options_.n_jobs, 1)));
+        std::atomic<bool> is_over = false;
+        const auto work = [&](std::int64_t chunk, int worker) {
+            const std::size_t first = static_cast<std::size_t>(chunk) * together;
+            found[worker].children.clear();
+            found[worker].n_children.assign(is_over || is_out_of_time() ? 1 : 0, 0);  // no more will be listed
+            if (found[worker].n_children.empty())
+                find_children(from, first, std::min(first + together, from.size()), found[worker]);
+        };
+        const auto finish = [&](std::int64_t chunk, int worker) {
+            if (worker == 0) proceed(depth, static_cast<std::size_t>(chunk) * together, from.size());
+            const std::size_t first = static_cast<std::size_t>(chunk) * together;
+            std::size_t at = 0;
+            for (std::size_t i = 0; i < found[worker].n_children.size() && !is_over; ++i) {
+                is_over = is_spent(static_cast<std::int64_t>(to.size()));
+                if (is_over) return;
+                const std::size_t end = at + found[worker].n_children[i];
+                for (; at < end; ++at) {
+                    const Child& child = found[worker].children[at];
+                    if (!child.has_rows) {
                         from.children.push_back(-1);
                         continue;
                     }
-                    Key key = key_of({k, sets[c]});
-                    key = {key.one + own.one, key.two + own.two};
-                    for (const Condition* old = begin; old != end; ++old)
-                        if (old->column == k) {
-                            const Key gone = key_of(*old);
-                            key = {key.one - gone.one, key.two - gone.two};
-                        }
-                    const auto [at, is_new] = known.try_emplace(key, static_cast<std::int32_t>(to.size()));
-                    if (is_new) add_region(to, begin, end, {k, sets[c]});
-                    from.children.push_back(at->second);
+                    const auto [number, is_new] = known.number(child.key);
+                    if (is_new) add_region(to, from.begin(first + i), from.end(first + i), child.condition);
+                    from.children.push_back(number);
                 }
+                from.first_child.push_back(from.children.size());
+                if (static_cast<std::int64_t>(to.size()) > options_.max_regions)
+                    throw std::length_error("more regions than max_regions");
+            }
+        };
+        const auto n_chunks = static_cast<std::int64_t>((from.size() + together - 1) / together);
+        in_ordered_chunks(n_chunks, options_.n_jobs, work, finish);
+    }
+
+    struct Child {
+        Key key;
+        Condition condition;
+        bool has_rows;
+    };
+    struct Expansion {
+        RegionView view;
+        std::vector<Child> children;
+        std::vector<std::size_t> n_children;  // of each region
+    };
+    void find_children(const Level& level, std::size_t first, std::size_t last, Expansion& found) const {
+        for (std::size_t region = first; region < last; ++region) {
+            const Condition *begin = level.begin(region), *end = level.end(region);
+            look_at(begin, end, found.view);
+            const Key own = key_of(begin, end);
+            const std::size_t n_before = found.children.size();
+            each_candidate(found.view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+                Key others = own;
+                for (const Condition* old = begin; old != end; ++old)
+                    if (old->column == k) others = others - key_of(*old);
+                for (std::size_t c = 0; c < sets.size(); ++c)
+                    found.children.push_back(
+                        {others + key_of({k, sets[c]}), {k, sets[c]}, found.view.child_rows[c] > 0});
             });
-            from.first_child.push_back(from.children.size());
-            if (static_cast<std::int64_t>(to.size()) > options_.max_regions)
-                throw std::length_error("more regions than max_regions");
+            found.n_children.push_back(found.children.size() - n_before);
         }
+    }
+    bool is_out_of_time() const {
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+        return spent.count() >= budget_.seconds;
     }
     bool is_spent(std::int64_t n_listed) const {
         for (const Level& level : levels_) n_listed += static_cast<std::int64_t>(level.size());
         n_listed -= static_cast<std::int64_t>(levels_.back().size());
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-        return n_listed >= budget_.regions || spent.count() >= budget_.seconds;
+        return n_listed >= budget_.regions || is_out_of_time();
     }
     static void add_region(Level& level, const Condition* begin, const Condition* end, const Condition& more) {
         bool done = false;

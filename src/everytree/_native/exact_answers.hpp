@@ -1,5 +1,8 @@
-// What the regions of an exact sum say together: sums over the whole posterior, and the graph that predictions walk.
+// What the regions of an exact sum say together, from the root down: the probability of each region, and sums over the
+// whole joint posterior of trees and splits.
 #pragma once
+#include <array>
+
 #include "exact.hpp"
 
 namespace everytree {
@@ -8,147 +11,209 @@ inline double weighted_log(double log_p) {
     return log_p == -std::numeric_limits<double>::infinity() ? 0.0 : std::exp(log_p) * log_p;
 }
 
-// Sums over the whole joint posterior, from the root down.
+// How posterior mass is spread: sums and counts of shares of about the same size, by their binary exponent.
+struct Spread {
+    static constexpr int n_sizes = 1100;
+    std::array<double, n_sizes> sum{};
+    std::array<std::int64_t, n_sizes> count{};
+
+    void add(double share) {
+        if (!(share > 0.0)) return;
+        int exponent = 0;
+        std::frexp(share, &exponent);
+        const int size = std::min(std::max(1 - exponent, 0), n_sizes - 1);
+        sum[size] += share;
+        ++count[size];
+    }
+    void add(const Spread& other) {
+        for (int i = 0; i < n_sizes; ++i) {
+            sum[i] += other.sum[i];
+            count[i] += other.count[i];
+        }
+    }
+    // The largest threshold below which shares add up to `mass` at most; a larger one if more than `most` are above.
+    double threshold(double mass, std::int64_t most) const {
+        double left_out = 0.0;
+        int size = n_sizes - 1;
+        for (; size > 0 && left_out + sum[size] <= mass; --size) left_out += sum[size];
+        std::int64_t n_above = 0;
+        for (int i = 0; i <= size; ++i) {
+            n_above += count[i];
+            if (n_above > most) return std::ldexp(1.0, 1 - i);
+        }
+        return size == n_sizes - 1 ? 0.0 : std::ldexp(1.0, -size);
+    }
+    // All that is below a threshold of the kind above.
+    double below(double threshold) const {
+        double all = 0.0;
+        for (int i = n_sizes - 1; i >= 0 && std::ldexp(1.0, -i) < threshold; --i) all += sum[i];
+        return all;
+    }
+};
+
+// Sums over the whole joint posterior.
 struct ExactSummary {
     std::vector<double> root_feature, expected_splits;  // by column
     double expected_leaves = 0.0, entropy = 0.0;
+    Spread ending;  // of the places where rows end: regions that are leaves, splits into leaves
+    Spread asked;   // of the columns that rows are asked for: where they end if nobody knows the answer
+    std::vector<std::vector<double>> mass;  // probability that a region is in the tree, level by level
 };
+
+// What some regions of a level add to the sums, and the mass they pass on.
+struct SummaryPart {
+    RegionView view;
+    ExactSummary sums;
+    std::vector<std::pair<std::int32_t, double>> passed_on;
+
+    void clear(std::size_t n_columns) {
+        sums = ExactSummary{};
+        sums.root_feature.assign(n_columns, 0.0);
+        sums.expected_splits.assign(n_columns, 0.0);
+        passed_on.clear();
+    }
+};
+
+template <class Family>
+void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t region, double mass,
+                      SummaryPart& part) {
+    const Level& level = kernel.levels()[depth];
+    const bool is_last = !kernel.is_expanded(depth, region);
+    ExactSummary& sums = part.sums;
+    const RegionFate here = kernel.fate(depth, region, part.view);
+    const double stop = mass * std::exp(here.log_stop);
+    sums.expected_leaves += stop;
+    sums.entropy -= mass * weighted_log(here.log_stop);
+    sums.ending.add(stop);
+    if (here.log_split.empty()) return;
+    std::size_t i = 0, at = is_last ? 0 : level.first_child[region];
+    const auto split_on = [&](int k) {  // the next candidate
+        const double log_share = here.log_split[i++], share = mass * std::exp(log_share);
+        if (share > 0.0) sums.entropy -= share * log_share;
+        sums.expected_splits[k] += share;
+        if (depth == 0) sums.root_feature[k] += share;
+        (is_last ? sums.ending : sums.asked).add(share);
+        return share;
+    };
+    if (is_last) {
+        kernel.each_asked(part.view, [&](int k, std::size_t n_children) {
+            sums.expected_leaves += static_cast<double>(n_children) * split_on(k);
+        });
+        return;
+    }
+    kernel.each_candidate(part.view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+        const double share = split_on(k);
+        for (std::size_t c = 0; c < sets.size(); ++c) {
+            const std::int32_t child = level.children[at++];
+            if (child >= 0) {
+                part.passed_on.emplace_back(child, share);
+                continue;
+            }
+            const Unseen below = kernel.unseen(part.view, k, sets[c], depth + 1);
+            sums.expected_leaves += share * below.leaves;
+            sums.entropy += share * below.entropy;
+            sums.ending.add(share);
+        }
+    });
+}
+
+// Calls work(region, part) for the regions of a level on several threads, and finish(part) for each chunk in order.
+template <class Part, class Work, class Finish>
+void over_regions(std::size_t n_regions, int n_jobs, std::vector<Part>& parts, Work work, Finish finish) {
+    constexpr std::size_t together = 256;
+    in_ordered_chunks(
+        static_cast<std::int64_t>((n_regions + together - 1) / together), n_jobs,
+        [&](std::int64_t chunk, int worker) {
+            const std::size_t first = static_cast<std::size_t>(chunk) * together;
+            work(first, std::min(first + together, n_regions), parts[worker]);
+        },
+        [&](std::int64_t, int worker) { finish(parts[worker]); });
+}
+
 template <class Family>
 ExactSummary summarise(const ExactKernel<Family>& kernel) {
     ExactSummary out;
-    const auto n_columns = kernel.n_columns();
-    out.root_feature.assign(n_columns, 0.0);
-    out.expected_splits.assign(n_columns, 0.0);
-    std::vector<double> mass{1.0}, next;
-    RegionView view;
-    for (int depth = 0; depth < static_cast<int>(kernel.levels().size()); ++depth) {
-        const Level& level = kernel.levels()[depth];
-        next.assign(depth + 1 < static_cast<int>(kernel.levels().size()) ? kernel.levels()[depth + 1].size() : 0, 0.0);
-        for (std::size_t region = 0; region < level.size(); ++region) {
-            if (!(mass[region] > 0.0)) continue;
-            const bool is_last = !kernel.is_expanded(depth, region);
-            const RegionFate here = kernel.fate(depth, region, view);
-            out.expected_leaves += mass[region] * std::exp(here.log_stop);
-            out.entropy -= mass[region] * weighted_log(here.log_stop);
-            std::size_t i = 0, at = is_last ? 0 : level.first_child[region];
-            if (here.log_split.empty()) continue;
-            kernel.each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
-                const double log_share = here.log_split[i++], share = mass[region] * std::exp(log_share);
-                out.entropy -= mass[region] * weighted_log(log_share);
-                out.expected_splits[k] += share;
-                if (depth == 0) out.root_feature[k] += share;
-                for (std::size_t c = 0; c < sets.size(); ++c) {
-                    const std::int32_t child = is_last ? -1 : level.children[at++];
-                    if (child >= 0) {
-                        next[child] += share;
-                        continue;
-                    }
-                    const Unseen below = is_last ? Unseen{} : kernel.unseen(view, k, sets[c], depth + 1);
-                    out.expected_leaves += share * below.leaves;
-                    out.entropy += share * below.entropy;
-                }
-            });
-        }
-        mass.swap(next);
+    out.root_feature.assign(kernel.n_columns(), 0.0);
+    out.expected_splits.assign(kernel.n_columns(), 0.0);
+    out.mass.assign(1, {1.0});
+    std::vector<SummaryPart> parts(static_cast<std::size_t>(std::max(kernel.n_jobs(), 1)));
+    const int n_levels = static_cast<int>(kernel.levels().size());
+    std::size_t n_regions = 0;
+    for (const Level& level : kernel.levels()) n_regions += level.size();
+    const double negligible = kernel.negligible() / static_cast<double>(n_regions);
+    for (int depth = 0; depth < n_levels; ++depth) {
+        out.mass.emplace_back(depth + 1 < n_levels ? kernel.levels()[depth + 1].size() : 0, 0.0);
+        const std::vector<double>& mass = out.mass[depth];
+        std::vector<double>& below = out.mass[depth + 1];
+        const auto work = [&](std::size_t first, std::size_t last, SummaryPart& part) {
+            part.clear(kernel.n_columns());
+            for (std::size_t region = first; region < last; ++region)
+                if (mass[region] > negligible) summarise_region(kernel, depth, region, mass[region], part);
+        };
+        over_regions(kernel.levels()[depth].size(), kernel.n_jobs(), parts, work, [&](const SummaryPart& part) {
+            for (std::size_t k = 0; k < kernel.n_columns(); ++k) {
+                out.root_feature[k] += part.sums.root_feature[k];
+                out.expected_splits[k] += part.sums.expected_splits[k];
+            }
+            out.expected_leaves += part.sums.expected_leaves;
+            out.entropy += part.sums.entropy;
+            out.ending.add(part.sums.ending);
+            out.asked.add(part.sums.asked);
+            for (const auto& [child, share] : part.passed_on) below[child] += share;
+        });
     }
+    out.mass.pop_back();
     return out;
 }
 
-// The splits of one node of the graph.
-struct NodeEdges {
-    std::vector<std::int32_t> column, code, children;
-    std::vector<std::size_t> n_children;
-    std::vector<double> share;
-};
-
-// The posterior as a graph of regions, for prediction. A split whose share of the whole posterior is below the
-// threshold is left out, and its region a leaf instead; `dropped` is all that was left out.
-struct ExactGraph {
-    std::vector<double> statistics;  // (n_nodes, size); node 0 is the root
-    std::vector<double> stop;        // probability that a row that is here ends here
-    std::vector<std::int64_t> first_edge{0};
-    std::vector<std::int32_t> column, code;
-    std::vector<double> share;  // of each edge, given that a row is here
-    std::vector<std::int64_t> first_child{0};
-    std::vector<std::int32_t> children;
-    double dropped = 0.0;
-};
+// Probability that each column is asked in some region that holds rows: 1 less that it is asked nowhere, swept upward.
+// Regions whose probability is below `negligible` are taken not to ask anything.
 template <class Family>
-ExactGraph compile(const ExactKernel<Family>& kernel, double threshold) {
-    ExactGraph graph;
-    std::vector<double> mass{1.0};
-    std::vector<std::int32_t> node_of{0}, next_node_of;  // by region of the level, -1 where it is not reached
-    std::vector<double> next_mass;
-    graph.statistics.resize(kernel.size());
-    graph.stop.assign(1, 1.0);
-    std::vector<NodeEdges> edges(1);
-    const auto new_node = [&](const double* stat) {
-        graph.statistics.insert(graph.statistics.end(), stat, stat + kernel.size());
-        graph.stop.push_back(1.0);
-        edges.emplace_back();
-        return static_cast<std::int32_t>(graph.stop.size() - 1);
-    };
-    const std::vector<double> zeros(kernel.size(), 0.0);
-    RegionView view;
-    for (int depth = 0; depth < static_cast<int>(kernel.levels().size()); ++depth) {
-        const Level& level = kernel.levels()[depth];
-        const std::size_t n_below =
-            depth + 1 < static_cast<int>(kernel.levels().size()) ? kernel.levels()[depth + 1].size() : 0;
-        next_node_of.assign(n_below, -1);
-        next_mass.assign(n_below, 0.0);
-        std::int32_t nothing = -1;  // the one node below this level of all regions without rows
-        for (std::size_t region = 0; region < level.size(); ++region) {
-            const std::int32_t node = node_of[region];
-            if (node < 0) continue;
-            const RegionFate here = kernel.fate(depth, region, view);
-            std::copy(view.total.begin(), view.total.end(), graph.statistics.begin() + node * kernel.size());
-            if (here.log_split.empty()) continue;
-            graph.stop[node] = std::exp(here.log_stop);
-            std::size_t i = 0, at = kernel.is_expanded(depth, region) ? level.first_child[region] : 0;
-            kernel.each_candidate(view, [&](int k, int code, const std::vector<CodeSet>& sets, const double* stats) {
-                const double share = std::exp(here.log_split[i++]);
-                const std::size_t first = at;
-                if (kernel.is_expanded(depth, region)) at += sets.size();
-                if (share * mass[region] < threshold || share == 0.0) {
-                    graph.stop[node] += share;
-                    graph.dropped += share * mass[region];
-                    return;
-                }
-                edges[node].column.push_back(k);
-                edges[node].code.push_back(code);
-                edges[node].share.push_back(share);
-                for (std::size_t c = 0; c < sets.size(); ++c) {
-                    const std::int32_t child = kernel.is_expanded(depth, region) ? level.children[first + c] : -2;
-                    std::int32_t to;
-                    if (child >= 0) {
-                        if (next_node_of[child] < 0) next_node_of[child] = new_node(zeros.data());
-                        to = next_node_of[child];
-                        next_mass[child] += share * mass[region];
-                    } else if (view.child_rows[c] > 0) {
-                        to = new_node(stats + c * kernel.size());
-                    } else {
-                        to = nothing = nothing < 0 ? new_node(zeros.data()) : nothing;
+std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
+                                double negligible) {
+    constexpr std::size_t most_at_once = std::size_t{1} << 25;  // numbers of one level
+    const std::size_t n_columns = kernel.n_columns();
+    std::size_t largest = 1;
+    for (const Level& level : kernel.levels()) largest = std::max(largest, level.size());
+    const std::size_t width = std::min(std::max<std::size_t>(most_at_once / largest, 1), n_columns);
+    std::vector<double> used(n_columns);
+    std::vector<RegionView> views(static_cast<std::size_t>(std::max(kernel.n_jobs(), 1)));
+    for (std::size_t from = 0; from < n_columns; from += width) {
+        const std::size_t n = std::min(width, n_columns - from);
+        std::vector<double> unused, below;
+        for (int depth = static_cast<int>(kernel.levels().size()) - 1; depth >= 0; --depth) {
+            const Level& level = kernel.levels()[depth];
+            unused.assign(level.size() * n, 1.0);
+            const auto one = [&](std::size_t region, RegionView& view) {
+                const RegionFate here = kernel.fate(depth, region, view);
+                if (here.log_split.empty()) return;
+                double* own = unused.data() + region * n;
+                std::fill(own, own + n, std::exp(here.log_stop));
+                const bool is_last = !kernel.is_expanded(depth, region);
+                std::size_t i = 0, at = is_last ? 0 : level.first_child[region];
+                std::vector<double> term(n);
+                kernel.each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+                    std::fill(term.begin(), term.end(), std::exp(here.log_split[i++]));
+                    for (std::size_t c = 0; !is_last && c < sets.size(); ++c) {
+                        const std::int32_t child = level.children[at++];
+                        for (std::size_t j = 0; child >= 0 && j < n; ++j) term[j] *= below[child * n + j];
                     }
-                    edges[node].children.push_back(to);
-                }
-                edges[node].n_children.push_back(sets.size());
-            });
+                    if (k >= static_cast<int>(from) && k < static_cast<int>(from + n)) term[k - from] = 0.0;
+                    for (std::size_t j = 0; j < n; ++j) own[j] += term[j];
+                });
+            };
+            over_regions(
+                level.size(), kernel.n_jobs(), views,
+                [&](std::size_t first, std::size_t last, RegionView& view) {
+                    for (std::size_t region = first; region < last; ++region)
+                        if (mass[depth][region] > negligible) one(region, view);
+                },
+                [](const RegionView&) {});
+            below.swap(unused);
         }
-        node_of.swap(next_node_of);
-        mass.swap(next_mass);
+        for (std::size_t j = 0; j < n; ++j) used[from + j] = std::clamp(1.0 - below[j], 0.0, 1.0);
     }
-    for (const NodeEdges& own : edges) {
-        std::size_t at = 0;
-        for (std::size_t e = 0; e < own.column.size(); ++e) {
-            graph.column.push_back(own.column[e]);
-            graph.code.push_back(own.code[e]);
-            graph.share.push_back(own.share[e]);
-            for (std::size_t c = 0; c < own.n_children[e]; ++c) graph.children.push_back(own.children[at++]);
-            graph.first_child.push_back(static_cast<std::int64_t>(graph.children.size()));
-        }
-        graph.first_edge.push_back(static_cast<std::int64_t>(graph.column.size()));
-    }
-    return graph;
+    return used;
 }
 
 }  // namespace everytree

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "families.hpp"
+#include "key_index.hpp"
+#include "scramble.hpp"
 #include "tree.hpp"
 
 namespace everytree {
@@ -20,6 +22,18 @@ struct Condition {
     std::int32_t column;
     CodeSet codes;
 };
+
+// A set of conditions is told by the sum of their keys: the order of the questions does not matter.
+inline Key key_of(const Condition& condition) {
+    const std::uint64_t mixed =
+        scramble(condition.codes + 0x9e3779b97f4a7c15ull * (static_cast<std::uint64_t>(condition.column) + 1));
+    return {mixed, scramble(mixed ^ 0xd1b54a32d192ed03ull)};
+}
+inline Key key_of(const Condition* begin, const Condition* end) {
+    Key key;
+    for (const Condition* c = begin; c != end; ++c) key = key + key_of(*c);
+    return key;
+}
 
 // Rows as bits, in an order in which each class starts a word of its own.
 class BitTable {

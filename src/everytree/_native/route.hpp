@@ -37,12 +37,6 @@ struct BinaryWalk {
     }
 };
 
-// The rule for a split by itself: which child a code goes to.
-inline std::int32_t child_of_split(ColumnKind kind, std::int32_t split, std::int32_t code) {
-    if (kind == ColumnKind::multiway) return code;
-    return kind == ColumnKind::ordered ? code > split : code != split;
-}
-
 // Many rows in flight at once hide the latency of each one's chain of loads.
 inline constexpr int rows_in_flight = 12;
 

@@ -18,8 +18,8 @@ from everytree.estimators.targets import Classification, Regression
 from everytree.families import Bernoulli, Categorical
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.fitting import Rows
+from everytree.pool import PooledPredictive
 from everytree.posterior import Posterior
-from everytree.predictive import Predictive
 from everytree.progress import Progress
 from everytree.structure.exact import ExactPosterior
 from everytree.structure.exact_trees import ExactTree
@@ -50,7 +50,7 @@ class _Exact:
     def moments(self, codes: NDArray[Any], *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         return self.posterior.moments(self.read(codes))
 
-    def predictive(self, codes: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
+    def predictive(self, codes: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> PooledPredictive:
         return self.posterior.predictive(self.read(codes), **row_data)
 
     @property

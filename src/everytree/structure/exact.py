@@ -19,10 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.codes import as_codes, as_column, check_lengths, resolve_n_jobs, whole_number
 from everytree.families.base import FloatArray, NativeFamily
-from everytree.predictive import Paths, Predictive
+from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.structure.exact_prediction import Columns, LeafPool, Leaves, Tables, find_leaves, tabulate
 from everytree.structure.exact_trees import ExactTree, Forestry
 from everytree.structure.regions import KINDS, Kind, count_regions
+
+NEGLIGIBLE = 1e-6
+"""Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
 
 BYTES_A_REGION = 200
 """Roughly, with its conditions, evidences, and links to its children."""
@@ -156,7 +160,8 @@ class ExactPosterior:
         self._engine: _kernels.Exact | None = engine
         self._bounds = float(engine.log_evidence()), float(engine.log_upper())
         self._n_regions = list(engine.n_regions())
-        self._graph: _Graph | None = None
+        self._tables: dict[bool, Tables] = {}
+        self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
         self._forestry: Forestry | None = None
         return self
@@ -169,7 +174,7 @@ class ExactPosterior:
             self.family.kernel, self.family.size, self.family._prior, codes, self.n_codes,
             [KINDS.index(kind) for kind in self.kinds], place, n_places, of_place, class_start,
             self._log_split.tolist(), self._log_stop.tolist(), self.candidates == "nontrivial",
-            self.max_regions, resolve_n_jobs(self.n_jobs),
+            self.max_regions, NEGLIGIBLE * self.target_truncation, resolve_n_jobs(self.n_jobs),
         )  # fmt: skip
         engine.run(regions, seconds, progress)
         return engine
@@ -214,9 +219,10 @@ class ExactPosterior:
         """Rows, and what predictions need; regions are not kept."""
         if not hasattr(self, "_rows"):
             return self.__dict__.copy()
-        self._compiled()
+        if self._has_tables:
+            self._tabulated(False)
         self._sums()
-        return {**self.__dict__, "_engine": None, "_forestry": None}
+        return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
 
     def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
@@ -308,12 +314,16 @@ class ExactPosterior:
     def feature_prob(self) -> FloatArray:
         """(n_features,) probability that a region that holds rows is split on each column; to within `truncation`."""
         self._check_fitted()
-        return self._compiled().feature_prob(len(self.n_codes)) if self.n_rows else np.zeros(len(self.n_codes))
+        if not self.n_rows:
+            return np.zeros(len(self.n_codes))
+        negligible = 0.1 * self.target_truncation / sum(self._n_regions)
+        return np.asarray(self._fitted().feature_use(negligible))
 
     @property
     def truncation(self) -> float:
-        """Posterior mass that predictions leave out."""
-        return self._compiled().dropped
+        """Posterior mass that predictions leave out, at most."""
+        self._check_fitted()
+        return self._tabulated(False).left_out if self._has_tables else self._leaves(False).left_out
 
     def map_tree(self) -> ExactTree:
         """The most probable tree with its splits; `log_prob` is its exact posterior probability."""
@@ -347,90 +357,81 @@ class ExactPosterior:
 
     def probs(self, X: ArrayLike) -> FloatArray:
         """(n_rows, n_classes) probability of each class, for families of classes."""
-        graph = self._compiled()
-        components: Any = self.family.predictive(graph.statistics)
-        values = graph.kernel.average(
-            self._read_codes(X, known=False), np.ascontiguousarray(components.probs()), resolve_n_jobs(self.n_jobs)
-        )
-        return np.asarray(values / values.sum(axis=1, keepdims=True))
+        if not self._has_classes:
+            raise TypeError(f"probs() is for families of classes, not for {type(self.family).__name__}")
+        sums = self._looked_up(X)
+        return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
     def moments(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families whose rows bring nothing but their target."""
-        graph = self._compiled()
-        components: Any = self.family.predictive(graph.statistics)
-        centre = float(np.ravel(getattr(self.family, "mean", 0.0))[0])
-        away = components.mean() - centre
-        values = np.stack([away, components.variance() + away**2], axis=1)
-        first, second = graph.kernel.average(self._read_codes(X, known=False), values, resolve_n_jobs(self.n_jobs)).T
-        return first + centre, np.maximum(second - first**2, 0.0)
+        if self._has_classes:
+            probs = self.probs(X)
+            number = np.arange(probs.shape[1])
+            mean = probs @ number
+            return mean, np.maximum(probs @ number**2 - mean**2, 0.0)
+        total, first, second = self._looked_up(X).T
+        first, second = first / total, second / total
+        return first + self._centre, np.maximum(second - first**2, 0.0)
 
-    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+    def predictive(self, X: ArrayLike, **row_data: Any) -> PooledPredictive:
         """One predictive distribution for each row, averaged over every tree and every choice of splits."""
-        graph = self._compiled()
-        codes = self._read_codes(X, known=False)
-        distinct, of_row = np.unique(codes, axis=0, return_inverse=True)
-        start, nodes, weights = graph.kernel.ends(distinct)
-        columns = self.family.row_columns(row_data, len(codes))
-        on_paths, entries = np.unique(nodes, return_inverse=True)
-        total = np.add.reduceat(weights, start[:-1]) if len(distinct) else np.empty(0)
-        log_weights = np.log(weights / np.repeat(total, np.diff(start)))
-        paths = Paths(start, entries, log_weights, of_row.reshape(-1).astype(np.int32))
-        return Predictive(self.family, self.family.summarise(graph.statistics[on_paths]), paths, columns)
-
-    def _compiled(self) -> _Graph:
         self._check_fitted()
-        if self._graph is None:
-            self._graph = _compile(self._fitted(), self.target_truncation, self.kinds, self.n_codes)
-        return self._graph
+        codes = self._read_codes(X, known=False)
+        pool = LeafPool(self.family, self._columns, self._leaves)
+        return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
+
+    @property
+    def _has_tables(self) -> bool:
+        """Whether a leaf's moments depend on nothing but the leaf."""
+        return not self.family.row_data
+
+    @property
+    def _has_classes(self) -> bool:
+        return self.family.kernel == "categorical"
+
+    @property
+    def _centre(self) -> float:
+        """Where moments are taken about, so that they do not cancel."""
+        return float(np.ravel(getattr(self.family, "mean", 0.0))[0])
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self.n_codes, self.kinds)
+
+    def _values(self, statistics: FloatArray) -> FloatArray:
+        """What a leaf adds to a prediction: class probabilities, or 1 and the first two moments."""
+        components: Any = self.family.predictive(statistics)
+        if self._has_classes:
+            return np.asarray(components.probs())
+        away = components.mean() - self._centre
+        return np.stack([np.ones(len(away)), away, components.variance() + away**2], axis=1)
+
+    def _looked_up(self, X: ArrayLike) -> FloatArray:
+        self._check_fitted()
+        codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
+        unknown = self._columns.has_unknown(codes)
+        sums = self._tabulated(False).look_up(codes, jobs)
+        if unknown.any():
+            sums[unknown] = self._tabulated(True).look_up(codes[unknown], jobs)
+        return sums
+
+    def _tabulated(self, with_unknown: bool) -> Tables:
+        """Tables for rows whose answers are all known, or for the others."""
+        if with_unknown not in self._tables:
+            self._tables[with_unknown] = tabulate(
+                self._fitted(), self._values, self._columns, self.target_truncation, with_unknown,
+                resolve_n_jobs(self.n_jobs),
+            )  # fmt: skip
+        return self._tables[with_unknown]
+
+    def _leaves(self, with_unknown: bool) -> Leaves:
+        if with_unknown not in self._leaf_regions:
+            self._leaf_regions[with_unknown] = find_leaves(self._fitted(), self.target_truncation, with_unknown)
+        return self._leaf_regions[with_unknown]
 
     def __repr__(self) -> str:
         seen = f", n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g}" if hasattr(self, "_rows") else ""
         return f"ExactPosterior({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
-
-
-class _Graph:
-    """The compiled posterior: regions, and the share of each of their splits."""
-
-    def __init__(self, parts: dict[str, Any], kinds: Sequence[Kind], n_codes: Sequence[int]) -> None:
-        n_nodes = len(parts["stop"])
-        self.statistics: FloatArray = parts["statistics"].reshape(n_nodes, -1)
-        self.dropped = float(parts["dropped"])
-        self._parts, self._kinds, self._n_codes = parts, list(kinds), list(n_codes)
-        self.kernel = _kernels.Graph(
-            *(parts[name] for name in ("stop", "first_edge", "column", "code", "share", "first_child", "children")),
-            np.array([KINDS.index(kind) for kind in kinds], dtype=np.uint8),
-            np.array(n_codes, dtype=np.int32),
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Graph, (self._parts, self._kinds, self._n_codes)
-
-    def feature_prob(self, n_features: int) -> FloatArray:
-        """1 less the probability that no split is on a column: an upward sweep, all columns at once."""
-        parts = self._parts
-        unused = np.ones((len(parts["stop"]), n_features))
-        for node in range(len(unused) - 1, -1, -1):
-            first, last = parts["first_edge"][node], parts["first_edge"][node + 1]
-            if first == last:
-                continue
-            total = np.full(n_features, parts["stop"][node])
-            for edge in range(first, last):
-                children = parts["children"][parts["first_child"][edge] : parts["first_child"][edge + 1]]
-                term = parts["share"][edge] * unused[children].prod(axis=0)
-                term[parts["column"][edge]] = 0.0
-                total += term
-            unused[node] = total
-        return np.asarray(np.clip(1.0 - unused[0], 0.0, 1.0))
-
-
-def _compile(engine: Any, truncation: float, kinds: Sequence[Kind], n_codes: Sequence[int]) -> _Graph:
-    """The smallest graph found that leaves out no more than `truncation`."""
-    threshold = truncation
-    while True:
-        parts = engine.compile(threshold)
-        if parts["dropped"] <= truncation:
-            return _Graph(parts, kinds, n_codes)
-        threshold = threshold / 8.0 if threshold > 1e-18 else 0.0
 
 
 def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:

@@ -1,0 +1,52 @@
+// Numbers for keys of 128 well mixed bits, in order of their first appearance: one flat table, nothing to chase.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace everytree {
+
+struct Key {
+    std::uint64_t one = 0, two = 0;
+    bool operator==(const Key&) const = default;
+    Key operator+(const Key& other) const { return {one + other.one, two + other.two}; }
+    Key operator-(const Key& other) const { return {one - other.one, two - other.two}; }
+};
+
+class KeyIndex {
+  public:
+    KeyIndex() : slots_(1 << 10, Slot{{}, none}) {}
+
+    // The key's number, and whether it was given just now.
+    std::pair<std::int32_t, bool> number(const Key& key) {
+        if (2 * (n_ + 1) > slots_.size()) grow();
+        Slot& slot = find(key);
+        if (slot.number != none) return {slot.number, false};
+        slot = {key, static_cast<std::int32_t>(n_)};
+        return {static_cast<std::int32_t>(n_++), true};
+    }
+
+  private:
+    static constexpr std::int32_t none = -1;
+    struct Slot {
+        Key key;
+        std::int32_t number;
+    };
+    Slot& find(const Key& key) {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t at = key.one & mask;
+        while (slots_[at].number != none && !(slots_[at].key == key)) at = (at + 1) & mask;
+        return slots_[at];
+    }
+    void grow() {
+        std::vector<Slot> old(slots_.size() * 2, Slot{{}, none});
+        old.swap(slots_);
+        for (const Slot& slot : old)
+            if (slot.number != none) find(slot.key) = slot;
+    }
+    std::vector<Slot> slots_;
+    std::size_t n_ = 0;
+};
+
+}  // namespace everytree

@@ -156,10 +156,19 @@ class ExactPosterior:
         regions = 2**62 if budget is None else whole_number("budget", budget, 1)
         seconds = np.inf if max_seconds is None else _positive("max_seconds", max_seconds)
         engine = self._run(codes, statistics, regions, seconds, progress)
-        self._rows, self.n_rows = (codes, statistics, regions), len(codes)
-        self._engine: _kernels.Exact | None = engine
-        self._bounds = float(engine.log_evidence()), float(engine.log_upper())
-        self._n_regions = list(engine.n_regions())
+        bounds = float(engine.log_evidence()), float(engine.log_upper())
+        return self._keep((codes, statistics, regions), bounds, list(engine.n_regions()), engine)
+
+    def _keep(
+        self,
+        rows: tuple[NDArray[np.uint16], FloatArray, int],
+        bounds: tuple[float, float],
+        n_regions: list[int],
+        engine: _kernels.Exact | None,
+    ) -> Self:
+        """All that a fit leaves behind; what is not given is made when it is first needed."""
+        self._rows, self.n_rows = rows, len(rows[0])
+        self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
@@ -261,11 +270,9 @@ class ExactPosterior:
         lower, upper = fitted["bounds"]
         if not -np.inf < lower <= upper:
             raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
-        post._rows = codes, statistics, whole_number("budget", fitted["budget"], 1, 2**62)
-        post.n_rows, post._bounds = len(codes), (float(lower), float(upper))
-        post._n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
-        post._engine = post._graph = post._summary = post._forestry = None
-        return post
+        budget = whole_number("budget", fitted["budget"], 1, 2**62)
+        n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
+        return post._keep((codes, statistics, budget), (float(lower), float(upper)), n_regions, None)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ ORDER = [
     "progress",
     "plot",
     "estimators",
+    "files",
     "demo",
     "__main__",
 ]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
+    from everytree.files import ModelFileError, load, save
 
 __version__ = "0.1.0.dev0"
 
@@ -63,6 +64,7 @@ __all__ = [
     "MetaTree",
     "MetaTreeClassifier",
     "MetaTreeRegressor",
+    "ModelFileError",
     "Normal",
     "Poisson",
     "Posterior",
@@ -73,9 +75,11 @@ __all__ = [
     "from_lightgbm",
     "from_sklearn",
     "from_xgboost",
+    "load",
     "plot_predictive",
     "plot_split_probs",
     "plot_tree",
+    "save",
     "update_all",
 ]
 
@@ -84,14 +88,19 @@ _ESTIMATORS = {
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
     "from_lightgbm", "from_sklearn", "from_xgboost",
 }  # fmt: skip
+_FILES = {"ModelFileError", "load", "save"}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn with them, so they are imported when first asked for."""
+    """Estimators bring scikit-learn with them and files much of the library: imported when first asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 
         return getattr(estimators, name)
+    if name in _FILES:
+        from everytree import files
+
+        return getattr(files, name)
     raise AttributeError(f"module 'everytree' has no attribute {name!r}")
 
 

@@ -204,15 +204,26 @@ class Forest:
 
     def merge(self, other: Forest) -> Self:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
+        self._check_mergeable(other)
+        for mine, theirs in zip(self._posteriors, other._posteriors, strict=True):
+            mine.merge(theirs)
+        return self
+
+    def _check_mergeable(self, other: Forest) -> None:
         if not isinstance(other, Forest):
             raise TypeError(f"other must be a Forest, not {type(other).__name__}")
         if len(other) != len(self):
             raise ValueError(f"other has {len(other)} trees, this forest {len(self)}")
         for mine, theirs in zip(self._posteriors, other._posteriors, strict=True):
             mine._check_mergeable(theirs)
-        for mine, theirs in zip(self._posteriors, other._posteriors, strict=True):
-            mine.merge(theirs)
-        return self
+        apart = self._known != other._known
+        if apart.any():
+            k = int(np.argmax(apart))
+            raise ValueError(f"other has n_codes[{k}] = {other._known[k]}, this forest {self._known[k]}")
+        if self.sharpness != other.sharpness:
+            raise ValueError(f"other has sharpness {other.sharpness}, this forest {self.sharpness}")
+        if self._by_evidence != other._by_evidence or not (self._by_evidence or (self.weights == other.weights).all()):
+            raise ValueError("other has other weights than this forest")
 
     def copy(self) -> Forest:
         """An independent forest with the same rows."""

@@ -65,6 +65,24 @@ class GrowingPosterior:
         self._n_rows = 0
         self._borrow()
 
+    @classmethod
+    def _of_points(
+        cls,
+        n_children: Sequence[int],
+        family: Family,
+        split_prior: SplitPriorLike,
+        seed: int,
+        points: NDArray[np.unsignedinteger],
+        statistics: FloatArray,
+        n_rows: int,
+    ) -> GrowingPosterior:
+        """The posterior of rows whose distinct ones and their statistics are known; everything else follows."""
+        grow = cls(n_children, family, split_prior, seed)
+        grow._make_room(len(points))
+        grow._kernel.insert_points(points, statistics)
+        grow._n_rows = n_rows
+        return grow
+
     def _empty(self, capacity: int) -> dict[str, NDArray[Any]]:
         return {
             "nodes": np.zeros((capacity, 8), dtype=np.int32),

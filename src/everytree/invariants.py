@@ -16,18 +16,20 @@ def check_level_order(first_child: IntArray, n_children: IntArray) -> None:
     """Every node but the root is the child of exactly one earlier node, and the numbering is level by level."""
     n_nodes = len(n_children)
     _first(n_children < 0, lambda s: f"node {s}: n_children is {n_children[s]}, but must be 0 or more")
-    inner = np.flatnonzero(n_children > 0).astype(np.int64)
+    inner = np.flatnonzero(n_children > 0).astype(np.int64, copy=False)
     _first(
         (n_children == 0) & (first_child != -1),
         lambda s: f"node {s}: a terminal has first_child -1, but this is {first_child[s]}",
     )
-    begin, end = first_child[inner].astype(np.int64), first_child[inner].astype(np.int64) + n_children[inner]
+    begin = first_child[inner].astype(np.int64)
+    end = begin + n_children[inner]
     _first(
         (begin < 0) | (end > n_nodes),
         lambda i: f"node {inner[i]}: children {begin[i]}..{end[i] - 1}, but nodes are 0..{n_nodes - 1}",
     )
     _check_ancestors(inner, begin, end)
-    expected = 1 + np.cumsum(n_children[inner], dtype=np.int64) - n_children[inner]
+    expected = np.cumsum(n_children[inner], dtype=np.int64)
+    expected += 1 - n_children[inner]
     _first(
         begin != expected,
         lambda i: f"node {inner[i]}: first_child is {begin[i]}, but in level order it must be {expected[i]}",
@@ -89,7 +91,7 @@ def check_splits(feature: IntArray, n_children: IntArray, threshold: IntArray, m
         lambda s: f"node {s}: {n_children[s]} children, but at most {LARGEST_CODE} are possible",
     )
     _first(
-        binary & (n_children != np.where(missing_child == 2, 3, 2)),
+        binary & (n_children != 2 + (missing_child == 2)),
         lambda s: f"node {s}: a binary split has 2 children, or 3 with missing_child 2, but this has {n_children[s]}",
     )
     _first(
@@ -111,24 +113,24 @@ def check_splits(feature: IntArray, n_children: IntArray, threshold: IntArray, m
     _check_agreement(
         feature,
         inner,
-        with_missing.astype(np.int32),
+        with_missing.view(np.int8),
         "feature {0} has a missing branch here or at node {2}, but not at both",
     )
 
 
-def _check_agreement(feature: IntArray, where: NDArray[np.bool_], value: IntArray, complaint: str) -> None:
+def _check_agreement(
+    feature: IntArray, where: NDArray[np.bool_], value: NDArray[np.signedinteger], complaint: str
+) -> None:
     nodes = np.flatnonzero(where)
     if len(nodes) == 0:
         return
-    first_node = np.full(int(feature[nodes].max()) + 1, -1, dtype=np.int64)
-    first_node[feature[nodes][::-1]] = nodes[::-1]
-    expected = value[first_node[feature[nodes]]]
+    asked = feature[nodes]
+    first_node = np.full(int(asked.max()) + 1, -1, dtype=np.int32)
+    first_node[asked[::-1]] = nodes[::-1]
+    expected = value[first_node[asked]]
     _first(
         value[nodes] != expected,
-        lambda i: (
-            f"node {nodes[i]}: "
-            + complaint.format(feature[nodes[i]], value[nodes[i]], first_node[feature[nodes[i]]], expected[i])
-        ),
+        lambda i: f"node {nodes[i]}: " + complaint.format(asked[i], value[nodes[i]], first_node[asked[i]], expected[i]),
     )
 
 

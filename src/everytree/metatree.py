@@ -101,10 +101,7 @@ class MetaTree:
         given = dict(zip(_NAMES, (feature, first_child, n_children, threshold, missing_child), strict=True))
         arrays = _int_arrays(given)
         n_features = None if n_features is None else whole_number("n_features", n_features, 0, MOST_FEATURES)
-        check_level_order(arrays["first_child"], arrays["n_children"])
-        check_features(arrays["feature"], arrays["n_children"], n_features)
-        check_splits(**{name: arrays[name] for name in _NAMES if name != "first_child"})
-        return cls._frozen(arrays, n_features)
+        return cls._checked(arrays, n_features)
 
     @classmethod
     def complete(
@@ -181,6 +178,14 @@ class MetaTree:
             raise ValueError(f"kind must be 'multiway', 'threshold' or 'mixed', but is {kind!r}")
         arrays = random_arrays(sizes, max_depth, np.random.default_rng(rng), stop, kind, missing)
         return cls.from_arrays(**arrays, n_features=len(sizes))
+
+    @classmethod
+    def _checked(cls, arrays: dict[str, IntArray], n_features: int | None) -> MetaTree:
+        """The tree of these arrays, all of one length, which are kept, not copied."""
+        check_level_order(arrays["first_child"], arrays["n_children"])
+        check_features(arrays["feature"], arrays["n_children"], n_features)
+        check_splits(**{name: arrays[name] for name in _NAMES if name != "first_child"})
+        return cls._frozen(arrays, n_features)
 
     @classmethod
     def _frozen(cls, arrays: dict[str, IntArray], n_features: int | None) -> MetaTree:
@@ -270,12 +275,11 @@ class MetaTree:
         inner = ~self.is_terminal
         if self.n_features > 65536 or self.has_missing.any() or not (self.n_children[inner] == 2).all():
             return None
-        following = np.where(inner, self.first_child, np.arange(self.n_nodes)).astype(np.uint64)
-        threshold = np.where(inner, np.maximum(self.threshold, 0), 65535).astype(np.uint64)
-        feature = np.where(inner, self.feature, 0).astype(np.uint64)
-        words: NDArray[np.uint64] = (
-            (np.uint64(65535) - threshold) | following << np.uint64(16) | feature << np.uint64(48)
-        )
+        words: NDArray[np.uint64] = np.where(inner, self.feature, 0).astype(np.uint64)
+        words <<= np.uint64(32)
+        words |= np.where(inner, self.first_child, np.arange(self.n_nodes, dtype=np.int32)).astype(np.uint64)
+        words <<= np.uint64(16)
+        words |= (65535 - np.where(inner, np.maximum(self.threshold, 0), 65535)).astype(np.uint64)
         return words
 
     def route(self, X: ArrayLike, *, n_jobs: int | None = None) -> IntArray:

@@ -81,6 +81,18 @@ class Posterior(TreeQuestions):
         post._arrays["n_rows"][0] = n_rows
         return post
 
+    @classmethod
+    def _holding(
+        cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, arrays: dict[str, NDArray[Any]]
+    ) -> Posterior:
+        """The posterior whose state these arrays are: kept, not copied. They must be what a posterior has."""
+        check_model(tree, family)
+        post = object.__new__(cls)
+        post._tree, post._family, post._arrays = tree, family, arrays
+        post._split_prior = resolve_split_prior(split_prior, tree)
+        post._borrow()
+        return post
+
     @property
     def tree(self) -> MetaTree:
         """The meta-tree whose prunings this is about."""

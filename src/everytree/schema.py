@@ -358,7 +358,7 @@ def _check_sources(columns: Sequence[Column]) -> None:
     by_place = [source for source in sources if isinstance(source, int)]
     if by_place and len(by_place) < len(sources):
         raise ValueError(f"sources of columns must be all names or all places, but are {sources}")
-    if by_place and set(by_place) != set(range(max(by_place) + 1)):
+    if by_place and (max(by_place) >= len(by_place) or set(by_place) != set(range(max(by_place) + 1))):
         raise ValueError(f"sources of columns must be all of the places 0..{max(by_place)}, but are {sources}")
 
 

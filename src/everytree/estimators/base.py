@@ -63,6 +63,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """Rows after the first."""
 
+    @abstractmethod
+    def _rows_of(self, other: Self) -> Self:
+        """The rows of another one that fits."""
+
     def _row_data(
         self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
@@ -86,6 +90,29 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another fitted estimator with the same columns, structures and priors. Returns itself.
+
+        The result is the model of all rows together; rows that both have seen count twice.
+        """
+        if type(other) is not type(self):
+            raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
+        check_is_fitted(self, "forest_")
+        check_is_fitted(other, "forest_")
+        for k, (mine, theirs) in enumerate(zip(self.schema_.columns, other.schema_.columns, strict=False)):
+            if mine != theirs:
+                raise ValueError(f"other reads column {k} in another way: {theirs}, this one: {mine}")
+        if self.schema_ != other.schema_:
+            raise ValueError(f"other reads other tables: {other.schema_}, this one {self.schema_}")
+        if self._row_names != other._row_names:
+            raise ValueError(f"the rows of other came with {other._row_names} besides, these with {self._row_names}")
+        self._check_targets(other)
+        return self._rows_of(other)
+
+    @abstractmethod
+    def _check_targets(self, other: Self) -> None:
+        """Targets mean the same in both."""
 
     def _fit_schema(self, X: Any, target: NDArray[Any], weight: FloatArray | None, **options: Any) -> Schema:
         """Columns, cut points and categories of the first rows."""

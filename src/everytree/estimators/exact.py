@@ -117,8 +117,20 @@ class _ExactStructure(Readable):
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """All rows again: the sum over all splits has no shortcut for a few more."""
-        new, old = self._later_rows(X, y, sample_weight, row_data), self._rows
-        weights = None
+        return self._joined(self._later_rows(X, y, sample_weight, row_data))
+
+    def _rows_of(self, other: Self) -> Self:
+        mine, theirs = self.posterior_, other.posterior_
+        for name in ("family", "max_depth", "candidates", "kinds"):
+            if getattr(mine, name) != getattr(theirs, name):
+                raise ValueError(f"other has {name} {getattr(theirs, name)}, this one {getattr(mine, name)}")
+        if not np.array_equal(mine._log_split, theirs._log_split):
+            raise ValueError("other has another split_prior")
+        return self._joined(other._rows)
+
+    def _joined(self, new: Rows) -> Self:
+        """The model of the rows there are and new ones."""
+        old, weights = self._rows, None
         if new.weight is not None or old.weight is not None:
             weights = np.concatenate([np.ones(len(r.y)) if r.weight is None else r.weight for r in (old, new)])
         joined = {name: np.concatenate([old.row_data[name], new.row_data[name]]) for name in old.row_data}

@@ -93,6 +93,10 @@ class GrownEstimator(MetaEstimator):
         self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **rows.row_data)
         return self
 
+    def _rows_of(self, other: Self) -> Self:
+        self.forest_.merge(other.forest_)
+        return self
+
     def _grow(self, rows: Rows, seeds: list[int], progress: Progress, **options: Any) -> list[Grown]:
         """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
         target, weight, criterion = self._grow_on(rows)

@@ -104,6 +104,10 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             raise ValueError(f"y[{row}] is {labels[row]!r}, but the classes are {self.classes_.tolist()}")
         return np.asarray(numbers)
 
+    def _check_targets(self, other: Self) -> None:
+        if not np.array_equal(self.classes_, other.classes_):
+            raise ValueError(f"other has classes {other.classes_.tolist()}, this one {self.classes_.tolist()}")
+
     def _order_by(self, y: NDArray[Any]) -> FloatArray:
         return np.eye(self.n_classes_)[y] if self.n_classes_ > 2 else y.astype(np.float64)
 
@@ -207,6 +211,12 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             if first and not numbers.any():
                 raise ValueError("y is 0 for every row: times of family 'exponential' must not all be 0")
         return np.asarray(numbers)
+
+    def _check_targets(self, other: Self) -> None:
+        for name in ("input_mean_", "input_scale_"):
+            mine, theirs = getattr(self, name, ()), getattr(other, name, ())
+            if not np.array_equal(mine, theirs):
+                raise ValueError(f"other has {name} {theirs}, this one {mine}: the lines in its leaves are others")
 
     def _order_by(self, y: NDArray[Any]) -> FloatArray:
         return np.asarray(y, dtype=np.float64)

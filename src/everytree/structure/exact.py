@@ -156,10 +156,19 @@ class ExactPosterior:
         regions = 2**62 if budget is None else whole_number("budget", budget, 1)
         seconds = np.inf if max_seconds is None else _positive("max_seconds", max_seconds)
         engine = self._run(codes, statistics, regions, seconds, progress)
-        self._rows, self.n_rows = (codes, statistics, regions), len(codes)
-        self._engine: _kernels.Exact | None = engine
-        self._bounds = float(engine.log_evidence()), float(engine.log_upper())
-        self._n_regions = list(engine.n_regions())
+        bounds = float(engine.log_evidence()), float(engine.log_upper())
+        return self._keep((codes, statistics, regions), bounds, list(engine.n_regions()), engine)
+
+    def _keep(
+        self,
+        rows: tuple[NDArray[np.uint16], FloatArray, int],
+        bounds: tuple[float, float],
+        n_regions: list[int],
+        engine: _kernels.Exact | None,
+    ) -> Self:
+        """All that a fit leaves behind; what is not given is made when it is first needed."""
+        self._rows, self.n_rows = rows, len(rows[0])
+        self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
@@ -222,6 +231,47 @@ class ExactPosterior:
             self._tabulated(False)
         self._sums()
         return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
+
+    def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
+        plain: dict[str, Any] = {
+            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
+            "candidates": self.candidates, "kinds": self.kinds, "truncation": self.target_truncation,
+            "max_regions": self.max_regions, "n_jobs": self.n_jobs,
+        }  # fmt: skip
+        if not hasattr(self, "_rows"):
+            return plain, {}
+        codes, statistics, regions = self._rows
+        if regions == 2**62 and not np.isclose(*self._bounds, rtol=1e-9):
+            raise ValueError(
+                "this ExactPosterior was stopped by max_seconds: listed again, it would be another one; to store it, "
+                f"fit with a budget instead, such as budget={sum(self._n_regions)}"
+            )
+        plain |= {"budget": regions, "bounds": list(self._bounds), "n_regions": self._n_regions}
+        return plain, {"codes": codes, "statistics": statistics}
+
+    @classmethod
+    def _from_state(
+        cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> ExactPosterior:
+        """The posterior again; everything is checked but that the bounds are those of these rows."""
+        fitted = {name: plain.pop(name) for name in ("budget", "bounds", "n_regions") if name in plain}
+        post = cls(family=family, **plain)
+        if not fitted:
+            return post
+        codes, statistics = arrays["codes"], family._checked(arrays["statistics"])
+        if codes.dtype != np.uint16 or codes.shape != (len(statistics), len(post.n_codes)):
+            raise ValueError(
+                f"codes are {codes.dtype} of shape {codes.shape}, but must be uint16, one column an n_codes"
+            )
+        if (codes >= np.array(post.n_codes, dtype=np.uint16)).any():
+            raise ValueError("codes hold one that is not below n_codes")
+        lower, upper = fitted["bounds"]
+        if not -np.inf < lower <= upper:
+            raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
+        budget = whole_number("budget", fitted["budget"], 1, 2**62)
+        n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
+        return post._keep((codes, statistics, budget), (float(lower), float(upper)), n_regions, None)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 

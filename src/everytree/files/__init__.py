@@ -1,0 +1,134 @@
+"""Models in files: one file a model, read without running code, written as a whole or not at all.
+
+A file has the safetensors format: see `everytree.files.container` for its layout and `docs/files.md` for its fields.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from everytree.files.container import ModelFileError, read, write
+from everytree.files.others import (
+    read_exact,
+    read_growing,
+    read_schema,
+    write_exact,
+    write_growing,
+    write_schema,
+)
+from everytree.files.sections import Reader, Writer
+from everytree.files.trees import (
+    read_forest,
+    read_posteriors,
+    read_trees,
+    write_forest,
+    write_posteriors,
+    write_trees,
+)
+from everytree.forest import Forest
+from everytree.growing import GrowingPosterior
+from everytree.metatree import MetaTree
+from everytree.posterior import Posterior
+from everytree.schema import Schema
+from everytree.structure.exact import ExactPosterior
+
+__all__ = ["ModelFileError", "load", "save"]
+
+Write = Callable[[Writer, Any], None]
+Read = Callable[[Reader], Any]
+
+_KINDS: dict[str, tuple[type, Write, Read]] = {
+    "MetaTree": (MetaTree, lambda to, tree: write_trees(to, [tree]), lambda of: _only(of, read_trees(of))),
+    "Posterior": (Posterior, lambda to, post: write_posteriors(to, [post]), lambda of: _only(of, read_posteriors(of))),
+    "GrowingPosterior": (GrowingPosterior, write_growing, read_growing),
+    "ExactPosterior": (ExactPosterior, write_exact, read_exact),
+    "Schema": (Schema, write_schema, read_schema),
+    "Forest": (Forest, write_forest, read_forest),
+}
+_ESTIMATORS = (
+    "ExactTreeClassifier", "ExactTreeRegressor",
+    "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
+)  # fmt: skip
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Store a model in one file, from which `load` makes it again with the same answers to the last bit.
+
+    The file is written beside `path`, brought to the disk, and then given its name: after a failure or a crash there is
+    the old file or the new one, never a part of one. The file holds no code and is read by none; anything that reads
+    the safetensors format can open it.
+
+    Parameters
+    ----------
+    model : Posterior, GrowingPosterior, ExactPosterior, MetaTree, Forest, Schema or an estimator
+        Fitted or not. Leaves of a family of your own cannot be stored, nor can a `split_prior` that is a function of
+        your own.
+    path : path-like
+        By custom it ends in `.safetensors`. A file of this name is replaced.
+
+    Examples
+    --------
+    >>> import os, tempfile, everytree as et
+    >>> tree = et.MetaTree.complete([0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "tree.safetensors")
+    ...     et.save(tree, path)
+    ...     et.load(path) == tree
+    True
+    """
+    name = type(model).__name__
+    kind = _kind(name)
+    if kind is None or kind[0] is not type(model):
+        raise TypeError(f"model is a {name}, but files hold {', '.join([*_KINDS, *_ESTIMATORS])}")
+    to = Writer.empty()
+    kind[1](to, model)
+    values, arrays = to.finish()
+    write(path, {"library": version("everytree"), "kind": name, "model": values}, arrays)
+
+
+def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
+    """The model that `save` stored, checked from end to end before it is used.
+
+    Parameters
+    ----------
+    path : path-like
+    mmap : bool
+        Map the file into memory rather than read it: trees and statistics stay in the file, and processes that map the
+        same file share them. Updates are private to the process. The file must not be written in place meanwhile;
+        `save` to its name is safe, since that makes a new file.
+
+    Raises
+    ------
+    ModelFileError
+        A `ValueError` that names the file, the field and what is wrong: the file is damaged, no model, or of a version
+        that this library does not know.
+    OSError
+        The file cannot be read.
+    """
+    contents = read(path, mapped=mmap)
+    name = contents.metadata.get("kind", "")
+    kind = _kind(name)
+    if kind is None:
+        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {[*_KINDS, *_ESTIMATORS]}")
+    of = Reader.of(path, contents)
+    model = kind[2](of)
+    of.finish()
+    return model
+
+
+def _kind(name: str) -> tuple[type, Write, Read] | None:
+    """The class of a name, how to write it and how to read it; estimators bring scikit-learn with them."""
+    if name in _ESTIMATORS:
+        from everytree.files.estimators import KINDS, read_estimator, write_estimator
+
+        return KINDS[name], write_estimator, lambda of: read_estimator(of, KINDS[name])
+    return _KINDS.get(name)
+
+
+def _only(of: Reader, things: list[Any]) -> Any:
+    if len(things) != 1:
+        raise of.error("n_nodes", f"is for {len(things)} trees, but a file of this kind has one")
+    return things[0]

@@ -1,0 +1,228 @@
+"""The layout of a file: named arrays and a few lines of text, in the safetensors format.
+
+Eight bytes with the length of the header, the header, the arrays one after another. The header is JSON: for each array
+its type, its shape and where it lies, and under `__metadata__` a mapping of text to text. Any reader of the format can
+open the file. On top of the format:
+
+* the arrays start at a multiple of 8 and come in falling order of the size of their items, so that each is aligned for
+  a reader that maps the file into memory;
+* the metadata says `format`, `version`, `library`, and `sha256`: the hash of header and arrays, its own 64 digits
+  taken as zeros. It tells damage, not malice: everything is checked again when a model is made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.files.atomic import replace_file
+
+FORMAT, VERSION = "everytree", 1
+
+TYPES = {
+    "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "F16": "<f2",
+    "U32": "<u4", "I32": "<i4", "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8",
+}  # fmt: skip
+"""The format's names of types, and NumPy's."""
+
+_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
+_NO_DIGEST = b"0" * 64
+
+
+class ModelFileError(ValueError):
+    """A file that holds no model this library can read; the message names the file, the field and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds: text by name, and arrays by name, which are views of the file's bytes and may be written."""
+
+    metadata: dict[str, str]
+    arrays: dict[str, NDArray[Any]]
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def write(path: str | os.PathLike[str], metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Arrays and text to a file, which is replaced as a whole or not at all."""
+    plain = {name: _as_stored(name, array) for name, array in arrays.items()}
+    in_order = sorted(plain, key=lambda name: (-plain[name].itemsize, name))
+    facts = {"format": FORMAT, "version": str(VERSION), "sha256": _NO_DIGEST.decode(), **metadata}
+    entries: dict[str, Any] = {"__metadata__": facts}
+    at = 0
+    for name in in_order:
+        array = plain[name]
+        offsets = [at, at + array.nbytes]
+        entries[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
+        at = offsets[1]
+    header = json.dumps(entries, allow_nan=False, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    pieces = [plain[name].reshape(-1).view(np.uint8).data for name in in_order]
+    digest = _digest(header, pieces)
+    header = header.replace(b'"sha256":"' + _NO_DIGEST, b'"sha256":"' + digest, 1)
+    replace_file(path, [len(header).to_bytes(8, "little"), header, *pieces])
+
+
+def _as_stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in C order and in a type of the format."""
+    stored = np.ascontiguousarray(array).reshape(array.shape)
+    stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
+    if stored.dtype not in _NAMES:
+        raise TypeError(f"{name} has dtype {array.dtype}, but files hold {', '.join(map(str, _NAMES))}")
+    return stored
+
+
+def _digest(header: bytes, pieces: list[memoryview]) -> bytes:
+    total = hashlib.sha256(header)
+    for piece in pieces:
+        total.update(piece)
+    return total.hexdigest().encode()
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
+    """Arrays and text from a file, complete and undamaged; no more is allocated than the file is long, and its header.
+
+    Parameters
+    ----------
+    mapped : bool
+        Whether arrays stay in the file until they are used. What is written to them is private.
+    """
+    content = _bytes_of(path, mapped)
+    header, data = _split(path, content)
+    entries = _parse(path, header)
+    metadata = _metadata(path, entries.pop("__metadata__", None))
+    _check_version(path, metadata)
+    _check_digest(path, header, data, metadata)
+    arrays: dict[str, NDArray[Any]] = {}
+    at = 0
+    for name in sorted(entries, key=lambda name: _offsets(path, name, entries[name])):
+        arrays[name], at = _array(path, name, entries[name], data, at)
+    if at != len(data):
+        raise ModelFileError(f"{path}: {len(data) - at} bytes at the end belong to no array")
+    return Contents(metadata, arrays)
+
+
+def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
+    """All bytes of a file, in memory that is aligned for any type."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 8:
+            raise ModelFileError(f"{path}: {size} bytes are no model file, which starts with the length of its header")
+        if mapped:
+            return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY), dtype=np.uint8)
+        content = np.empty(size, dtype=np.uint8)
+        n_read = file.readinto(content)  # type: ignore[arg-type]
+    if n_read != size:
+        raise ModelFileError(f"{path}: {n_read} bytes were read of {size}; the file changed meanwhile")
+    return content
+
+
+def _split(path: object, content: NDArray[np.uint8]) -> tuple[bytes, NDArray[np.uint8]]:
+    """The header, and what comes after it."""
+    length = int.from_bytes(content[:8].tobytes(), "little")
+    if length > len(content) - 8:
+        raise ModelFileError(f"{path}: header: {length} bytes long, but only {len(content) - 8} follow: cut off?")
+    if length % 8:
+        raise ModelFileError(f"{path}: header: {length} bytes long, but must be a multiple of 8")
+    return content[8 : 8 + length].tobytes(), content[8 + length :]
+
+
+def _parse(path: object, header: bytes) -> dict[str, Any]:
+    try:
+        entries = parse_json(header.decode())
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path}: header: no JSON of the safetensors format: {error}") from None
+    if not isinstance(entries, dict):
+        raise ModelFileError(f"{path}: header: must be a JSON object")
+    return entries
+
+
+def parse_json(text: str) -> Any:
+    """JSON as the standard has it: no NaN, no name twice."""
+    return json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("a name is there twice")
+    return entries
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _metadata(path: object, given: Any) -> dict[str, str]:
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise ModelFileError(f"{path}: __metadata__: must be there, text by name: was this written by everytree?")
+    return given
+
+
+def _check_version(path: object, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise ModelFileError(f"{path}: format: is {metadata.get('format')!r}, but a model of everytree has {FORMAT!r}")
+    version, library = metadata.get("version", ""), metadata.get("library", "unknown")
+    if not (version.isascii() and version.isdigit() and len(version) < 10) or int(version) < 1:
+        raise ModelFileError(f"{path}: version: is {version!r}, but must be a whole number from 1 on")
+    if int(version) > VERSION:
+        raise ModelFileError(
+            f"{path}: version: written in version {version} of the format by everytree {library}, but this everytree "
+            f"reads versions up to {VERSION}: install everytree {library} or newer, or save it again with this one"
+        )
+
+
+def _check_digest(path: object, header: bytes, data: NDArray[np.uint8], metadata: dict[str, str]) -> None:
+    digest = metadata.get("sha256", "").encode()
+    if len(digest) != len(_NO_DIGEST):
+        raise ModelFileError(f"{path}: sha256: must be 64 digits, but is {metadata.get('sha256')!r}")
+    found = _digest(header.replace(b'"sha256":"' + digest, b'"sha256":"' + _NO_DIGEST, 1), [data.data])
+    if found != digest:
+        raise ModelFileError(f"{path}: sha256: the file is damaged: its bytes are not those that were written")
+
+
+def _offsets(path: object, name: str, entry: Any) -> tuple[int, int]:
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ModelFileError(f"{path}: {name}: an array has dtype, shape and data_offsets, but this is {entry!r:.200}")
+    offsets = entry["data_offsets"]
+    if not _are_sizes(offsets) or len(offsets) != 2:
+        raise ModelFileError(f"{path}: {name}: data_offsets must be two whole numbers, but are {offsets!r:.200}")
+    return offsets[0], offsets[1]
+
+
+def _array(
+    path: object, name: str, entry: dict[str, Any], data: NDArray[np.uint8], at: int
+) -> tuple[NDArray[Any], int]:
+    """One array, which must start where the one before ended, and where it ends."""
+    begin, end = entry["data_offsets"]
+    if begin != at or not begin <= end <= len(data):
+        raise ModelFileError(f"{path}: {name}: lies at {begin}..{end}, but must start at {at} and end by {len(data)}")
+    if not isinstance(entry["dtype"], str) or entry["dtype"] not in TYPES:
+        raise ModelFileError(f"{path}: {name}: dtype must be one of {[*TYPES]}, but is {entry['dtype']!r:.200}")
+    dtype, shape = np.dtype(TYPES[entry["dtype"]]), entry["shape"]
+    if not _are_sizes(shape) or len(shape) > 8 or math.prod(max(size, 1) for size in shape) >= 2**59:
+        raise ModelFileError(f"{path}: {name}: shape must be at most 8 whole numbers, but is {shape!r:.200}")
+    if math.prod(shape) * dtype.itemsize != end - begin:
+        raise ModelFileError(f"{path}: {name}: shape {shape} of {dtype} does not take {end - begin} bytes")
+    if begin % dtype.itemsize:
+        raise ModelFileError(f"{path}: {name}: starts at {begin}, which is no multiple of its {dtype.itemsize} bytes")
+    if dtype == np.bool_ and (data[begin:end] > 1).any():
+        raise ModelFileError(f"{path}: {name}: must be true or false, 0 or 1, but holds {data[begin:end].max()}")
+    return data[begin:end].view(dtype).reshape(shape), end
+
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)

@@ -1,0 +1,210 @@
+"""Estimators in a file: their parameters, and once fitted their columns, classes and forest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from everytree.estimators import (
+    ExactTreeClassifier,
+    ExactTreeRegressor,
+    MetaForestClassifier,
+    MetaForestRegressor,
+    MetaTreeClassifier,
+    MetaTreeRegressor,
+)
+from everytree.estimators.exact import _Exact
+from everytree.estimators.grown import GrownEstimator
+from everytree.families.base import NativeFamily
+from everytree.files.families import check_all
+from everytree.files.others import read_exact, read_schema, write_exact, write_schema
+from everytree.files.plain import read_plain, write_plain
+from everytree.files.sections import Reader, Writer
+from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
+from everytree.fitting import Rows
+from everytree.structure.imported import Imported
+from everytree.tuning import Choice
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        ExactTreeClassifier, ExactTreeRegressor, MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier,
+        MetaTreeRegressor,
+    )
+}  # fmt: skip
+
+
+def write_estimator(to: Writer, model: Any) -> None:
+    """Parameters, and what was fitted or imported."""
+    parameters = to.section("parameters")
+    for name, value in model.get_params(deep=False).items():
+        write_plain(parameters, name, value)
+    structures = getattr(model, "structures_", None)
+    to.put(is_fitted=hasattr(model, "forest_"), is_imported=structures is not None)
+    if hasattr(model, "forest_"):
+        _write_fitted(to, model)
+    if structures is not None:
+        _write_structures(to, structures, fitted=hasattr(model, "forest_"))
+
+
+def read_estimator(of: Reader, kind: type[Any]) -> Any:
+    """The estimator again, its parts checked against each other."""
+    parameters = of.section("parameters")
+    given = {name: read_plain(parameters, name) for name in parameters.values()}
+    with of.checking("parameters"):
+        model = kind(**given)
+    is_fitted = of.value("is_fitted", bool)
+    if is_fitted:
+        _read_fitted(of, model)
+    if of.value("is_imported", bool):
+        model.structures_ = _read_structures(of, model, is_fitted)
+    return model
+
+
+# ---- what was imported ----------------------------------------------------------------------------------------------
+
+
+def _write_structures(to: Writer, structures: Imported, fitted: bool) -> None:
+    """Columns and trees of another library's model, unless the forest that was fitted has them."""
+    write_plain(to, "imported_classes", structures.classes)
+    if not fitted:
+        write_schema(to.section("schema"), structures.schema)
+        write_trees(to.section("trees"), structures.trees)
+
+
+def _read_structures(of: Reader, model: Any, is_fitted: bool) -> Imported:
+    if is_fitted:
+        schema, trees = model.schema_, model.forest_.trees
+    else:
+        schema, trees = read_schema(of.section("schema")), read_trees(of.section("trees"))
+    for i, tree in enumerate(trees):
+        if tree.n_features != schema.n_features:
+            raise of.error("trees", f"tree {i} reads {tree.n_features} columns, but the schema has {schema.n_features}")
+    return Imported(schema, tuple(trees), read_plain(of, "imported_classes"))
+
+
+# ---- what was fitted ------------------------------------------------------------------------------------------------
+
+
+def _write_fitted(to: Writer, model: Any) -> None:
+    write_schema(to.section("schema"), model.schema_)
+    to.put(has_names=hasattr(model, "feature_names_in_"), row_data=model._row_names)
+    if is_classifier(model):
+        write_plain(to, "classes", model.classes_)
+    if hasattr(model, "input_mean_"):
+        to.put_arrays(input_mean=model.input_mean_, input_scale=model.input_scale_)
+    if isinstance(model, GrownEstimator):
+        write_forest(to.section("forest"), model.forest_)
+        _write_choice(to.section("choice"), model.choice_)
+    else:
+        write_exact(to.section("posterior"), model.posterior_)
+        _write_rows(to.section("rows"), model._rows)
+
+
+def _read_fitted(of: Reader, model: Any) -> None:
+    model.schema_ = schema = read_schema(of.section("schema"))
+    model.n_features_in_ = schema.n_inputs
+    if of.value("has_names", bool):
+        if schema.input_names is None:
+            raise of.error("has_names", "is true, but the columns have no names")
+        model.feature_names_in_ = np.array(schema.input_names, dtype=object)
+    model._row_names = _read_row_names(of)
+    if isinstance(model, GrownEstimator):
+        model.forest_ = read_forest(of.section("forest"))
+        model.choice_ = _read_choice(of.section("choice"), _family(model))
+        _check_forest(of, model)
+    else:
+        model.forest_, model._rows = _read_exact_forest(of, model)
+    if is_classifier(model):
+        _read_classes(of, model)
+    elif _family(model).kernel == "categorical":
+        raise of.error("forest", "has leaves of classes, but a regressor has numbers")
+    if "input_mean" in of:
+        _read_inputs(of, model)
+
+
+def _family(model: Any) -> NativeFamily:
+    """The leaf model."""
+    family: NativeFamily = getattr(model.forest_, "posterior", model.forest_).family
+    return family
+
+
+def _read_row_names(of: Reader) -> list[str]:
+    names = of.value("row_data", list)
+    if names not in ([], ["censored"], ["exposure"], ["inputs"]):
+        raise of.error("row_data", f"must be nothing or one name of row data, but is {names!r:.200}")
+    return names
+
+
+def _read_classes(of: Reader, model: Any) -> None:
+    """Labels in ascending order, as many as the leaves have classes."""
+    classes, family = read_plain(of, "classes"), _family(model)
+    with of.checking("classes"):
+        if not isinstance(classes, np.ndarray) or not np.array_equal(np.unique(classes), classes):
+            raise ValueError("must be distinct labels in ascending order")
+    if family.kernel != "categorical" or family.size != max(len(classes), 2):
+        raise of.error("classes", f"are {len(classes)}, but the leaves are {family}")
+    model.classes_, model.n_classes_ = classes, len(classes)
+
+
+def _read_inputs(of: Reader, model: Any) -> None:
+    """Centre and scale of the columns of numbers, for leaves that are lines."""
+    n = int((~model.schema_.is_categorical).sum())
+    mean, scale = (of.array(name, np.float64, (n,)) for name in ("input_mean", "input_scale"))
+    check_all(of, "input_mean", mean, np.isfinite(mean), "must be finite")
+    check_all(of, "input_scale", scale, np.isfinite(scale) & (scale > 0.0), "must be positive")
+    if _family(model).size != n + 1:
+        raise of.error("input_mean", f"is for {n} columns of numbers and a one, but leaves are {_family(model)}")
+    model.input_mean_, model.input_scale_ = mean, scale
+
+
+def _check_forest(of: Reader, model: Any) -> None:
+    if not np.array_equal(model.forest_.n_codes, model.schema_.n_codes):
+        raise of.error("forest.n_codes", "are not those of the schema")
+    if isinstance(model, MetaTreeClassifier | MetaTreeRegressor) and len(model.forest_) != 1:
+        raise of.error("forest", f"has {len(model.forest_)} trees, but a {type(model).__name__} has one")
+
+
+def _write_choice(to: Writer, choice: Choice) -> None:
+    for name in ("split_prior", "parameters", "score", "sharpness"):
+        write_plain(to, name, getattr(choice, name))
+
+
+def _read_choice(of: Reader, family: NativeFamily) -> Choice:
+    return Choice(family, *(read_plain(of, name) for name in ("split_prior", "parameters", "score", "sharpness")))
+
+
+# ---- the rows of an exact fit ---------------------------------------------------------------------------------------
+
+
+def _write_rows(to: Writer, rows: Rows) -> None:
+    weight = {} if rows.weight is None else {"weight": rows.weight}
+    to.put_arrays(codes=rows.codes, y=rows.y, **weight, **rows.row_data)
+
+
+def _read_rows(of: Reader, model: Any, family: NativeFamily) -> Rows:
+    """Rows that the leaf model accepts."""
+    codes = of.array("codes", model.schema_.dtype, (None, model.schema_.n_features))
+    y = of.array("y", np.int64 if is_classifier(model) else np.float64, (len(codes),))
+    weight = of.array("weight", np.float64, (len(codes),)) if "weight" in of else None
+    row_data = {
+        name: of.array(name, np.float64, (len(codes), None) if name == "inputs" else (len(codes),))
+        for name in model._row_names
+    }
+    with of.checking("y"):
+        family.statistics(y, weight, **row_data)
+    return Rows(codes, y, weight, row_data)
+
+
+def _read_exact_forest(of: Reader, model: Any) -> tuple[_Exact, Rows]:
+    posterior = read_exact(of.section("posterior"))
+    if not hasattr(posterior, "n_rows"):
+        raise of.error("posterior", "has seen no rows, but the estimator is fitted")
+    has_missing = np.array([column.has_missing for column in model.schema_.columns])
+    n_codes = model.schema_.n_codes.astype(np.int64)
+    if posterior.n_codes != (n_codes + has_missing).tolist():
+        raise of.error("posterior.state.n_codes", "are not those of the schema")
+    rows = _read_rows(of.section("rows"), model, posterior.family)
+    return _Exact(posterior, has_missing, n_codes), rows

@@ -1,0 +1,86 @@
+"""Schemas, growing posteriors and exact posteriors in a file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everytree.files.families import check_all, read_family, read_statistics, write_family
+from everytree.files.plain import read_plain, write_plain
+from everytree.files.sections import Reader, Writer
+from everytree.growing import GrowingPosterior
+from everytree.schema import Schema
+from everytree.structure.exact import ExactPosterior
+
+
+def write_schema(to: Writer, schema: Schema) -> None:
+    """What each column is."""
+    to.put(**schema.to_dict())
+
+
+def read_schema(of: Reader) -> Schema:
+    """The schema again, every column checked."""
+    plain = {"dtype": of.value("dtype", str), "columns": of.value("columns", list)}
+    if plain["dtype"] not in ("uint8", "uint16"):
+        raise of.error("dtype", f"must be uint8 or uint16, but is {plain['dtype']!r:.200}")
+    for i, column in enumerate(plain["columns"]):
+        if not isinstance(column, dict):
+            raise of.error("columns", f"[{i}] must be an object, but is {column!r:.200}")
+    with of.checking("columns"):
+        return Schema.from_dict(plain)
+
+
+def write_growing(to: Writer, grow: GrowingPosterior) -> None:
+    """The distinct rows and their statistics: nodes and evidences follow from them."""
+    write_family(to.section("family"), grow.family)
+    with grow._lock:
+        to.put(seed=grow.seed, n_rows=grow.n_rows)
+        to.put_arrays(
+            n_children=grow.n_children,
+            split_prior=grow._split_prior_of_depth,
+            points=grow.points,
+            statistics=grow._point_statistics(),
+        )
+
+
+def read_growing(of: Reader) -> GrowingPosterior:
+    """The posterior again, grown from its distinct rows."""
+    family = read_family(of.section("family"))
+    n_children = of.array("n_children", np.int32, (None,))
+    split_prior = of.array("split_prior", np.float64, (1 + int((n_children > 1).sum()),))
+    points = of.array("points", None, (None, len(n_children)))
+    statistics = read_statistics(of, family, len(points))
+    n_rows = of.value("n_rows", int)
+    if not len(points) <= n_rows < 2**63:
+        raise of.error("n_rows", f"must be at least the {len(points)} distinct rows, but is {n_rows}")
+    if points.dtype != (np.uint8 if n_children.max(initial=1) <= 255 else np.uint16):
+        raise of.error("points", f"are of the wrong type for these n_children: {points.dtype}")
+    check_all(of, "points", points, points < n_children, "codes must be below n_children")
+    with of.checking("seed"):
+        grow = GrowingPosterior._of_points(
+            n_children.tolist(), family, lambda depth: float(split_prior[depth]), of.value("seed", int), points,
+            statistics, n_rows,
+        )  # fmt: skip
+    if grow.n_points != len(points):
+        raise of.error("points", f"must be distinct, but only {grow.n_points} of {len(points)} are")
+    return grow
+
+
+def write_exact(to: Writer, post: ExactPosterior) -> None:
+    """Arguments, rows and bounds."""
+    write_family(to.section("family"), post.family)
+    plain, arrays = post._to_state()
+    for name, value in plain.items():
+        write_plain(to.section("state"), name, value)
+    to.put_arrays(**arrays)
+
+
+def read_exact(of: Reader) -> ExactPosterior:
+    """The posterior again; regions are listed when they are first needed."""
+    family = read_family(of.section("family"))
+    state = of.section("state")
+    plain = {name: read_plain(state, name) for name in state.values()}
+    arrays = {}
+    if "bounds" in plain:
+        arrays = {"codes": of.array("codes", np.uint16, (None, None)), "statistics": read_statistics(of, family, None)}
+    with of.checking("state"):
+        return ExactPosterior._from_state(family, plain, arrays)

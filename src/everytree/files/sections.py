@@ -1,0 +1,128 @@
+"""A model as nested sections of plain values and arrays, each field with a name that errors can say.
+
+The values of all sections together are one JSON object. An array is not in it: it lies in the file under the names of
+the sections that lead to it and its own, joined by dots, as `forest.trees.feature`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from everytree.files.container import Contents, ModelFileError, parse_json
+
+T = TypeVar("T")
+
+
+class Writer:
+    """A section that is being filled."""
+
+    def __init__(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]], prefix: str = "") -> None:
+        self._values, self._arrays, self._prefix = values, arrays, prefix
+
+    def section(self, name: str) -> Writer:
+        """A section within this one."""
+        inner: dict[str, Any] = self._values.setdefault(name, {})
+        return Writer(inner, self._arrays, f"{self._prefix}{name}.")
+
+    def put(self, **values: Any) -> None:
+        """Values that JSON knows."""
+        self._values.update(values)
+
+    def put_arrays(self, **arrays: NDArray[Any]) -> None:
+        """Arrays of numbers."""
+        self._arrays.update({self._prefix + name: array for name, array in arrays.items()})
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The outermost section, with nothing in it."""
+        return cls({}, {})
+
+    def finish(self) -> tuple[str, dict[str, NDArray[Any]]]:
+        """All values as JSON, and all arrays."""
+        return json.dumps(self._values, allow_nan=False, separators=(",", ":")), self._arrays
+
+
+class Reader:
+    """A section of a file. What is asked for is there and of the right type, or the error names the field."""
+
+    def __init__(
+        self, path: object, values: dict[str, Any], arrays: dict[str, NDArray[Any]], asked: set[str], prefix: str = ""
+    ) -> None:
+        self._path, self._values, self._arrays, self._asked, self._prefix = path, values, arrays, asked, prefix
+
+    @classmethod
+    def of(cls, path: object, contents: Contents) -> Self:
+        """The outermost section of a file."""
+        try:
+            values = parse_json(contents.metadata.get("model", ""))
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"{path}: model: is no JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise ModelFileError(f"{path}: model: must be a JSON object")
+        return cls(path, values, contents.arrays, set())
+
+    def error(self, name: str, complaint: object) -> ModelFileError:
+        """The error for one field."""
+        return ModelFileError(f"{self._path}: {self._prefix}{name}: {complaint}")
+
+    @contextmanager
+    def checking(self, name: str) -> Iterator[None]:
+        """What the library itself refuses in here is wrong in the file, in this field."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise self.error(name, error) from error
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values or self._prefix + name in self._arrays
+
+    def section(self, name: str) -> Reader:
+        """A section within this one."""
+        return Reader(self._path, self.value(name, dict), self._arrays, self._asked, f"{self._prefix}{name}.")
+
+    def value(self, name: str, kind: type[T]) -> T:
+        """A value of exactly this type."""
+        if name not in self._values:
+            raise self.error(name, "is missing")
+        value = self._values[name]
+        if type(value) is not kind:
+            raise self.error(name, f"must be {kind.__name__}, but is {value!r:.200}")
+        return value
+
+    def values(self) -> dict[str, Any]:
+        """All values of this section as they are."""
+        return dict(self._values)
+
+    def array(self, name: str, dtype: DTypeLike | None, shape: tuple[int | None, ...] | None = None) -> NDArray[Any]:
+        """An array of this type and shape; None is any."""
+        full = self._prefix + name
+        if full not in self._arrays:
+            raise self.error(name, "is missing: there is no such array")
+        array = self._arrays[full]
+        self._asked.add(full)
+        if dtype is not None and array.dtype != np.dtype(dtype):
+            raise self.error(name, f"must be {np.dtype(dtype)}, but is {array.dtype}")
+        if shape is not None and not _fits(array.shape, shape):
+            must = ", ".join("any" if size is None else str(size) for size in shape)
+            raise self.error(name, f"must have shape ({must}), but has {array.shape}")
+        return array
+
+    def finish(self) -> None:
+        """Every array of the file has been asked for."""
+        unknown = sorted(self._arrays.keys() - self._asked)
+        if unknown:
+            raise ModelFileError(f"{self._path}: {unknown[0]}: there is no such array in a model of this kind")
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(
+        want is None or size == want for size, want in zip(shape, wanted, strict=True)
+    )

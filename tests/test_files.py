@@ -1,0 +1,428 @@
+"""Law 9 for files: a model that was stored and read again is the same model, to the last bit, and goes on as one."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from own_family import GammaWaiting
+from safetensors.numpy import load_file, save_file
+from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier
+
+import everytree as et
+from cases import CASES, assert_same, examples, random_codes, random_tree, rng_for, snapshot, take
+from corruptions import join, split
+from estimator_cases import FOUR
+from estimator_cases import Case as EstimatorCase
+from everytree.forest import Forest
+from forests import random_forest, random_split_prior
+
+families = pytest.mark.parametrize("case", CASES, ids=str)
+ways = pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+def again(model: Any, path: Path, **options: Any) -> Any:
+    et.save(model, path)
+    return et.load(path, **options)
+
+
+# ---- posteriors and forests ------------------------------------------------------------------------------------------
+
+
+@ways
+@families
+def test_a_posterior_is_the_same_and_goes_on(case, mmap, path):
+    rng = rng_for("file", case)
+    for _ in range(5):
+        tree = random_tree(rng)
+        X = random_codes(rng, tree, 80)
+        y, row_data = case.draw(rng, len(X))
+        weight = rng.uniform(0.0, 2.0, len(X))
+        post = et.Posterior(tree, case.family, random_split_prior(rng, tree))
+        post.update(X[:60], y[:60], weight[:60], **take(row_data, slice(0, 60)))
+        other = again(post, path, mmap=mmap)
+        assert other.tree == tree
+        assert other.family == case.family
+        assert repr(other) == repr(post)
+        assert snapshot(other) == snapshot(post) == snapshot(copy.deepcopy(other)) == snapshot(other.copy())
+        assert snapshot(pickle.loads(pickle.dumps(other))) == snapshot(post)
+        for one in (post, other):
+            one.update(X[60:], y[60:], **take(row_data, slice(60, 80)))
+        assert snapshot(other) == snapshot(post)
+        assert snapshot(other.merge(again(post, path))) == snapshot(post.merge(post.copy()))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@examples(20)
+def test_any_tree_is_the_same(tmp_path_factory, seed):
+    rng = np.random.default_rng(seed)
+    path = tmp_path_factory.mktemp("trees") / "tree"
+    trees = [random_tree(rng), et.MetaTree.complete([]), et.MetaTree.complete([5], 300)]
+    for tree in trees:
+        assert again(tree, path) == tree
+
+
+@families
+def test_a_forest_is_the_same_and_goes_on(case, path):
+    rng = rng_for("forest file", case)
+    forest = random_forest(case, rng)
+    for weights in (None, "evidence"):
+        one = Forest([post.copy() for post in forest.posteriors], weights=weights, n_codes=forest.n_codes)
+        other = again(one, path)
+        assert [snapshot(post) for post in other.posteriors] == [snapshot(post) for post in one.posteriors]
+        np.testing.assert_array_equal(other.weights, one.weights)
+        np.testing.assert_array_equal(other.n_codes, one.n_codes)
+        merged = other.merge(again(one, path))
+        assert merged.n_rows == 2 * one.n_rows
+
+
+def test_leaf_priors_may_differ_from_tree_to_tree_and_node_to_node(path):
+    rng = rng_for("priors in files")
+    trees = [et.MetaTree.random([2, 3], 2, rng=rng) for _ in range(3)]
+    posteriors = [et.Posterior(tree, et.Bernoulli(rng.uniform(1, 2, tree.n_nodes), 0.5), 0.25) for tree in trees]
+    posteriors.append(et.Posterior(trees[0], et.Bernoulli(0.25, 0.5), et.depth_prior(0.9, 1.0)))
+    other = again(Forest(posteriors), path)
+    for one, two in zip(posteriors, other.posteriors, strict=True):
+        assert one.family == two.family
+        np.testing.assert_array_equal(one.split_prior, two.split_prior)
+
+
+@families
+def test_a_growing_posterior_is_the_same_and_goes_on(case, path):
+    rng = rng_for("growing file", case)
+    for sizes in ([3, 2, 1, 4, 2], [300, 2, 5]):
+        X = rng.integers(0, sizes, (60, len(sizes))).astype(np.uint16)
+        y, row_data = case.draw(rng, len(X))
+        grow = et.GrowingPosterior(sizes, case.family, et.depth_prior(0.9, 0.5), seed=5)
+        assert again(grow, path).log_evidence == 0.0
+        grow.update(X[:40], y[:40], rng.uniform(0.0, 2.0, 40), **take(row_data, slice(0, 40)))
+        other = again(grow, path)
+        for more in (slice(40, 60), slice(0, 10)):
+            assert (other.n_rows, other.n_nodes) == (grow.n_rows, grow.n_nodes)
+            assert other.log_evidence == grow.log_evidence
+            np.testing.assert_array_equal(other.points, grow.points)
+            log_probs = [one.predictive(X, **row_data).log_prob(y) for one in (grow, other)]
+            np.testing.assert_array_equal(*log_probs)
+            for one in (grow, other):
+                one.update(X[more], y[more], **take(row_data, more))
+        assert other.merge(again(grow, path)).n_rows == 2 * grow.n_rows
+
+
+@families
+@pytest.mark.parametrize("budget", [None, 5])
+def test_an_exact_posterior_is_the_same(case, budget, path):
+    rng = rng_for("exact file", case)
+    X = rng.integers(0, 3, (40, 4)).astype(np.uint8)
+    y, row_data = case.draw(rng, len(X))
+    post = et.ExactPosterior(
+        [3] * 4, case.family, 3, et.depth_prior(), kinds=["ordered", "multiway", "ordered", "one_against_rest"]
+    )
+    assert again(post, path).kinds == post.kinds
+    post.fit(X, y, budget=budget, **row_data)
+    other = again(post, path)
+    assert repr(other) == repr(post)
+    assert other.log_evidence_bounds == post.log_evidence_bounds
+    assert other.n_regions == post.n_regions
+    assert other.map_tree().log_prob == post.map_tree().log_prob
+    log_probs = [one.predictive(X, **row_data).log_prob(y) for one in (post, other)]
+    np.testing.assert_array_equal(*log_probs)
+    assert other.fit(X[:9], y[:9], **take(row_data, slice(0, 9))).n_rows == 9
+
+
+# ---- estimators ------------------------------------------------------------------------------------------------------
+
+TARGETS = ("normal", "poisson", "exponential", "geometric", "linear")
+ESTIMATORS = [
+    *FOUR,
+    *(EstimatorCase(et.MetaTreeRegressor, target, {"family": target}) for target in TARGETS[1:]),
+    EstimatorCase(et.MetaForestClassifier, "three classes", {"weights": "evidence", "split_prior": et.depth_prior()}),
+    EstimatorCase(et.MetaForestRegressor, "normal", {"weights": "stacking", "prior": {"strength": 2.0}}),
+]
+EXACT = [
+    (et.ExactTreeClassifier(max_depth=2, max_cuts=8), "two classes"),
+    (et.ExactTreeRegressor(max_depth=1, max_cuts=8, family="linear"), "linear"),
+    (et.ExactTreeRegressor(max_depth=2, max_cuts=8, family="poisson"), "poisson"),
+]
+
+
+def exact_fitted(model: Any, target: str, **options: Any) -> tuple[Any, Any, Any, Any]:
+    X, y, row_data = EstimatorCase(type(model), target).draw(60)
+    return copy.deepcopy(model).fit(X, y, **options, **row_data), X, y, row_data
+
+
+def answers(model: Any, X: Any, row_data: dict[str, Any]) -> list[Any]:
+    """What a fitted estimator says, to be compared to the bit."""
+    exposure = {name: values for name, values in row_data.items() if name == "exposure"}
+    said = [model.predict(X, **exposure), model.log_evidence_, model.feature_importances_]
+    return [*said, model.predict_proba(X)] if hasattr(model, "predict_proba") else said
+
+
+def assert_same_answers(one: Any, other: Any, X: Any, row_data: dict[str, Any]) -> None:
+    for mine, theirs in zip(answers(one, X, row_data), answers(other, X, row_data), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def assert_same_estimator(one: Any, other: Any, X: Any, row_data: dict[str, Any]) -> None:
+    assert type(other) is type(one)
+    assert repr(other.get_params()) == repr(one.get_params())
+    assert vars(other).keys() == vars(one).keys() - {"_declared"}  # which only the first fit reads
+    assert other.schema_ == one.schema_
+    assert_same_answers(one, other, X, row_data)
+
+
+@ways
+@pytest.mark.parametrize("case", ESTIMATORS, ids=str)
+def test_an_estimator_is_the_same_and_goes_on(case, mmap, path):
+    model, (X, y, row_data) = case.fitted()
+    other = again(model, path, mmap=mmap)
+    assert_same_estimator(model, other, X, row_data)
+    np.testing.assert_equal(vars(other.choice_), vars(model.choice_))
+    assert_same_answers(model, pickle.loads(pickle.dumps(other)), X, row_data)
+    for one in (model, other):
+        one.partial_fit(X[:20], y[:20], **take(row_data, slice(0, 20)))
+    assert_same_answers(model, other, X, row_data)
+    assert_same_answers(model.fit(X, y, **row_data), other.fit(X, y, **row_data), X, row_data)
+
+
+@pytest.mark.parametrize(("model", "target"), EXACT, ids=lambda part: part if isinstance(part, str) else None)
+def test_an_exact_estimator_is_the_same_and_goes_on(model, target, path):
+    one, X, y, row_data = exact_fitted(model, target)
+    other = again(one, path)
+    assert_same_estimator(one, other, X, row_data)
+    assert other.map_tree_.log_prob == one.map_tree_.log_prob
+    for each in (one, other):
+        each.partial_fit(X[:9], y[:9], sample_weight=np.full(9, 0.5), **take(row_data, slice(0, 9)))
+    assert_same_answers(one, other, X, row_data)
+    assert_same_answers(one, again(one, path), X, row_data)  # now with weights
+
+
+@pytest.mark.parametrize("labels", [np.array(["a", "ä€", "c" * 9]), np.array(["x", "y", "z"], dtype=object),
+                                    np.array([1.0, -2.0, 7.0]), np.array([3, 1, 2]),
+                                    np.array([True, False, True])], ids=lambda labels: str(labels.dtype))  # fmt: skip
+def test_class_labels_are_the_same(labels, path):
+    X = np.arange(30.0)[:, None]
+    y = labels[np.arange(30) % 3]
+    model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    other = again(model, path)
+    assert other.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(other.classes_, model.classes_)
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+def test_names_and_kinds_of_columns_are_the_same(path):
+    import pandas as pd
+
+    table = pd.DataFrame(
+        {
+            "price, in €": [1.5, 2.0, np.nan, 4.0] * 5,
+            "colour": ["red", 'bl"ue', "", None] * 5,
+            "when": pd.to_datetime(["2020-01-01", "2021-02-03", None, "2019-05-05"] * 5),
+            "yes": [True, False, True, True] * 5,
+            "level": pd.Categorical([1, 2, 3, 1] * 5, categories=[3, 2, 1], ordered=True),
+        }
+    )
+    model = et.MetaForestClassifier(4, random_state=0).fit(table, [0, 1, 1, 0] * 5)
+    other = again(model, path)
+    assert_same_estimator(model, other, table, {})
+    assert other.feature_names_in_.tolist() == list(table.columns)
+    assert again(model.schema_, path) == model.schema_
+
+
+def test_estimators_without_rows(path):
+    for model in (
+        et.MetaForestClassifier(),
+        et.MetaForestRegressor(3, family="poisson", prior={"shape": np.float32(0.5)}, categorical_features=("a", 2)),
+        et.MetaForestClassifier(grower=RandomForestClassifier(7, max_depth=3), max_features=0.5, random_state=7),
+        et.MetaForestClassifier(grower=BaggingClassifier(DecisionTreeClassifier(max_depth=2))),
+        et.MetaForestRegressor(grower=ExtraTreesRegressor(7), split_prior=et.depth_prior(0.9, 2)),
+        et.MetaTreeClassifier(max_depth=None, categorical_features=np.array([True, False])),
+        et.ExactTreeRegressor(truncation=0.0),
+        et.ExactTreeClassifier(n_jobs=-1),
+    ):
+        other = again(model, path)
+        assert type(other) is type(model)
+        assert repr(other.get_params()) == repr(model.get_params()).replace("np.float32(0.5)", "0.5")
+        with pytest.raises(NotFittedError):
+            other.log_evidence_  # noqa: B018
+
+
+def test_structures_of_another_library_with_and_without_rows(path):
+    case = FOUR[0]
+    X, y, _ = case.draw(80)
+    given = RandomForestClassifier(5, max_depth=3, random_state=0).fit(np.nan_to_num(X), y)
+    model = et.from_sklearn(given, random_state=0)
+    other = again(model, path)
+    assert other.structures_.trees == model.structures_.trees
+    assert other.structures_.schema == model.structures_.schema
+    for one in (model, other):
+        one.partial_fit(np.nan_to_num(X), y)
+    assert_same_answers(model, other, np.nan_to_num(X), {})
+    third = again(other, path)
+    assert_same_estimator(other, third, np.nan_to_num(X), {})
+    assert third.structures_.trees == model.structures_.trees
+
+
+# ---- merging ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", FOUR, ids=str)
+def test_merged_estimators_are_that_of_all_rows(case, path):
+    """Both shards know the rows of the first fit, which therefore count twice."""
+    model, (X, y, _) = case.fitted()
+    shards = [again(model, path).partial_fit(X[rows], y[rows]) for rows in (slice(0, 50), slice(50, 90))]
+    merged = again(shards[0], path).merge(again(shards[1], path))
+    expected = model.partial_fit(X, y).partial_fit(X[:90], y[:90])
+    for one, other in zip(merged.posteriors_, expected.posteriors_, strict=True):
+        assert_same(one, other)
+
+
+def test_merged_exact_estimators_are_that_of_all_rows(path):
+    model, target = EXACT[0]
+    one, X, y, _ = exact_fitted(model, target)
+    other = again(one, path)
+    twice = again(one, path).partial_fit(X, y)
+    assert_same_answers(other.merge(one), twice, X, {})
+
+
+def test_merge_refuses_what_does_not_fit():
+    model, (X, y, _) = FOUR[0].fitted()
+    other, _ = FOUR[0].fitted(what="other rows")
+    before = [snapshot(post) for post in model.posteriors_]
+    with pytest.raises(TypeError, match="must be a MetaForestClassifier, not MetaTreeClassifier"):
+        model.merge(FOUR[2].fitted()[0])
+    with pytest.raises(ValueError, match="other reads column 0 in another way"):
+        model.merge(other)
+    with pytest.raises(NotFittedError):
+        model.merge(et.MetaForestClassifier())
+    with pytest.raises(ValueError, match=r"other has classes \['no', 'yes', 'z'\]"):
+        model.merge(et.MetaForestClassifier(6, random_state=0).partial_fit(X, y, classes=["yes", "no", "z"]))
+    with pytest.raises(ValueError, match="meta-tree"):
+        model.merge(FOUR[0].make(random_state=1).fit(X, y))
+    with pytest.raises(ValueError, match=r"leaves|split_prior"):
+        model.merge(FOUR[0].make(alpha=7.0).fit(X, y))
+    with pytest.raises(ValueError, match="sharpness"):
+        model.forest_.merge(Forest(copy.deepcopy(model.posteriors_), n_codes=model.forest_.n_codes))
+    with pytest.raises(ValueError, match=r"n_codes\[0\]"):
+        model.forest_.merge(Forest(copy.deepcopy(model.posteriors_), sharpness=model.forest_.sharpness))
+    assert [snapshot(post) for post in model.posteriors_] == before
+    exact, X, y, _ = exact_fitted(*EXACT[0])
+    with pytest.raises(ValueError, match="max_depth 1, this one 2"):
+        exact.merge(copy.deepcopy(exact).set_params(max_depth=1).fit(X, y))
+
+
+# ---- what cannot be stored -------------------------------------------------------------------------------------------
+
+
+def refused() -> list[tuple[Callable[[], Any], str]]:
+    tree = et.MetaTree.complete([0])
+
+    class Own(et.MetaForestClassifier):
+        pass
+
+    return [
+        (lambda: et.Posterior(tree, GammaWaiting(2, 3.0, 1.5)), "a family of your own"),
+        (lambda: et.MetaForestClassifier(split_prior=lambda depth: 0.5), "split_prior is <function.*depth_prior"),
+        (lambda: et.MetaForestClassifier(random_state=np.random.RandomState(0)), "random_state.*whole number"),
+        (lambda: et.MetaForestClassifier(grower=object()), "grower is <object"),
+        (lambda: et.ExactPosterior([2], et.Bernoulli(), split_prior=lambda depth: 0.5), "split_prior is <function"),
+        (lambda: Own(), "model is a Own, but files hold MetaTree"),
+        (lambda: {"a": 1}, "model is a dict, but files hold MetaTree"),
+        (lambda: et.Bernoulli(), "model is a Bernoulli"),
+    ]
+
+
+@pytest.mark.parametrize(("make", "complaint"), refused(), ids=range(8))
+def test_what_cannot_be_stored_is_refused_and_leaves_the_file(make, complaint, path):
+    et.save(et.MetaTree.complete([0]), path)
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match=complaint):
+        et.save(make(), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_depends_on_the_clock_is_refused(path):
+    X = rng_for("clock").integers(0, 3, (40, 6)).astype(np.uint8)
+    post = et.ExactPosterior([3] * 6, et.Bernoulli(), 4).fit(X, X[:, 0] > 1, max_seconds=1e-9)
+    with pytest.raises(ValueError, match=r"stopped by max_seconds.* fit with a budget instead"):
+        et.save(post, path)
+    assert not path.exists()
+
+
+# ---- the format ------------------------------------------------------------------------------------------------------
+
+
+def test_the_safetensors_library_reads_our_files(path):
+    model, _ = FOUR[0].fitted()
+    et.save(model, path)
+    arrays = load_file(path)
+    trees = model.forest_.trees
+    np.testing.assert_array_equal(
+        arrays["forest.posteriors.trees.feature"], np.concatenate([tree.feature for tree in trees])
+    )
+    np.testing.assert_array_equal(arrays["forest.weights"], model.weights_)
+
+
+def test_a_file_says_what_it_is(path):
+    et.save(et.MetaTree.complete([0]), path)
+    facts = split(path.read_bytes())[0]["__metadata__"]
+    assert {name: facts[name] for name in ("format", "version", "kind", "library")} == {
+        "format": "everytree", "version": "1", "kind": "MetaTree", "library": et.__version__
+    }  # fmt: skip
+    assert json.loads(facts["model"]) == {}
+
+
+def test_the_same_model_gives_the_same_bytes(path):
+    model, _ = FOUR[1].fitted()
+    et.save(model, path)
+    before = path.read_bytes()
+    et.save(et.load(path), path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_version_is_refused_with_advice(path):
+    et.save(et.MetaTree.complete([0]), path)
+    header, data = split(path.read_bytes())
+    header["__metadata__"] |= {"version": "2", "library": "9.1"}
+    path.write_bytes(join(header, data))
+    with pytest.raises(et.ModelFileError, match=r"version 2 .* everytree 9\.1.* up to 1: install everytree 9\.1"):
+        et.load(path)
+
+
+def test_files_of_others_are_refused(path):
+    save_file({"a": np.zeros(3)}, path)
+    with pytest.raises(et.ModelFileError, match="was this written by everytree"):
+        et.load(path)
+    save_file({"a": np.zeros(3)}, path, metadata={"format": "pt"})
+    with pytest.raises(et.ModelFileError, match="format: is 'pt', but a model of everytree"):
+        et.load(path)
+    path.write_bytes(pickle.dumps(et.MetaTree.complete([0])))
+    with pytest.raises(et.ModelFileError, match=str(path)):
+        et.load(path)
+    with pytest.raises(FileNotFoundError):
+        et.load(path.with_name("none"))
+
+
+def test_a_mapped_model_does_not_write_to_its_file_and_survives_its_replacement(path):
+    tree = et.MetaTree.complete([0, 1, 1])
+    et.save(et.Posterior(tree, et.Bernoulli()), path)
+    before = path.read_bytes()
+    post = et.load(path, mmap=True).update([[0, 1]], [1])
+    assert path.read_bytes() == before
+    et.save(post, path)
+    assert snapshot(post) == snapshot(et.load(path))

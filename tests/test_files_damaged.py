@@ -1,0 +1,381 @@
+"""Files that were damaged, forged or half written: the same model or a clear error, never a crash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import everytree as et
+from cases import CASES, LONG, random_codes, random_tree, rng_for
+from corruptions import BLIND, KNOWING, Damage, join, split
+from estimator_cases import FOUR
+from estimator_cases import Case as EstimatorCase
+from everytree.files import atomic, container
+
+DAMAGES = 10_000 if LONG else 1_500
+KILLS = 100 if LONG else 20
+ROOM = 300_000
+"""Bytes that Python's own objects take, however small a file is."""
+
+
+def posterior(case: Any) -> tuple[Any, Callable[[Any], Any]]:
+    rng = rng_for("damage", case)
+    tree = random_tree(rng)
+    X = random_codes(rng, tree, 50)
+    y, row_data = case.draw(rng, 50)
+    post = et.Posterior(tree, case.family, 0.6).update(X, y, **row_data)
+    return post, lambda model: model.update(X, y, **row_data).predictive(X, **row_data).mean()
+
+
+def others() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
+    """Small models of every kind, and how to use what is read from their files."""
+    rng = rng_for("damage")
+    X = rng.integers(0, 3, (40, 5)).astype(np.uint8)
+    y = rng.integers(0, 2, 40)
+    found: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "growing": (
+            et.GrowingPosterior([3] * 5, et.Bernoulli(), 0.7, seed=3).update(X, y),
+            lambda model: model.update(X, y).predictive(X).mean(),
+        ),
+        "exact": (et.ExactPosterior([3] * 5, et.Bernoulli(), 2).fit(X, y), lambda model: repr(model)),
+    }
+    for case in (*FOUR, EstimatorCase(et.MetaTreeRegressor, "linear", {"family": "linear"})):
+        model, (table, target, _) = case.fitted(60, max_depth=3)
+        codes = model.schema_.encode(table)
+        found[str(case)] = model, lambda model, X=table, y=target: model.partial_fit(X, y).predict(X)
+        found[f"schema of {case}"] = model.schema_, lambda model, X=table: model.encode(X)
+        found[f"forest of {case}"] = model.forest_, lambda model, X=codes: model.ends(X)
+        found[f"tree of {case}"] = model.forest_.trees[0], lambda model, X=codes: model.route(X)
+    table, target, _ = FOUR[0].draw(50)
+    found["exact classifier"] = et.ExactTreeClassifier(max_depth=2).fit(table, target), lambda model: repr(model)
+    found["not fitted"] = et.MetaForestClassifier(split_prior=et.depth_prior()), lambda model: repr(model)
+    return found
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory) -> dict[str, tuple[bytes, Callable[[Any], Any]]]:
+    """The bytes of undamaged files."""
+    path = tmp_path_factory.mktemp("whole") / "model"
+    files = {}
+    for name, (model, use) in {**{case.name: posterior(case) for case in CASES}, **others()}.items():
+        et.save(model, path)
+        files[name] = path.read_bytes(), use
+    return files
+
+
+def use_if_read(path: Path, use: Callable[[Any], Any], mmap: bool) -> str | None:
+    """The error, which names the file; or None, after what was read has been used as one would."""
+    complaint = None
+    try:
+        model = et.load(path, mmap=mmap)
+    except et.ModelFileError as error:
+        complaint = str(error)
+    if complaint is not None:
+        assert complaint.startswith(f"{path}: ")
+        return complaint
+    with warnings.catch_warnings(), contextlib.suppress(ValueError, TypeError):
+        warnings.simplefilter("ignore")  # of numbers that no rows have
+        use(model)
+    return None
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_damaged_files_are_errors(stored, tmp_path, part):
+    """Whatever a disk or a network does: each file with other bytes is refused."""
+    rng = rng_for("blind damage", part)
+    path, names = tmp_path / "model", sorted(stored)
+    for i in range(DAMAGES // 10):
+        whole, use = stored[names[i % len(names)]]
+        damage = BLIND[rng.integers(len(BLIND))]
+        damaged = damage(rng, whole)
+        path.write_bytes(damaged)
+        assert (use_if_read(path, use, bool(i % 2)) is None) == (damaged == whole)
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_forged_files_are_errors_or_models(stored, tmp_path, part):
+    """The checksum fits, so only what is checked beyond it keeps the kernels from reading what is not there."""
+    rng = rng_for("knowing damage", part)
+    path, names = tmp_path / "model", sorted(stored)
+    for i in range(DAMAGES // 10):
+        whole, use = stored[names[i % len(names)]]
+        damage = KNOWING[rng.integers(len(KNOWING))]
+        path.write_bytes(damage(rng, whole))
+        use_if_read(path, use, bool(i % 2))
+
+
+@pytest.mark.parametrize("damages", [BLIND, KNOWING], ids=["damaged", "forged"])
+def test_a_bad_file_takes_no_more_memory_than_twice_its_size(stored, tmp_path, damages: list[Damage]):
+    rng = rng_for("memory")
+    path = tmp_path / "model"
+    for i in range(DAMAGES // 5):
+        whole, _ = stored[sorted(stored)[i % len(stored)]]
+        damaged = damages[rng.integers(len(damages))](rng, whole)
+        path.write_bytes(damaged)
+        tracemalloc.start()
+        try:
+            et.load(path)
+        except et.ModelFileError:
+            pass
+        finally:
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert peak <= 2 * len(damaged) + ROOM
+
+
+def test_a_large_posterior_takes_no_more_memory_than_twice_its_file(tmp_path):
+    tree = et.MetaTree.complete(np.arange(2**16 - 1) % 16)
+    post = et.Posterior(tree, et.Bernoulli())
+    path = tmp_path / "model"
+    et.save(post, path)
+    for mmap, times in ((False, 2.0), (True, 1.0)):
+        tracemalloc.start()
+        et.load(path, mmap=mmap)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak <= times * path.stat().st_size + ROOM
+
+
+# ---- errors name the field -------------------------------------------------------------------------------------------
+
+
+def with_array(content: bytes, name: str, values: Any) -> bytes:
+    """The same file with other numbers in one array, of the same size."""
+    header, data = split(content)
+    begin, end = header[name]["data_offsets"]
+    new = np.asarray(values).tobytes()
+    assert len(new) == end - begin
+    return join(header, data[:begin] + new + data[end:])
+
+
+def with_model(content: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """The same file with another description of the model."""
+    header, data = split(content)
+    model = json.loads(header["__metadata__"]["model"])
+    change(model)
+    header["__metadata__"]["model"] = json.dumps(model)
+    return join(header, data)
+
+
+@pytest.fixture
+def small(tmp_path) -> tuple[Path, bytes]:
+    tree = et.MetaTree.complete([0, 1, 1])
+    post = et.Posterior(tree, et.Bernoulli()).update([[0, 1], [1, 1]], [0, 1])
+    path = tmp_path / "small"
+    et.save(post, path)
+    return path, path.read_bytes()
+
+
+I4, F8 = np.int32, np.float64
+WRONG: list[tuple[str, Any, str]] = [
+    ("trees.first_child", I4([1, 3, 0, -1, -1, -1, -1]), "trees.tree 0: node 2: its child 0 is its own ancestor"),
+    ("trees.first_child", I4([1, 3, 5, 0, -1, -1, -1]), "trees.tree 0: node 3: a terminal has first_child -1"),
+    ("trees.n_children", I4([2, 2, 9, 0, 0, 0, 0]), "trees.tree 0: node 2: children 5..13, but nodes are 0..6"),
+    ("trees.feature", I4([0, 1, 2**24, -1, -1, -1, -1]), r"trees.feature: \[2\] is 16777216, but there are 2 columns"),
+    ("trees.n_nodes", np.int64([8]), r"trees.n_nodes: \[0\] is 8, but must be from 1 to 7"),
+    ("trees.n_features", np.int64([2**40]), r"trees.n_features: \[0\] is 1099511627776, but must be from -1 to 2"),
+    ("trees.n_codes", I4([2, 3]), "trees.n_codes: are not those of the trees"),
+    ("split_prob", F8([0.5, np.nan, 0.5, 0, 0, 0, 0]), r"split_prob: \[1\] is nan, but must be finite"),
+    ("split_prob", F8([0.5, 0.5, 1.5, 0, 0, 0, 0]), r"split_prob: \[2\] is 1.5, but must be from 0 to 1"),
+    ("split_prior", F8([1.5]), "posterior 0: split_prior must be from 0 to 1, but is 1.5"),
+    ("split_prior", F8([np.nan]), "posterior 0: split_prior must be from 0 to 1, but is nan"),
+    ("statistics", -np.ones((7, 2)), r"statistics: \[0, 0\] is -1.0, but must not be negative"),
+    ("statistics", np.full((7, 2), np.inf), r"statistics: \[0, 0\] is inf, but must be finite"),
+    ("n_rows", np.int64([-1]), r"n_rows: \[0\] is -1, but must be 0 or more"),
+    ("family0.prior", F8([[0.5, 0.7]]), "family0.prior: is not the one of these parameters"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "complaint"), WRONG, ids=range(len(WRONG)))
+def test_an_impossible_array_is_named(small, name, values, complaint):
+    path, content = small
+    path.write_bytes(with_array(content, name, values))
+    with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+        et.load(path)
+
+
+def test_an_impossible_value_is_named(small):
+    path, content = small
+    for change, complaint in (
+        (lambda model: model["family0"].update(name="os.system"), r"family0.name: must be one of \['Bernoulli'"),
+        (lambda model: model["family0"].update(alpha=-1.0), "family0.parameters: alpha must be positive and finite"),
+        (lambda model: model["family0"].update(alpha={"eval": "1"}), "family0.alpha: must be an object with one of"),
+        (lambda model: model["family0"].pop("beta"), "family0.beta: is missing"),
+        (lambda model: model.update(n_families=10**9), "n_families: must be 1 or 1, but is 1000000000"),
+        (lambda model: model.update(n_families=1.0), "n_families: must be int, but is 1.0"),
+    ):
+        path.write_bytes(with_model(content, change))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
+
+
+def test_a_kind_that_is_not_known_is_named(small):
+    path, content = small
+    header, data = split(content)
+    header["__metadata__"]["kind"] = "Popen"
+    path.write_bytes(join(header, data))
+    with pytest.raises(et.ModelFileError, match=f"{path}: kind: is 'Popen', but must be one of"):
+        et.load(path)
+
+
+def test_wrong_sizes_are_named(small):
+    path, content = small
+    for damaged, complaint in (
+        (b"", "0 bytes are no model file"),
+        (content[:100], "header: .* bytes long, but only 92 follow: cut off"),
+        (content[:-1], "sha256: the file is damaged"),
+        (content + b"more", "sha256: the file is damaged"),
+        ((2**62).to_bytes(8, "little") + content[8:], "header: 4611686018427387904 bytes long"),
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
+
+
+def test_huge_shapes_and_overlapping_arrays_are_named(small):
+    path, content = small
+    for change, complaint in (
+        ({"shape": [2**60, 2**60]}, "leaf: shape must be at most 8 whole numbers"),
+        ({"shape": [2**40]}, r"leaf: shape \[1099511627776\] of float64 does not take 56 bytes"),
+        ({"data_offsets": [0, 56]}, "must start at"),
+        ({"dtype": "C128"}, "leaf: dtype must be one of"),
+        ({"data": "x"}, "leaf: an array has dtype, shape and data_offsets"),
+    ):
+        header, data = split(content)
+        header["leaf"] |= change
+        path.write_bytes(join(header, data))
+        with pytest.raises(et.ModelFileError, match=complaint):
+            et.load(path)
+
+
+def test_a_deep_header_is_no_crash(small):
+    path, _ = small
+    header = b"[" * 80_000
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(et.ModelFileError, match=f"{path}: header"):
+        et.load(path)
+
+
+def test_every_number_is_looked_at(stored, tmp_path):
+    """A NaN anywhere is an error: nothing that is stored may be one."""
+    path = tmp_path / "model"
+    for content, _ in stored.values():
+        header, data = split(content)
+        for entry in header.values():
+            if entry.get("dtype") != "F64" or entry["data_offsets"][0] == entry["data_offsets"][1]:
+                continue
+            begin, _ = entry["data_offsets"]
+            path.write_bytes(join(dict(header), data[:begin] + np.float64(np.nan).tobytes() + data[begin + 8 :]))
+            with pytest.raises(et.ModelFileError):
+                et.load(path)
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(small, monkeypatch):
+    path, content = small
+    for module, name in ((atomic.os, "fsync"), (atomic.Path, "replace"), (container, "_digest")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            with pytest.raises(OSError, match="No space left"):
+                et.save(et.MetaTree.complete([0]), path)
+        assert path.read_bytes() == content
+        assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError):
+        et.save(et.MetaTree.complete([0]), path.parent / "none" / "model")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
+def test_a_file_keeps_its_permissions_and_a_link_its_target(small):
+    path, _ = small
+    tree = et.MetaTree.complete([0])
+    path.chmod(0o640)
+    link = path.with_name("link")
+    link.symlink_to(path)
+    et.save(tree, link)
+    assert link.is_symlink()
+    assert et.load(path) == tree
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    before = os.umask(0o022)
+    try:
+        et.save(tree, path.with_name("new"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.with_name("new").stat().st_mode) == 0o644
+
+
+SAVE_FOREVER = """
+import sys, everytree as et
+model, path = et.load(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+row = [[0] * 12]
+while True:
+    model.update(row, [1])
+    et.save(model, path)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path):
+    """kill -9 at any moment: the old file or the new one, always readable, and never an older one than before."""
+    first, path = tmp_path / "first", tmp_path / "model"
+    et.save(et.Posterior(et.MetaTree.complete(np.arange(2**12 - 1) % 12), et.Bernoulli()), first)
+    et.save(et.load(first), path)
+    rng = rng_for("kill")
+    n_rows, replaced = 0, 0
+    for _ in range(KILLS):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVE_FOREVER, str(path), str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(rng.uniform(0.0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        post = et.load(path)
+        assert post.n_rows >= n_rows
+        replaced += post.n_rows > n_rows
+        n_rows = post.n_rows
+        assert post.statistics[0].sum() == n_rows  # all of one moment
+    assert replaced > 0
+    left = [each for each in tmp_path.iterdir() if each not in (first, path)]
+    assert len(left) <= KILLS
+    assert all(each.name.startswith(".model.") and each.name.endswith(".tmp") for each in left)
+
+
+def test_what_is_saved_while_others_update_is_of_one_moment(tmp_path):
+    path = tmp_path / "model"
+    posts = [et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli()) for _ in range(3)]
+    forest, stop = et.Forest(posts), threading.Event()
+
+    def learn() -> None:
+        while not stop.is_set():
+            forest.update([[0, 1]], [1])
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    try:
+        for _ in range(50):
+            et.save(forest, path)
+            for post in et.load(path).posteriors:
+                assert post.statistics[0].sum() == post.n_rows
+    finally:
+        stop.set()
+        thread.join()

@@ -47,6 +47,7 @@ ORDER = [
     "progress",
     "plot",
     "estimators",
+    "online",
     "demo",
     "__main__",
 ]

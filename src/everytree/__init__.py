@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
+    from everytree.online import OnlineForestClassifier, OnlineForestRegressor
 
 __version__ = "0.1.0.dev0"
 
@@ -64,6 +65,8 @@ __all__ = [
     "MetaTreeClassifier",
     "MetaTreeRegressor",
     "Normal",
+    "OnlineForestClassifier",
+    "OnlineForestRegressor",
     "Poisson",
     "Posterior",
     "Predictive",
@@ -84,14 +87,19 @@ _ESTIMATORS = {
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
     "from_lightgbm", "from_sklearn", "from_xgboost",
 }  # fmt: skip
+_ONLINE = {"OnlineForestClassifier", "OnlineForestRegressor"}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn with them, so they are imported when first asked for."""
+    """Estimators bring scikit-learn or river with them, so they are imported when first asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 
         return getattr(estimators, name)
+    if name in _ONLINE:
+        from everytree import online
+
+        return getattr(online, name)
     raise AttributeError(f"module 'everytree' has no attribute {name!r}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def simplify(value: Any) -> float | str | None:
     """Values that are neither numbers of Python nor texts: those of NumPy and pandas, dates, decimals."""
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value).__name__ in ("NAType", "NaTType"):
+    if is_missing(value):
         return None
     if isinstance(value, datetime.date):  # days, whatever the zone of this machine
         moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
@@ -81,13 +82,20 @@ def simplify(value: Any) -> float | str | None:
         return seconds / datetime.timedelta(days=1)
     if isinstance(value, datetime.timedelta):
         return value / datetime.timedelta(days=1)
-    if value is None or isinstance(value, str):
+    if isinstance(value, str):
         return value
     if isinstance(value, numbers.Real) or hasattr(type(value), "__float__"):
         return float(value)
     raise TypeError(
         f"a feature must be a number, a text, a date or None, but one is {value!r} of type {type(value).__name__}"
     )
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and what pandas has for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real) and math.isnan(value)
 
 
 def as_dicts(rows: Iterable[Any]) -> list[dict[Any, Any]]:

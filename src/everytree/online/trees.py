@@ -156,8 +156,7 @@ class OnlineTrees:
     @property
     def log_evidence(self) -> FloatArray:
         """(n_trees,) log evidence of each tree."""
-        roots = self.roots[:, 0]
-        return np.where(roots >= 0, self.arrays["nodes"]["subtree"][roots], 0.0) if self.n_rows else np.zeros(len(roots))
+        return self.arrays["nodes"]["subtree"][self.roots[:, 0]] if self.n_rows else np.zeros(self.n_trees)
 
     @property
     def n_bytes(self) -> int:
@@ -174,9 +173,17 @@ class OnlineTrees:
         return state | {name: getattr(self, name).copy() for name in ("ranges", "roots", "counts")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
         self.__dict__.update(state)
-        used = int(self.counts[SLOTS_USED])
-        for name, like in self._empty(used, len(self.features.kinds)).items():
-            if self.arrays[name].shape != like.shape or self.arrays[name].dtype != like.dtype:
-                raise ValueError(f"{name} has shape {self.arrays[name].shape}, but {like.shape} belongs to {used} nodes")
+        for name in ("ranges", "roots", "counts"):
+            setattr(self, name, np.array(state[name], order="C"))
+        used, width = int(self.counts[SLOTS_USED]), len(self.features.kinds)
+        self.arrays = {
+            name: np.array(state["arrays"][name], dtype=like.dtype, order="C")
+            for name, like in self._empty(used, width).items()
+        }
+        for name, like in self._empty(used, width).items():
+            if self.arrays[name].shape != like.shape:
+                shape = self.arrays[name].shape
+                raise ValueError(f"{name} has shape {shape}, but {like.shape} belongs to {used} nodes")
         self._borrow()

@@ -69,8 +69,7 @@ class TypedOnline final : public OnlineHandle {
         nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
         for (std::int64_t i = 0; i < n_rows; ++i) {
             each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
-                const double weight = std::exp(share.log_weight) / static_cast<double>(kernel_.n_trees());
-                if (weight == 0.0) return;
+                const double weight = share.weight / static_cast<double>(kernel_.n_trees());
                 family.posterior(kernel_.statistics_now(share.node), kernel_.leaf_prior(), parameters.data());
                 expected(family, parameters.data(), one.data());
                 for (int c = 0; c < n_out; ++c) (*values)[i * n_out + c] += weight * one[c];
@@ -91,7 +90,7 @@ class TypedOnline final : public OnlineHandle {
             each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
                 const double* mine = kernel_.statistics_now(share.node);
                 statistics.insert(statistics.end(), mine, mine + kernel_.family().layout.size());
-                log_weights.push_back(share.log_weight - log_trees);
+                log_weights.push_back(std::log(share.weight) - log_trees);
                 nodes.push_back(share.node);
             });
             start.push_back(static_cast<std::int64_t>(nodes.size()));
@@ -114,7 +113,8 @@ class TypedOnline final : public OnlineHandle {
         for (std::int64_t tree = 0; tree < kernel_.n_trees(); ++tree) {
             shares_.clear();
             kernel_.shares(row, tree, shares_);
-            for (const OnlineShare& share : shares_) use(share);
+            for (const OnlineShare& share : shares_)
+                if (share.weight > 0.0) use(share);
         }
     }
 

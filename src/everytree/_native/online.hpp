@@ -26,14 +26,12 @@ struct OnlineOptions {
 // A part of a row's predictive in one tree; node -1 is the prior.
 struct OnlineShare {
     std::int32_t node;
-    double log_weight;
+    double weight;
 };
 
 template <class Family>
 class OnlineKernel {
   public:
-    static constexpr int refreshed_per_row = 2;  // nodes of each tree, beside those on the row's path
-
     OnlineKernel(const Family& family, const double* leaf_prior, const OnlineOptions& options)
         : family_(family),
           leaf_prior_(leaf_prior),
@@ -76,26 +74,27 @@ class OnlineKernel {
     void shares(const double* row, std::int64_t tree, std::vector<OnlineShare>& out) {
         std::int32_t s = pool_.root(tree);
         if (s < 0) {
-            out.push_back({-1, 0.0});
+            out.push_back({-1, 1.0});
             return;
         }
         const double* view = view_of(row, tree);
-        double reached = 0.0;  // log probability that all nodes above are split
+        double reached = 1.0;  // probability that all nodes above are split
         for (; !pool_.is_leaf(s); s = pool_.child(s, view)) {
             const OnlineNode& at = pool_.node(s);
-            const LogFates fates = log_fates(at.log_stop + at.leaf, at.log_split + children(s));
-            out.push_back({s, reached + fates.stop});
-            reached += fates.split;
+            const double odds = std::exp(at.log_stop + at.leaf - at.log_split - children(s));
+            out.push_back({s, std::isinf(odds) ? reached : reached * (odds / (1.0 + odds))});
+            reached /= 1.0 + odds;
         }
         out.push_back({s, reached});
     }
 
     // Statistics of a node's rows as they weigh now; none for -1.
     const double* statistics_now(std::int32_t s) {
+        if (s >= 0 && !decays()) return statistics(s);
         present_.assign(static_cast<std::size_t>(size_), 0.0);
         if (s >= 0) {
             std::copy(statistics(s), statistics(s) + size_, present_.begin());
-            decay(present_.data(), pool_.count(n_seen) - pool_.node(s).stamp);
+            family_.layout.scale(present_.data(), fraction(pool_.node(s).stamp));
         }
         return present_.data();
     }
@@ -141,13 +140,14 @@ class OnlineKernel {
         Draws draws(seed_of_tree(options_.seed, tree), pool_.count(n_seen));
         double above = 0.0;
         for (Split split;;) {
-            if (finder_.parts(pool_, s, row, above, draws, split)) {
+            const Meeting meeting = finder_.meet(pool_, s, row, above, draws, split);
+            if (meeting == Meeting::parts) {
                 const std::int32_t branch = split_above(s, row, split);
                 path_.push_back(branch);
                 path_.push_back(split.new_right ? pool_.node(branch).right : pool_.node(branch).left);
                 return;
             }
-            pool_.widen_box(s, row);
+            if (meeting == Meeting::outside) pool_.widen_box(s, row);
             path_.push_back(s);
             if (pool_.is_leaf(s)) return;
             above = pool_.node(s).time;
@@ -211,13 +211,15 @@ class OnlineKernel {
     // ---- decay -----------------------------------------------------------------------------------------------------
 
     bool decays() const { return std::isfinite(options_.half_life); }
-    void decay(double* statistics, std::int64_t rows) const {
-        if (!decays() || rows == 0) return;
-        family_.layout.scale(statistics, std::exp2(-static_cast<double>(rows) / options_.half_life));
+    // What is left of the weight that a row had at the time of the stamp.
+    double fraction(std::int64_t stamp) const {
+        const std::int64_t rows = pool_.count(n_seen) - stamp;
+        return !decays() || rows == 0 ? 1.0 : std::exp2(-static_cast<double>(rows) / options_.half_life);
     }
     void age(std::int32_t s) const {
         OnlineNode& at = pool_.node(s);
-        decay(statistics(s), pool_.count(n_seen) - at.stamp);
+        const double left = fraction(at.stamp);
+        if (left != 1.0) family_.layout.scale(statistics(s), left);
         at.stamp = pool_.count(n_seen);
     }
     void bring_up_to_date(std::int32_t s) {
@@ -234,9 +236,12 @@ class OnlineKernel {
         if (parent < 0) return first_below(s);
         return pool_.node(parent).left == s ? first_below(pool_.node(parent).right) : parent;
     }
+    // So many nodes a row that none is staler than a quarter of the half-life, but at least 2 and at most 16 a tree.
     void refresh_some(std::int64_t tree) {
+        const double round = static_cast<double>(pool_.n_nodes()) / static_cast<double>(pool_.arrays().n_trees);
+        const int n = static_cast<int>(std::clamp(std::ceil(4.0 * round / options_.half_life), 2.0, 16.0));
         std::int32_t& cursor = pool_.cursor(tree);
-        for (int i = 0; i < refreshed_per_row; ++i) {
+        for (int i = 0; i < n; ++i) {
             bring_up_to_date(cursor);
             cursor = next(cursor);
         }

@@ -41,29 +41,34 @@ struct Split {
     bool new_right, missing_right;  // the side of the new row, and of rows without the feature
 };
 
+enum class Meeting { inside, outside, parts };  // of the box of a node, or far enough outside to be split from it
+
 class SplitFinder {
   public:
     // Widens the running ranges by the row. Extents are shares of the range of their feature.
     void measure(const OnlineArrays& arrays, const double* row) {
         scale_.resize(static_cast<std::size_t>(arrays.n_features));
         extent_.resize(scale_.size());
+        lacking_.clear();
         for (std::int64_t f = 0; f < arrays.n_features; ++f) {
             double *low = arrays.ranges + 2 * f, *high = low + 1;
-            if (!(arrays.kinds[f] & (is_nominal | has_fixed_range))) {
+            if (!(arrays.kinds[f] & (is_nominal | has_fixed_range))) {  // comparisons with NaN are false
                 *low = row[f] < *low ? row[f] : *low;
                 *high = row[f] > *high ? row[f] : *high;
             }
             scale_[f] = *high - *low > 1e-300 ? 1.0 / (*high - *low) : 0.0;
+            if (std::isnan(row[f])) lacking_.push_back(f);
         }
     }
 
-    // Whether the row parts from the rows of node s before those part from each other; `above` is the time of the
-    // parent. A feature that only one of the two has counts as far apart as the ends of a range.
-    bool parts(const OnlinePool& pool, std::int32_t s, const double* row, double above, Draws& draws, Split& split) {
-        const double total = sum_extents(pool, s, row);
-        if (!(total > 0.0)) return false;
+    // Whether the row that was measured parts from the rows of node s before those part from each other; `above` is
+    // the time of the parent.
+    Meeting meet(const OnlinePool& pool, std::int32_t s, const double* row, double above, Draws& draws, Split& split) {
+        if (!find_extents(pool, s, row)) return Meeting::inside;
+        double total = 0.0;
+        for (const double extent : extent_) total += extent;
         split.time = above + draws.exponential() / total;
-        if (!(split.time < pool.node(s).time)) return false;
+        if (!(split.time < pool.node(s).time)) return Meeting::outside;
         double left = draws.uniform() * total;
         std::int64_t feature = -1;
         for (std::int64_t f = 0; f < pool.arrays().n_features; ++f) {
@@ -72,27 +77,33 @@ class SplitFinder {
             left -= extent_[f];
             if (left < 0.0) break;
         }
+        if (feature < 0) return Meeting::outside;  // so near that all extents vanish
         place(pool, s, row[feature], static_cast<std::int32_t>(feature), draws.uniform(), split);
-        return true;
+        return Meeting::parts;
     }
 
   private:
-    double sum_extents(const OnlinePool& pool, std::int32_t s, const double* row) {
-        const double *low = pool.lower(s), *high = pool.upper(s);
-        const std::uint8_t* missing = pool.missing(s);
-        double total = 0.0;
-        for (std::int64_t f = 0; f < pool.arrays().n_features; ++f) {
-            if (std::isnan(row[f]))
-                extent_[f] = missing[f] ? 0.0 : 1.0;
-            else if (low[f] > high[f])
-                extent_[f] = 1.0;
-            else
-                extent_[f] = scale_[f] * (row[f] < low[f]    ? low[f] - row[f]
-                                          : row[f] > high[f] ? row[f] - high[f]
-                                                             : 0.0);
-            total += extent_[f];
+    // How far the row is outside the box, feature by feature; false where it is inside. A feature that only one of the
+    // two has counts as far as the ends of a range. Without branches, for nearly all nodes end here.
+    bool find_extents(const OnlinePool& pool, std::int32_t s, const double* row) {
+        constexpr double nowhere = std::numeric_limits<double>::infinity();
+        const double *low = pool.lower(s), *high = pool.upper(s), *scale = scale_.data();
+        double *extent = extent_.data(), farthest = 0.0;
+        const auto n_features = static_cast<std::int64_t>(extent_.size());
+        for (std::int64_t f = 0; f < n_features; ++f) {
+            const double below = low[f] - row[f], above = row[f] - high[f];
+            const double beyond = below > above ? below : above;
+            const double out = beyond > 0.0 ? beyond : 0.0;  // 0 for NaN, infinite where no row has the feature
+            farthest = out > farthest ? out : farthest;
+            extent[f] = out < nowhere ? scale[f] * out : 1.0;
         }
-        return total;
+        bool outside = farthest > 0.0;
+        for (const std::int64_t f : lacking_) {
+            const bool alone = !pool.missing(s)[f];
+            extent[f] = alone ? 1.0 : 0.0;
+            outside |= alone;
+        }
+        return outside;
     }
 
     // Rows without the feature stay with those that were there before; where these all lack it, or the new row does,
@@ -115,6 +126,7 @@ class SplitFinder {
     }
 
     std::vector<double> scale_, extent_;
+    std::vector<std::int64_t> lacking_;  // features that the row has not
 };
 
 }  // namespace everytree

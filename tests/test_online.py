@@ -409,7 +409,10 @@ def test_values_of_other_libraries_and_dates_are_values():
         day = datetime.date(2020, 1, 1) + datetime.timedelta(days=i)
         plain.learn_one({"i": i, "f": i / 4, "d": (day - datetime.date(1970, 1, 1)).days, "t": "x", "m": None}, i)
         other.learn_one({"i": np.int16(i), "f": decimal.Decimal(i) / 4, "d": day, "t": np.str_("x"), "m": pd.NA}, i)
+        other.predict_one({"d": np.datetime64(day), "m": pd.NaT, "f": np.float32(i)})
     assert state(plain) == state(other)
+    at = [datetime.datetime(2020, 1, 9), np.datetime64("2020-01-09"), pd.Timestamp("2020-01-09")]
+    assert len({other.predict_one({"d": day}) for day in at}) == 1
     zone = datetime.timezone(datetime.timedelta(hours=5))
     model = et.OnlineForestRegressor()
     model.learn_one({"when": datetime.datetime(2020, 1, 1, 12, tzinfo=zone), "long": datetime.timedelta(hours=3)}, 1.0)
@@ -454,7 +457,9 @@ def test_numbers_far_from_zero_keep_their_digits():
 BAD_ROWS = {
     "infinite": ({"a": float("inf")}, ValueError, "feature 'a' must be a number of at most 1e150"),
     "too large": ({"a": 10**400}, ValueError, "feature 'a'"),
-    "a list": ({"a": [1]}, TypeError, "must be a number, a text, a date or None"),
+    "a list": ({"a": [1]}, ValueError, "feature 'a' must be a number, a text, a date or None, but is"),
+    "an array": ({"a": np.ones(2)}, ValueError, "feature 'a' must be a number, a text, a date or None"),
+    "no text": ({"t": "\ud800"}, ValueError, "feature 't' must be a text that UTF-8 can write"),
     "text for number": ({"a": "x"}, TypeError, "feature 'a' has been a number so far, but is 'x'"),
     "number for text": ({"t": 1}, TypeError, "feature 't' has been a text so far, but is 1"),
     "a new one among good ones": ({"a": 1.0, "z": float("-inf")}, ValueError, "feature 'z'"),

@@ -52,7 +52,7 @@ class OnlinePool {
     std::int64_t room() const { return count(n_free) + arrays_.capacity - count(slots_used); }
     std::int64_t n_nodes() const { return count(slots_used) - count(n_free); }
 
-    double* lower(std::int32_t s) const { return arrays_.boxes + 2 * s * arrays_.n_features; }
+    double* lower(std::int32_t s) const { return arrays_.boxes + 2 * (s * arrays_.n_features); }
     double* upper(std::int32_t s) const { return lower(s) + arrays_.n_features; }
     std::uint8_t* missing(std::int32_t s) const { return arrays_.some_missing + s * arrays_.n_features; }
 

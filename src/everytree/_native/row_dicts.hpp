@@ -24,16 +24,19 @@ struct FeatureValue {
     bool nominal;
 };
 
-// Numbers and texts as they are; whatever else Python makes of a value (`simplify`) once more, and then no further.
-inline bool read_value(nb::handle object, nb::handle simplify, FeatureValue& out, bool simplified = false) {
+// Numbers and texts as they are; of anything else, what Python makes of it. Returns what is wrong, if anything.
+inline const char* read_value(nb::handle object, nb::handle simplify, FeatureValue& out, bool simplified = false) {
     out = {std::numeric_limits<double>::quiet_NaN(), false};
-    if (object.is_none()) return true;
+    if (object.is_none()) return nullptr;
     if (PyUnicode_Check(object.ptr())) {
         Py_ssize_t size = 0;
         const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
-        if (text == nullptr) nb::raise_python_error();
+        if (text == nullptr) {
+            PyErr_Clear();
+            return "must be a text that UTF-8 can write";
+        }
         out = {category_code({text, static_cast<std::size_t>(size)}), true};
-        return true;
+        return nullptr;
     }
     if (PyFloat_Check(object.ptr())) {
         out.value = PyFloat_AS_DOUBLE(object.ptr());
@@ -41,17 +44,20 @@ inline bool read_value(nb::handle object, nb::handle simplify, FeatureValue& out
         out.value = PyLong_AsDouble(object.ptr());
         if (PyErr_Occurred()) {
             PyErr_Clear();
-            return false;
+            out.value = std::numeric_limits<double>::infinity();
         }
     } else {
-        return !simplified && read_value(simplify(object), simplify, out, true);
+        return simplified ? "must be a number, a text, a date or None"
+                          : read_value(simplify(object), simplify, out, true);
     }
-    return std::isnan(out.value) || std::fabs(out.value) <= largest_feature;
+    return std::fabs(out.value) > largest_feature ? "must be a number of at most 1e150 in size" : nullptr;
 }
 
-inline std::string place(nb::handle key, std::int64_t row, std::int64_t n_rows) {
-    const std::string feature = "feature " + nb::cast<std::string>(nb::repr(key));
-    return n_rows > 1 ? "row " + std::to_string(row) + ", " + feature : feature;
+inline std::string complaint(nb::handle key, std::int64_t row, std::int64_t n_rows, const char* wrong,
+                             nb::handle object) {
+    const auto shown = [](nb::handle what) { return std::string(nb::repr(what).c_str()); };
+    return (n_rows > 1 ? "row " + std::to_string(row) + ", " : std::string()) + "feature " + shown(key) + " " + wrong +
+           ", but is " + shown(object);
 }
 
 // (n_rows, n_features) values, NaN where a row has none, and the features of the rows that `index` does not know, as
@@ -66,11 +72,8 @@ inline nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t
         for (const auto [borrowed_key, borrowed_object] : row) {  // held: `simplify` may be anybody's code
             const nb::object key = nb::borrow(borrowed_key), object = nb::borrow(borrowed_object);
             FeatureValue read;
-            if (!read_value(object, simplify, read))
-                throw nb::value_error((place(key, i, n_rows) +
-                                       " must be a number of at most 1e150 in size, a text or " + "None, but is " +
-                                       nb::cast<std::string>(nb::repr(object)))
-                                          .c_str());
+            if (const char* wrong = read_value(object, simplify, read))
+                throw nb::value_error(complaint(key, i, n_rows, wrong, object).c_str());
             if (std::isnan(read.value)) continue;
             PyObject* column = PyDict_GetItemWithError(index.ptr(), key.ptr());
             if (column == nullptr) {
@@ -81,8 +84,9 @@ inline nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t
             const auto f = nb::cast<std::size_t>(nb::handle(column));
             if (f >= n_features) throw nb::index_error("a column beyond the kinds of columns");
             if (((kinds.data()[f] & is_nominal) != 0) != read.nominal)
-                throw nb::type_error((place(key, i, n_rows) + " has been " + (read.nominal ? "a number" : "a text") +
-                                      " so far, but is " + nb::cast<std::string>(nb::repr(object)))
+                throw nb::type_error(complaint(key, i, n_rows,
+                                               read.nominal ? "has been a number so far" : "has been a text so far",
+                                               object)
                                          .c_str());
             values[static_cast<std::size_t>(i) * n_features + f] = read.value;
         }

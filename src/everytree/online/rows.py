@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping
@@ -70,25 +71,27 @@ class Features:
         return Features(index, kinds)
 
 
-def simplify(value: Any) -> float | str | None:
-    """Values that are neither numbers of Python nor texts: those of NumPy and pandas, dates, decimals."""
+def simplify(value: Any) -> Any:
+    """Values of NumPy and pandas, dates and decimals as numbers of Python; what else there is, unchanged."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.astype(f"{value.dtype.name.partition('[')[0]}[us]")
     if isinstance(value, np.generic):
         value = value.item()
     if is_missing(value):
         return None
-    if isinstance(value, datetime.date):  # days, whatever the zone of this machine
-        moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
-        seconds = moment - datetime.datetime(1970, 1, 1, tzinfo=moment.tzinfo)
-        return seconds / datetime.timedelta(days=1)
+    if isinstance(value, datetime.date):
+        return _days(value)
     if isinstance(value, datetime.timedelta):
         return value / datetime.timedelta(days=1)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, numbers.Real) or hasattr(type(value), "__float__"):
-        return float(value)
-    raise TypeError(
-        f"a feature must be a number, a text, a date or None, but one is {value!r} of type {type(value).__name__}"
-    )
+    return float(value) if isinstance(value, numbers.Real | decimal.Decimal) else value
+
+
+def _days(moment: datetime.date) -> float:
+    """Since 1970: of the clock on the wall where no zone is given, whatever the zone of this machine."""
+    if not isinstance(moment, datetime.datetime):
+        moment = datetime.datetime.combine(moment, datetime.time())
+    start = datetime.datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else datetime.UTC)
+    return (moment - start) / datetime.timedelta(days=1)
 
 
 def is_missing(value: Any) -> bool:

@@ -36,7 +36,7 @@ class OnlineKernel {
         : family_(family),
           leaf_prior_(leaf_prior),
           options_(options),
-          log2_split_(std::log(options.split_prior) / std::log(2.0)),
+          exponent_(std::log2(options.split_prior)),
           size_(static_cast<std::int64_t>(family.layout.size())) {
         if constexpr (requires { family_.tabulate(nullptr); }) family_.tabulate(leaf_prior);
     }
@@ -191,7 +191,7 @@ class OnlineKernel {
         OnlineNode& at = pool_.node(s);
         if (pool_.is_leaf(s)) return;
         const double above = at.parent < 0 ? 0.0 : pool_.node(at.parent).time;
-        at.log_split = log2_split_ * std::log1p((at.time - above) / (1.0 + above));
+        at.log_split = exponent_ * std::log1p((at.time - above) / (1.0 + above));
         at.log_stop = std::log(-std::expm1(at.log_split));
     }
     double children(std::int32_t s) const {
@@ -236,10 +236,10 @@ class OnlineKernel {
         if (parent < 0) return first_below(s);
         return pool_.node(parent).left == s ? first_below(pool_.node(parent).right) : parent;
     }
-    // So many nodes a row that none is staler than a quarter of the half-life, but at least 2 and at most 16 a tree.
+    // So many nodes a row that a round takes an eighth of the half-life, but at least 4 and at most 16.
     void refresh_some(std::int64_t tree) {
         const double round = static_cast<double>(pool_.n_nodes()) / static_cast<double>(pool_.arrays().n_trees);
-        const int n = static_cast<int>(std::clamp(std::ceil(4.0 * round / options_.half_life), 2.0, 16.0));
+        const int n = static_cast<int>(std::clamp(std::ceil(8.0 * round / options_.half_life), 4.0, 16.0));
         std::int32_t& cursor = pool_.cursor(tree);
         for (int i = 0; i < n; ++i) {
             bring_up_to_date(cursor);
@@ -272,7 +272,7 @@ class OnlineKernel {
     Family family_;
     const double* leaf_prior_;
     OnlineOptions options_;
-    double log2_split_;
+    double exponent_;  // G(a, b) = ((1 + b) / (1 + a))^exponent
     std::int64_t size_;
     OnlinePool pool_;
     SplitFinder finder_;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
@@ -60,13 +62,13 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
 
     def _target(self, y: Any, where: str) -> float:
         try:
-            value = float(y) if not isinstance(y, str | bytes) else None
-        except (TypeError, ValueError):
-            value = None
-        if value is None:
+            value = math.nan if isinstance(y, str | bytes) else float(y)
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        if math.isnan(value) and not isinstance(y, numbers.Real):
             raise TypeError(f"{where} must be a number, but is {y!r} of type {type(y).__name__}")
-        if not abs(value) <= 1e60:
-            raise ValueError(f"{where} must be a finite number of at most 1e60 in size, but is {y!r}")
+        if not abs(value) <= 1e30:  # its square is a variance, and those of priors end at 1e60
+            raise ValueError(f"{where} must be a finite number of at most 1e30 in size, but is {y!r}")
         return value
 
     def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:

@@ -484,8 +484,8 @@ BAD_ROWS = {
 BAD_TARGETS = {
     "classes": [(None, ValueError), (float("nan"), ValueError), (np.float32("nan"), ValueError), ([1], TypeError)],
     "numbers": [
-        (None, TypeError), ("1", TypeError), (float("nan"), ValueError), (float("inf"), ValueError), (1e31, ValueError), (10**400, ValueError),
-        ([1.0], TypeError),
+        (None, TypeError), ("1", TypeError), ([1.0], TypeError), (float("nan"), ValueError), (1e31, ValueError),
+        (float("inf"), ValueError), (10**400, ValueError),
     ],
 }  # fmt: skip
 

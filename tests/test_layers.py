@@ -48,6 +48,7 @@ ORDER = [
     "plot",
     "estimators",
     "files",
+    "online",
     "demo",
     "__main__",
 ]

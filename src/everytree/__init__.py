@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         from_xgboost,
     )
     from everytree.files import ModelFileError, load, save
+    from everytree.online import OnlineForestClassifier, OnlineForestRegressor
 
 __version__ = "0.1.0.dev0"
 
@@ -66,6 +67,8 @@ __all__ = [
     "MetaTreeRegressor",
     "ModelFileError",
     "Normal",
+    "OnlineForestClassifier",
+    "OnlineForestRegressor",
     "Poisson",
     "Posterior",
     "Predictive",
@@ -90,9 +93,11 @@ _ESTIMATORS = {
 }  # fmt: skip
 _FILES = {"ModelFileError", "load", "save"}
 
+_ONLINE = {"OnlineForestClassifier", "OnlineForestRegressor"}
+
 
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn with them and files much of the library: imported when first asked for."""
+    """Estimators bring scikit-learn or river with them and files much of the library: imported when first asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 
@@ -101,6 +106,10 @@ def __getattr__(name: str) -> Any:
         from everytree import files
 
         return getattr(files, name)
+    if name in _ONLINE:
+        from everytree import online
+
+        return getattr(online, name)
     raise AttributeError(f"module 'everytree' has no attribute {name!r}")
 
 

@@ -3,6 +3,7 @@
 #include "bind_exact.hpp"
 #include "bind_forest.hpp"
 #include "bind_growing.hpp"
+#include "bind_online.hpp"
 #include "bind_posterior.hpp"
 #include "bind_student.hpp"
 
@@ -123,6 +124,20 @@ NB_MODULE(_kernels, module) {
         .def("shares", &GrowingHandle::shares, "X"_a.none());
     module.def("make_growing", &make_growing);
     module.def("feature_after", &feature_after);
+
+    nb::class_<OnlineHandle>(module, "Online")
+        .def("attach",
+             [](OnlineHandle& self, State<std::uint8_t> nodes, State<double> boxes, State<std::uint8_t> some_missing,
+                State<double> statistics, State<double> ranges, State<std::uint8_t> kinds, State<std::int32_t> roots,
+                State<std::int64_t> counts) {
+                 self.attach({nodes, boxes, some_missing, statistics, ranges, kinds, roots, counts});
+             })
+        .def("learn", &OnlineHandle::learn)
+        .def("predict", &OnlineHandle::predict)
+        .def("shares", &OnlineHandle::shares)
+        .def("refresh", &OnlineHandle::refresh);
+    module.def("make_online", &make_online);
+    module.def("encode_dicts", &encode_dicts);
 
     nb::class_<Encoder>(module, "Encoder")
         .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::uint8_t>,

@@ -61,6 +61,10 @@ struct Layout {
     void clear(double* stat) const {
         for (int i = 0; i < size(); ++i) stat[i] = 0.0;
     }
+    void scale(double* stat, double factor) const {
+        for (int i = 0; i < n_plain; ++i) stat[i] *= factor;
+        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * DoubleDouble(factor));
+    }
 };
 
 // Targets, inputs and weights beyond this are refused, so that the square of weight times target, summed over any

@@ -1,0 +1,137 @@
+// An online forest. Calls are short and hold the GIL; Python holds a lock around those that belong together.
+#pragma once
+#include "bind_families.hpp"
+#include "online.hpp"
+#include "row_dicts.hpp"
+
+namespace everytree {
+
+struct OnlineState {
+    State<std::uint8_t> nodes;  // OnlineNode records as bytes
+    State<double> boxes;
+    State<std::uint8_t> some_missing;
+    State<double> statistics, ranges;
+    State<std::uint8_t> kinds;
+    State<std::int32_t> roots;
+    State<std::int64_t> counts;
+};
+
+class OnlineHandle {
+  public:
+    virtual ~OnlineHandle() = default;
+    virtual void attach(OnlineState state) = 0;
+    virtual std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) = 0;
+    virtual nb::object predict(Input<double> rows) = 0;
+    virtual nb::object shares(Input<double> rows) = 0;
+    virtual void refresh() = 0;
+};
+
+// What a prediction averages: class probabilities, or the mean.
+inline int n_expected(const Categorical& family) { return family.n_classes; }
+inline void expected(const Categorical& family, const double* alpha, double* out) {
+    double total = 0.0;
+    for (int c = 0; c < family.n_classes; ++c) total += alpha[c];
+    for (int c = 0; c < family.n_classes; ++c) out[c] = alpha[c] / total;
+}
+inline int n_expected(const Normal&) { return 1; }
+inline void expected(const Normal&, const double* parameters, double* out) { *out = parameters[0]; }
+
+template <class Family>
+class TypedOnline final : public OnlineHandle {
+  public:
+    TypedOnline(const Family& family, Input<double> leaf_prior, const OnlineOptions& options)
+        : leaf_prior_(leaf_prior), kernel_(family, leaf_prior_.data(), options) {}
+
+    void attach(OnlineState state) override {
+        state_.emplace(std::move(state));
+        OnlineState& own = *state_;
+        kernel_.attach({reinterpret_cast<OnlineNode*>(own.nodes.data()), own.boxes.data(), own.some_missing.data(),
+                        own.statistics.data(), own.ranges.data(), own.kinds.data(), own.roots.data(), own.counts.data(),
+                        static_cast<std::int64_t>(own.nodes.size() / sizeof(OnlineNode)), n_features(),
+                        static_cast<std::int64_t>(own.roots.size() / 2)});
+    }
+
+    // Rows from `begin` on, for as long as there is room. Returns the first row that was not learned.
+    std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) override {
+        const std::int64_t n_rows = check(rows);
+        for (std::int64_t i = begin; i < n_rows; ++i)
+            if (!kernel_.learn(rows.data() + i * n_features(), Row{y.data()[i], 1.0, nullptr})) return i;
+        return n_rows;
+    }
+
+    // (n_rows, n_expected) averages over all trees and their prunings.
+    nb::object predict(Input<double> rows) override {
+        const std::int64_t n_rows = check(rows);
+        const Family& family = kernel_.family();
+        const int n_out = n_expected(family);
+        std::vector<double> parameters(static_cast<std::size_t>(family.n_parameters)), one(n_out);
+        auto* values = new std::vector<double>(static_cast<std::size_t>(n_rows * n_out), 0.0);
+        nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        for (std::int64_t i = 0; i < n_rows; ++i) {
+            each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
+                const double weight = share.weight / static_cast<double>(kernel_.n_trees());
+                family.posterior(kernel_.statistics_now(share.node), kernel_.leaf_prior(), parameters.data());
+                expected(family, parameters.data(), one.data());
+                for (int c = 0; c < n_out; ++c) (*values)[i * n_out + c] += weight * one[c];
+            });
+        }
+        return nb::cast(
+            Output<double>(values->data(), {static_cast<std::size_t>(n_rows), static_cast<std::size_t>(n_out)}, owner));
+    }
+
+    // The same as a mixture: where the shares of each row start, their statistics, log weights and nodes.
+    nb::object shares(Input<double> rows) override {
+        const std::int64_t n_rows = check(rows);
+        std::vector<std::int64_t> start{0};
+        std::vector<double> statistics, log_weights;
+        std::vector<std::int32_t> nodes;
+        const double log_trees = std::log(static_cast<double>(kernel_.n_trees()));
+        for (std::int64_t i = 0; i < n_rows; ++i) {
+            each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
+                const double* mine = kernel_.statistics_now(share.node);
+                statistics.insert(statistics.end(), mine, mine + kernel_.family().layout.size());
+                log_weights.push_back(std::log(share.weight) - log_trees);
+                nodes.push_back(share.node);
+            });
+            start.push_back(static_cast<std::int64_t>(nodes.size()));
+        }
+        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(statistics)),
+                              to_numpy(std::move(log_weights)), to_numpy(std::move(nodes)));
+    }
+
+    void refresh() override { kernel_.refresh(); }
+
+  private:
+    std::int64_t n_features() const { return static_cast<std::int64_t>(state_->kinds.size()); }
+    std::int64_t check(const Input<double>& rows) const {
+        if (!state_ || rows.ndim() != 2 || static_cast<std::int64_t>(rows.shape(1)) != n_features())
+            throw std::invalid_argument("rows must have one column for each feature");
+        return static_cast<std::int64_t>(rows.shape(0));
+    }
+    template <class Use>
+    void each_share(const double* row, Use use) {
+        for (std::int64_t tree = 0; tree < kernel_.n_trees(); ++tree) {
+            shares_.clear();
+            kernel_.shares(row, tree, shares_);
+            for (const OnlineShare& share : shares_)
+                if (share.weight > 0.0) use(share);
+        }
+    }
+
+    Input<double> leaf_prior_;
+    std::optional<OnlineState> state_;
+    OnlineKernel<Family> kernel_;
+    std::vector<OnlineShare> shares_;
+};
+
+inline std::unique_ptr<OnlineHandle> make_online(const std::string& name, int size, Input<double> leaf_prior,
+                                                 std::uint64_t seed, double split_prior, double half_life,
+                                                 std::int64_t max_nodes) {
+    const OnlineOptions options{seed, split_prior, half_life, max_nodes};
+    if (name == "categorical")
+        return std::make_unique<TypedOnline<Categorical>>(Categorical(size), leaf_prior, options);
+    if (name == "normal") return std::make_unique<TypedOnline<Normal>>(Normal(), leaf_prior, options);
+    throw std::invalid_argument("no online kernel for a family named " + name);
+}
+
+}  // namespace everytree

@@ -1,0 +1,136 @@
+"""Online forests for classes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from everytree.families import Categorical
+from everytree.families.base import FloatArray
+from everytree.online.base import OnlineForest, Row, positive, rows_of
+from everytree.online.river_base import MiniBatchClassifier
+from everytree.online.rows import Range, as_dicts, is_missing
+
+
+class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
+    """Classes of rows that never stop, by random trees averaged over all their prunings.
+
+    Where river is installed this is a river classifier. Classes may appear at any time.
+
+    Parameters
+    ----------
+    n_models : int
+        Number of trees.
+    split_prior : float
+        Prior probability that detail goes on as its fineness doubles.
+    concentration : float
+        What the prior of a leaf is worth in rows, shared equally by the classes.
+    max_nodes : int or None
+        Bound on the nodes of all trees together, at least three a tree. Where it is reached, the pair of sibling leaves
+        that adds least to the evidence is forgotten. A node takes 80 bytes, 17 a feature and 8 a class.
+    half_life : float or None
+        Number of rows after which a row counts half; None counts all rows alike.
+    ranges : dict or None
+        (low, high) of numeric features whose range is known; that of others is what was seen so far.
+    seed : int
+        Chooses the splits: the same stream gives the same model.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> model = et.OnlineForestClassifier(seed=1)
+    >>> for i in range(200):
+    ...     x = {"size": i % 10, "colour": "red" if i % 3 else "blue"}
+    ...     model.learn_one(x, "big" if x["size"] > 4 else "small")
+    >>> model.predict_one({"size": 8, "colour": "red"})
+    'big'
+    """
+
+    def __init__(
+        self,
+        n_models: int = 10,
+        split_prior: float = 0.5,
+        concentration: float = 0.1,
+        max_nodes: int | None = 20_000,
+        half_life: float | None = None,
+        ranges: dict[Hashable, Range] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_models = n_models
+        self.split_prior = split_prior
+        self.concentration = concentration
+        self.max_nodes = max_nodes
+        self.half_life = half_life
+        self.ranges = ranges
+        self.seed = seed
+        positive("concentration", concentration)
+        self._classes: dict[Any, int] = {}
+        self._start(self._family(2))
+
+    def _family(self, n_classes: int) -> Categorical:
+        return Categorical(n_classes, self.concentration / n_classes)
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def classes(self) -> list[Any]:
+        """Classes seen so far, in the order in which they came."""
+        return list(self._classes)
+
+    def _target(self, y: Any, where: str) -> Any:
+        if is_missing(y):
+            raise ValueError(f"{where} must be a class, but is {y!r}")
+        try:
+            hash(y)
+        except TypeError:
+            raise TypeError(f"{where} must be a class, but {y!r} of type {type(y).__name__} is not hashable") from None
+        return y
+
+    def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
+        """A class that is new divides the prior by one more, so rows up to it are learned first."""
+        begin, codes = 0, np.empty(len(targets))
+        for i, y in enumerate(targets):
+            if y not in self._classes:
+                self._trees.learn(values[begin:i], codes[begin:i])
+                begin = i
+                self._classes = {**self._classes, y: len(self._classes)}  # anew: copies may share the old one
+                if len(self._classes) > 2:
+                    self._trees.use_family(self._family(len(self._classes)))
+            codes[i] = self._classes[y]
+        self._trees.learn(values[begin:], codes[begin:])
+
+    def _probabilities(self, rows: list[Row]) -> tuple[list[Any], FloatArray]:
+        """The classes, and (n_rows, n_classes); of a single class there is no doubt."""
+        with self._lock:
+            classes = self.classes
+            return classes, self._predict(rows) if len(classes) > 1 else np.ones((len(rows), len(classes)))
+
+    def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
+        """Probability of each class seen so far."""
+        del kwargs
+        classes, probabilities = self._probabilities(as_dicts([x]))
+        return dict(zip(classes, probabilities[0].tolist(), strict=True))
+
+    def predict_one(self, x: Row, **kwargs: Any) -> Any:
+        """The most probable class, of equals the one that was seen first; None before any row."""
+        probabilities = self.predict_proba_one(x, **kwargs)
+        return max(probabilities, key=probabilities.__getitem__) if probabilities else None
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """DataFrame of the probability of each class, one row for each row of X."""
+        import pandas as pd
+
+        classes, probabilities = self._probabilities(rows_of(X))
+        return pd.DataFrame(probabilities, index=getattr(X, "index", None), columns=classes)
+
+    def predict_many(self, X: Any) -> Any:
+        """Series of the most probable classes."""
+        import pandas as pd
+
+        classes, probabilities = self._probabilities(rows_of(X))
+        best = [classes[i] for i in probabilities.argmax(axis=1)] if classes else [None] * len(probabilities)
+        return pd.Series(best, index=getattr(X, "index", None))

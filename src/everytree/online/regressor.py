@@ -1,0 +1,109 @@
+"""Online forests for numbers."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from everytree.families import Normal
+from everytree.families.base import FloatArray
+from everytree.online.base import OnlineForest, Row, rows_of
+from everytree.online.river_base import MiniBatchRegressor
+from everytree.online.rows import Range, as_dicts
+from everytree.online.trees import OnlineTrees
+
+
+class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
+    """Numbers for rows that never stop, by random trees averaged over all their prunings.
+
+    Where river is installed this is a river regressor. Targets in a leaf are normal with unknown mean and variance.
+
+    Parameters
+    ----------
+    n_models, split_prior, max_nodes, half_life, ranges, seed
+        As in `OnlineForestClassifier`; a node takes 40 bytes for its statistics.
+    prior : (mean, strength, shape, scale) or None
+        Of the leaves, as in `Normal`. None takes it from the rows seen and renews it when their number has doubled: the
+        mean of the targets, worth `strength` = 0.01 rows, and an expected variance of a tenth of theirs.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> model = et.OnlineForestRegressor(seed=1)
+    >>> for i in range(300):
+    ...     model.learn_one({"hour": i % 24}, 10.0 * (i % 24 > 12))
+    >>> round(model.predict_one({"hour": 20}))
+    10
+    """
+
+    def __init__(
+        self,
+        n_models: int = 10,
+        split_prior: float = 0.5,
+        prior: tuple[float, float, float, float] | None = None,
+        max_nodes: int | None = 20_000,
+        half_life: float | None = None,
+        ranges: dict[Hashable, Range] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_models = n_models
+        self.split_prior = split_prior
+        self.prior = prior
+        self.max_nodes = max_nodes
+        self.half_life = half_life
+        self.ranges = ranges
+        self.seed = seed
+        self._start(Normal() if prior is None else _normal_of(prior))
+
+    def _target(self, y: Any, where: str) -> float:
+        try:
+            value = math.nan if isinstance(y, str | bytes) else float(y)
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        if math.isnan(value) and not isinstance(y, numbers.Real):
+            raise TypeError(f"{where} must be a number, but is {y!r} of type {type(y).__name__}")
+        if not abs(value) <= 1e30:  # its square is a variance, and those of priors end at 1e60
+            raise ValueError(f"{where} must be a finite number of at most 1e30 in size, but is {y!r}")
+        return value
+
+    def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
+        """The prior is renewed after 1, 2, 4, 8, ... rows: amortised, that is two nodes a row and tree."""
+        y, begin = np.array(targets), 0
+        while begin < len(y):
+            seen = self._trees.n_rows
+            end = min(len(y), begin + (1 << seen.bit_length()) - seen) if self.prior is None else len(y)
+            self._trees.learn(values[begin:end], y[begin:end])
+            if self.prior is None and self._trees.n_rows.bit_count() == 1:
+                self._trees.use_family(_prior_of(self._trees))
+            begin = end
+
+    def predict_one(self, x: Row) -> float:
+        """The mean; 0 before any row."""
+        return float(self._predict(as_dicts([x]))[0, 0])
+
+    def predict_many(self, X: Any) -> Any:
+        """Series of means."""
+        import pandas as pd
+
+        return pd.Series(self._predict(rows_of(X))[:, 0], index=getattr(X, "index", None))
+
+
+def _normal_of(prior: Any) -> Normal:
+    try:
+        mean, strength, shape, scale = prior
+    except (TypeError, ValueError):
+        raise TypeError(f"prior must be (mean, strength, shape, scale) or None, but is {prior!r}") from None
+    return Normal(float(mean), float(strength), float(shape), float(scale))
+
+
+def _prior_of(trees: OnlineTrees) -> Normal:
+    """From the statistics at the root, which all trees share: the sums are pairs, and are added without rounding."""
+    weight, *pairs = map(Fraction, trees.arrays["statistics"][trees.roots[0, 0]].tolist())
+    mean, square = (pairs[0] + pairs[1]) / weight, (pairs[2] + pairs[3]) / weight
+    variance = max(float(square - mean * mean), (1e-10 * float(mean)) ** 2, 1e-50)
+    return Normal(float(mean), strength=0.01, shape=1.5, scale=0.5 * 0.1 * variance)

@@ -1,0 +1,128 @@
+"""From dicts to rows of numbers: which features there are, and what kind of value each has."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import numbers
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.families.base import FloatArray
+
+NOMINAL, FIXED_RANGE = 1, 2
+"""Flags of a feature's kind, as the kernel reads them."""
+
+Range = tuple[float, float]
+
+
+class Encoded(NamedTuple):
+    """Rows as numbers, and the features as they are once these rows are known."""
+
+    values: FloatArray
+    features: Features
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features seen so far. Never changed: rows with new ones bring a new object.
+
+    Attributes
+    ----------
+    index : dict
+        Column of each feature.
+    kinds : (width,) uint8
+        Of each column; those beyond the last feature are spare.
+    """
+
+    index: dict[Hashable, int] = field(default_factory=dict)
+    kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+
+    def known(self, rows: list[dict[Any, Any]]) -> FloatArray:
+        """(n_rows, width) values, NaN where a row has none; features that are not known are left out."""
+        return np.asarray(_kernels.encode_dicts(rows, self.index, self.kinds, simplify)[0])
+
+    def learn(self, rows: list[dict[Any, Any]], ranges: Mapping[Hashable, Range]) -> Encoded:
+        """The same after adding the features that are new."""
+        values, strangers = _kernels.encode_dicts(rows, self.index, self.kinds, simplify)
+        if not strangers:
+            return Encoded(values, self)
+        grown = self._with(strangers, ranges)
+        return Encoded(grown.known(rows), grown)
+
+    def _with(self, strangers: list[tuple[Any, bool]], ranges: Mapping[Hashable, Range]) -> Features:
+        """In an order that does not depend on that of the dict."""
+        first, needed = len(self.index), len(self.index) + len(strangers)
+        width = len(self.kinds)
+        kinds = np.zeros(width if needed <= width else max(needed, width + width // 2), dtype=np.uint8)
+        kinds[:width] = self.kinds
+        index = dict(self.index)
+        for column, (name, nominal) in enumerate(sorted(strangers, key=lambda pair: repr(pair[0])), start=first):
+            if nominal and name in ranges:
+                raise TypeError(f"ranges[{name!r}] is for numbers, but the feature is a text")
+            index[name] = column
+            kinds[column] = NOMINAL if nominal else FIXED_RANGE * (name in ranges)
+        return Features(index, kinds)
+
+
+def simplify(value: Any) -> Any:
+    """Values of NumPy and pandas, dates and decimals as numbers of Python; what else there is, unchanged."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.astype(f"{value.dtype.name.partition('[')[0]}[us]")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if is_missing(value):
+        return None
+    if isinstance(value, datetime.date):
+        return _days(value)
+    if isinstance(value, datetime.timedelta):
+        return value / datetime.timedelta(days=1)
+    return float(value) if isinstance(value, numbers.Real | decimal.Decimal) else value
+
+
+def _days(moment: datetime.date) -> float:
+    """Since 1970: of the clock on the wall where no zone is given, whatever the zone of this machine."""
+    if not isinstance(moment, datetime.datetime):
+        moment = datetime.datetime.combine(moment, datetime.time())
+    start = datetime.datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else datetime.UTC)
+    return (moment - start) / datetime.timedelta(days=1)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and what pandas has for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real) and math.isnan(value)
+
+
+def as_dicts(rows: Iterable[Any]) -> list[dict[Any, Any]]:
+    """Rows as plain dicts, for the length of one call."""
+    return [row if isinstance(row, dict) else _as_dict(row) for row in rows]
+
+
+def _as_dict(row: Any) -> dict[Any, Any]:
+    if not isinstance(row, Mapping):
+        raise TypeError(f"x must be a dict from features to values, but is of type {type(row).__name__}")
+    return dict(row)
+
+
+def check_ranges(ranges: Any) -> dict[Hashable, Range]:
+    """Lowest and highest value of some features, as the user gives them."""
+    if ranges is None:
+        return {}
+    if not isinstance(ranges, Mapping):
+        raise TypeError(f"ranges must be a dict from features to (low, high), but is {ranges!r}")
+    for name, pair in ranges.items():
+        try:
+            low, high = map(float, pair)
+        except (TypeError, ValueError):
+            raise TypeError(f"ranges[{name!r}] must be (low, high), but is {pair!r}") from None
+        if not (-1e150 <= low < high <= 1e150):
+            raise ValueError(f"ranges[{name!r}] must be (low, high) with low < high, but is {pair!r}")
+    return {name: (float(low), float(high)) for name, (low, high) in ranges.items()}

@@ -1,0 +1,189 @@
+"""The state of an online forest: arrays that grow, and the kernel that works on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
+from everytree.predictive import Paths, Predictive
+
+NODE = np.dtype(
+    [
+        ("parent", "i4"), ("left", "i4"), ("right", "i4"), ("feature", "i4"), ("missing_right", "i4"), ("tree", "i4"),
+        ("time", "f8"), ("threshold", "f8"), ("log_split", "f8"), ("log_stop", "f8"), ("leaf", "f8"),
+        ("subtree", "f8"), ("stamp", "i8"),
+    ]
+)  # fmt: skip
+"""A node as the kernel has it: `OnlineNode` of online_nodes.hpp says what the fields mean."""
+
+SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
+NO_BOUND = 2**31 - 1
+
+
+class OnlineTrees:
+    """Growing trees over the rows of one stream, each averaged over all its prunings.
+
+    Parameters
+    ----------
+    family : NativeFamily
+        The leaf model.
+    n_trees, seed, split_prior
+        How many trees, what chooses their splits, and the prior probability of finer detail.
+    half_life : float or None
+        Rows after which a row counts half.
+    max_nodes : int or None
+        Bound on the nodes of all trees together.
+    """
+
+    def __init__(
+        self,
+        family: NativeFamily,
+        n_trees: int,
+        seed: int,
+        split_prior: float,
+        half_life: float | None,
+        max_nodes: int | None,
+    ) -> None:
+        self.family = family
+        self.n_trees = n_trees
+        self.seed = seed
+        self.split_prior = split_prior
+        self.half_life = half_life
+        self.max_nodes = max_nodes
+        self.features = Features()
+        self.arrays = self._empty(0, 0)
+        self.ranges = np.zeros((0, 2))
+        self.roots = np.full((n_trees, 2), -1, dtype=np.int32)
+        self.counts = np.array([0, -1, 0, 0], dtype=np.int64)
+        self._borrow()
+
+    def _empty(self, capacity: int, width: int) -> dict[str, NDArray[Any]]:
+        """Nobody has the features of an empty box."""
+        boxes = np.empty((capacity, 2, width))
+        boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
+        return {
+            "nodes": np.zeros(capacity, dtype=NODE),
+            "boxes": boxes,
+            "some_missing": np.ones((capacity, width), dtype=np.uint8),
+            "statistics": np.zeros((capacity, self.family.n_statistics)),
+        }
+
+    def _borrow(self) -> None:
+        self._kernel = _kernels.make_online(
+            self.family.kernel, self.family.size, self.family._prior, self.seed, self.split_prior,
+            math.inf if self.half_life is None else self.half_life, self.max_nodes or NO_BOUND,
+        )  # fmt: skip
+        self._attach()
+
+    def _attach(self) -> None:
+        arrays = self.arrays | {"nodes": self.arrays["nodes"].view(np.uint8)}
+        self._kernel.attach(*arrays.values(), self.ranges, self.features.kinds, self.roots, self.counts)
+
+    def _resize(self, capacity: int, width: int) -> None:
+        """Room for so many nodes, features and statistics; what is there stays."""
+        larger = self._empty(capacity, width)
+        for name, array in self.arrays.items():
+            larger[name][tuple(slice(0, n) for n in array.shape)] = array
+        self.arrays = larger
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def use_features(self, features: Features, ranges: Mapping[Hashable, Range]) -> None:
+        """More features: those of the rows to come."""
+        width, before = len(features.kinds), len(self.features.index)
+        if width > len(self.ranges):
+            self._resize(len(self.arrays["nodes"]), width)
+            nowhere = np.tile([np.inf, -np.inf], (width - len(self.ranges), 1))
+            self.ranges = np.concatenate([self.ranges, nowhere])
+        for name, column in list(features.index.items())[before:]:
+            if features.kinds[column] == NOMINAL:
+                self.ranges[column] = 0.0, 1.0
+            elif features.kinds[column] == FIXED_RANGE:
+                self.ranges[column] = ranges[name]
+        self.features = features
+        self._attach()
+
+    def use_family(self, family: NativeFamily) -> None:
+        """Another prior, or more classes: all evidence is derived anew."""
+        self.family = family
+        self._resize(len(self.arrays["nodes"]), len(self.ranges))
+        self._borrow()
+        self._kernel.refresh()
+
+    def learn(self, rows: FloatArray, y: FloatArray) -> None:
+        """Rows in the order in which they came."""
+        done = self._kernel.learn(rows, y, 0)
+        while done < len(rows):
+            capacity = max(2 * len(self.arrays["nodes"]), 4 * self.n_trees)
+            self._resize(min(capacity, self.max_nodes or NO_BOUND), len(self.ranges))
+            self._attach()
+            done = self._kernel.learn(rows, y, done)
+
+    def refresh(self) -> None:
+        """Decay all statistics to the present row, and derive all evidence from them."""
+        self._kernel.refresh()
+
+    # ---- reading ----------------------------------------------------------------------------------------------------
+
+    def predict(self, rows: FloatArray) -> FloatArray:
+        """(n_rows, n_classes) probabilities, or (n_rows, 1) means."""
+        return np.asarray(self._kernel.predict(rows))
+
+    def predictive(self, rows: FloatArray) -> Predictive:
+        """The same as distributions."""
+        start, statistics, log_weights, nodes = self._kernel.shares(rows)
+        summary = self.family.summarise(statistics.reshape(len(nodes), self.family.n_statistics))
+        paths = Paths(start, np.arange(len(nodes)), log_weights, np.arange(len(rows), dtype=np.int32))
+        return Predictive(self.family, summary, paths, {})
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees."""
+        return int(self.counts[SLOTS_USED] - self.counts[N_FREE])
+
+    @property
+    def n_rows(self) -> int:
+        """Rows learned."""
+        return int(self.counts[N_SEEN])
+
+    @property
+    def log_evidence(self) -> FloatArray:
+        """(n_trees,) log evidence of each tree."""
+        return self.arrays["nodes"]["subtree"][self.roots[:, 0]] if self.n_rows else np.zeros(self.n_trees)
+
+    @property
+    def n_bytes(self) -> int:
+        """Of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values()) + self.ranges.nbytes
+
+    # ---- copies and files -------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Own copies, without the room that is not in use."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_kernel"}
+        used = self.counts[SLOTS_USED]
+        state["arrays"] = {name: array[:used].copy() for name, array in self.arrays.items()}
+        return state | {name: getattr(self, name).copy() for name in ("ranges", "roots", "counts")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        self.__dict__.update(state)
+        for name in ("ranges", "roots", "counts"):
+            setattr(self, name, np.array(state[name], order="C"))
+        used, width = int(self.counts[SLOTS_USED]), len(self.features.kinds)
+        self.arrays = {
+            name: np.array(state["arrays"][name], dtype=like.dtype, order="C")
+            for name, like in self._empty(used, width).items()
+        }
+        for name, like in self._empty(used, width).items():
+            if self.arrays[name].shape != like.shape:
+                shape = self.arrays[name].shape
+                raise ValueError(f"{name} has shape {shape}, but {like.shape} belongs to {used} nodes")
+        self._borrow()

@@ -1,0 +1,221 @@
+"""Online forests: the posterior over the prunings of the present trees, given all rows with their weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import everytree as et
+import naive_online
+from cases import examples, rng_for
+from online_cases import KINDS, as_numbers, learn, make, random_rows, random_targets, twins
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+# ---- exactness -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("max_nodes", [None, 20])
+@pytest.mark.parametrize("half_life", [None, 7.0])
+@given(seed=seeds, n=st.integers(1, 30))
+@examples(6)
+def test_it_is_theorem_1_on_the_present_trees(kind, max_nodes, half_life, seed, n):
+    """Whatever was grown, forgotten and decayed: evidence and predictions are those of all rows at once."""
+    rng = np.random.default_rng(seed)
+    rows, targets = random_rows(rng, n), random_targets(kind, rng, n)
+    model = make(kind, max_nodes=max_nodes, half_life=half_life, seed=seed % 1000)
+    learn(model, rows, targets).refresh()
+    ys = as_numbers(model, kind, targets)
+    weights = [1.0 if half_life is None else 2.0 ** (-(n - 1 - i) / half_life) for i in range(n)]
+    trees = twins(model, kind)
+    expected = [twin.log_evidence(cell, rows, ys, weights) for twin, cell in trees]
+    np.testing.assert_allclose(model.log_evidence, expected, rtol=1e-10, atol=1e-10)
+
+    x, y = random_rows(rng, 3)[-1], float(rng.integers(len(set(targets)))) if kind == "classes" else 0.7
+    expected = np.mean([twin.predictive(cell, rows, ys, weights, x, y) for twin, cell in trees])
+    assert np.exp(model.predictive_one(x).log_prob([y])[0]) == pytest.approx(expected, rel=1e-9)
+    if kind == "classes":
+        given = model.predict_proba_one(x)
+        assert given[model.classes[int(y)]] == pytest.approx(expected if len(given) > 1 else 1.0, rel=1e-9)
+        assert sum(given.values()) == pytest.approx(1.0, rel=1e-12)
+    else:
+        assert model.predict_one(x) == pytest.approx(model.predictive_one(x).mean()[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds)
+@examples(8)
+def test_growing_changes_nothing_about_the_rows_before(kind, seed):
+    """The prior of the splits is such that a tree may be grown at any time: no row's evidence depends on later ones."""
+    rng = np.random.default_rng(seed)
+    rows, targets = random_rows(rng, 25), random_targets(kind, rng, 25)
+    targets[:3] = ["a", "b", "c"] if kind == "classes" else targets[:3]
+    model = make(kind, n_models=1, max_nodes=None, seed=seed % 1000)
+    before = []
+    for x, y in zip(rows, targets, strict=True):
+        model.learn_one(x, y)
+        before.append(model.log_evidence[0])
+    ((twin, cell),) = twins(model, kind)
+    ys = as_numbers(model, kind, targets)
+    for n in range(3, 25):
+        assert twin.log_evidence(cell, rows[:n], ys[:n]) == pytest.approx(before[n - 1], rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(kind):
+    """Of rows that come a second time, so that nothing grows meanwhile."""
+    rng = rng_for("chain rule", kind)
+    rows, targets = random_rows(rng, 150), random_targets(kind, rng, 150)
+    model = learn(make(kind, n_models=1, max_nodes=None), rows, targets)
+    start, total = model.log_evidence[0], 0.0
+    for x, y in zip(rows, as_numbers(model, kind, targets), strict=True):
+        total += model.predictive_one(x).log_prob([y])[0]
+        model.learn_one(x, model.classes[int(y)] if kind == "classes" else y)
+    assert total == pytest.approx(model.log_evidence[0] - start, rel=1e-10)
+
+
+# ---- decay ---------------------------------------------------------------------------------------------------
+
+
+def recomputed(model: Any, rows: np.ndarray, ys: np.ndarray, tree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics and log evidence of every node of a tree, from all rows with their weights."""
+    nodes, family = model._trees.arrays["nodes"], model._trees.family
+    age = np.arange(len(rows))[::-1]
+    each = family.statistics(ys, 2.0 ** (-age / model.half_life))
+    statistics = np.zeros((len(nodes), family.n_statistics))
+    subtree = np.zeros(len(nodes))
+
+    def visit(s: int, mine: np.ndarray, above: float) -> None:
+        node = nodes[s]
+        statistics[s] = each[mine].sum(axis=0)
+        leaf = family.log_evidence(statistics[s : s + 1])[0]
+        subtree[s] = leaf
+        if node["left"] < 0:
+            return
+        right = rows[mine, node["feature"]] > node["threshold"]
+        visit(node["left"], mine[~right], node["time"])
+        visit(node["right"], mine[right], node["time"])
+        log_split = np.log(model.split_prior) * np.log2((1 + node["time"]) / (1 + above))
+        below = subtree[node["left"]] + subtree[node["right"]]
+        subtree[s] = np.logaddexp(np.log(-np.expm1(log_split)) + leaf, log_split + below)
+
+    visit(int(model._trees.roots[tree, 0]), np.arange(len(rows)), 0.0)
+    return statistics, subtree
+
+
+def check_decay(kind: str, n: int, half_life: float, max_nodes: int) -> None:
+    rng = rng_for("decay", kind, n)
+    X = rng.normal(size=(n, 3))
+    names = ["a", "b", "c"]
+    ys = (X[:, 0] + rng.normal(size=n) > 0).astype(float) if kind == "classes" else X[:, 0] + rng.normal(size=n)
+    ys[:2] = 0.0, 1.0
+    model = make(kind, n_models=2, half_life=half_life, max_nodes=max_nodes)
+    for start in range(0, n, 1000):
+        rows = [dict(zip(names, x, strict=True)) for x in X[start : start + 1000].tolist()]
+        model.learn_many(rows, ys[start : start + 1000].tolist())
+    model.refresh()
+    used = [cell.number for tree in range(2) for cell in naive_online.every_cell(naive_online.recorded(model, tree))]
+    assert len(used) == model.n_nodes <= max_nodes
+    statistics, subtree = map(sum, zip(*(recomputed(model, X, ys, tree) for tree in range(2)), strict=True))
+    family, arrays = model._trees.family, model._trees.arrays
+    kept = arrays["statistics"][used]
+    np.testing.assert_allclose(family.summarise(kept), family.summarise(statistics[used]), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(arrays["nodes"]["subtree"][used], subtree[used], rtol=1e-9, atol=1e-9)
+    assert (arrays["nodes"]["stamp"][used] == n).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_refresh_a_row_weighs_two_to_the_minus_age_over_half_life(kind):
+    check_decay(kind, 4000, half_life=300.0, max_nodes=600)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("half_life", [50.0, 20_000.0])
+def test_after_refresh_a_row_weighs_that_after_many_rows_too(kind, half_life):
+    check_decay(kind, 100_000, half_life, max_nodes=2000)
+
+
+def test_branches_that_no_row_touches_are_refreshed_within_a_round():
+    """At least four nodes of each tree a row: no node is staler than a quarter of the number of its tree's nodes."""
+    rng = rng_for("schedule")
+    model = et.OnlineForestClassifier(n_models=2, half_life=1000.0, max_nodes=400)
+    for i in range(3000):
+        x = rng.normal(size=2) if i < 1000 else rng.normal(size=2) * 0.01 + 3.0
+        model.learn_one({"a": x[0], "b": x[1]}, bool(rng.integers(2)))
+    nodes = model._trees.arrays["nodes"]
+    for tree in range(2):
+        cells = [cell.number for cell in naive_online.every_cell(naive_online.recorded(model, tree))]
+        assert (3000 - nodes["stamp"][cells]).max() <= len(cells) / 4 + 1
+
+
+def test_a_drifting_target_is_followed():
+    rng = rng_for("drift")
+    scores = {}
+    for half_life in (None, 100.0):
+        model, right = et.OnlineForestClassifier(n_models=5, half_life=half_life), 0
+        for i in range(3000):
+            a = float(rng.random())
+            y = (a > 0.5) ^ (i >= 1500)
+            right += i >= 2000 and model.predict_one({"a": a}) == y
+            model.learn_one({"a": a}, y)
+        scores[half_life] = right / 1000
+    assert scores[100.0] > 0.95 > scores[None]
+
+
+# ---- the bound -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("max_nodes", [6, 7, 30, 101])
+def test_the_bound_holds_after_every_row(kind, max_nodes):
+    rng = rng_for("bound", kind, max_nodes)
+    rows, targets = random_rows(rng, 200), random_targets(kind, rng, 200)
+    model = make(kind, max_nodes=max_nodes)
+    for x, y in zip(rows, targets, strict=True):
+        model.learn_one(x, y)
+        assert model.n_nodes <= max_nodes
+        assert len(model._trees.arrays["nodes"]) <= max_nodes
+    reached = sum(len(naive_online.every_cell(naive_online.recorded(model, tree))) for tree in range(2))
+    assert reached == model.n_nodes >= max_nodes - 3
+
+
+def test_what_adds_least_to_the_evidence_is_forgotten_first():
+    rng = rng_for("least useful")
+    model, forgotten = et.OnlineForestClassifier(n_models=1, max_nodes=61), 0
+    for i in range(400):
+        x, y = {"a": float(rng.normal()), "b": float(rng.normal())}, int(rng.integers(2))
+        nodes = model._trees.arrays["nodes"].copy()
+        full = model.n_nodes == 61 and i > 2
+        if full:
+            inner = np.flatnonzero((nodes["left"] >= 0) & (nodes["tree"] == 0))
+            pairs = [s for s in inner if (nodes["left"][[nodes["left"][s], nodes["right"][s]]] < 0).all()]
+            worst = min(pairs, key=lambda s: (nodes["subtree"][s] - nodes["leaf"][s], s))
+        model.learn_one(x, y)
+        if full:
+            forgotten += 1
+            now = naive_online.recorded(model, 0)
+            asked = {(cell.feature, cell.threshold) for cell in naive_online.every_cell(now)}
+            name = list(model.features)[nodes["feature"][worst]]
+            assert (name, nodes["threshold"][worst]) not in asked
+    assert forgotten > 100
+
+
+@pytest.mark.slow
+def test_memory_stays_under_the_bound_over_a_million_rows():
+    rng = rng_for("million")
+    model, sizes = et.OnlineForestClassifier(n_models=5, max_nodes=2000, half_life=1e4), []
+    for _ in range(100):
+        X = rng.normal(size=(10_000, 2)) + rng.normal(size=2)
+        model.learn_many([{"a": a, "b": b} for a, b in X.tolist()], (X.sum(axis=1) > 0).tolist())
+        sizes.append(model._trees.n_bytes)
+        assert model.n_nodes <= 2000
+    assert model.n_rows == 1_000_000
+    assert sizes[0] == sizes[-1]
+    assert np.isfinite(model.log_evidence).all()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
+    from everytree.scale import schema_from_batches, update_from_batches
 
 __version__ = "0.1.0.dev0"
 
@@ -76,7 +77,9 @@ __all__ = [
     "plot_predictive",
     "plot_split_probs",
     "plot_tree",
+    "schema_from_batches",
     "update_all",
+    "update_from_batches",
 ]
 
 _ESTIMATORS = {
@@ -86,12 +89,19 @@ _ESTIMATORS = {
 }  # fmt: skip
 
 
+_SCALE = {"schema_from_batches", "update_from_batches"}
+
+
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn with them, so they are imported when first asked for."""
+    """Estimators bring scikit-learn with them: they, and what stands beside them, are imported when first asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 
         return getattr(estimators, name)
+    if name in _SCALE:
+        from everytree import scale
+
+        return getattr(scale, name)
     raise AttributeError(f"module 'everytree' has no attribute {name!r}")
 
 

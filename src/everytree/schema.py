@@ -117,7 +117,7 @@ class Schema:
         max_bins = whole_number("max_bins", max_bins, 2, LARGEST_CODE)
         jobs = resolve_n_jobs(n_jobs)
         table = read_table(X, owner)
-        listed = _listed_columns(categorical_features, table)
+        listed = listed_columns(categorical_features, table)
         rows = FitRows.of(table.n_rows, y, sample_weight)
         reading = Lock()  # data frames need not bear several readers at once
 
@@ -370,7 +370,7 @@ def _readers(places: Sequence[int]) -> dict[int, list[int]]:
     return readers
 
 
-def _listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
+def listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
     """Places of the columns that are to be categories; None leaves it to their types."""
     if categorical_features is None:
         return set()

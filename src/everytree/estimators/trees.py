@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.grown import GrownEstimator
+from everytree.estimators.batched import BatchedEstimator
 from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
 from everytree.fitting import Rows
@@ -18,7 +18,7 @@ from everytree.structure.growers import Grown
 FOLDS = 5
 
 
-class _TreeStructure(Readable, GrownEstimator):
+class _TreeStructure(Readable, BatchedEstimator):
     """One structure, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them."""
 
     def _n_structures(self) -> int:

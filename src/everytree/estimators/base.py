@@ -120,10 +120,17 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Rows after the first, by the schema that is there."""
         return self._coded_rows(X, self._read_target(y, first=False), sample_weight, row_data)
 
-    def _coded_rows(self, X: Any, target: NDArray[Any], sample_weight: Any, row_data: Mapping[str, Any]) -> Rows:
-        """The same, their targets read."""
+    def _coded_rows(
+        self,
+        X: Any,
+        target: NDArray[Any],
+        sample_weight: Any,
+        row_data: Mapping[str, Any],
+        only: NDArray[np.bool_] | None = None,
+    ) -> Rows:
+        """The same, their targets read; `only` some columns are coded."""
         weight = read_weight(sample_weight, len(target))
-        codes = self._encode(X)
+        codes = self._encode(X, only)
         self._check_rows(codes, target)
         columns = self._row_data(X, len(target), row_data, first=False)
         if sorted(columns) != self._row_names:
@@ -148,9 +155,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
-    def _encode(self, X: Any) -> NDArray[Any]:
+    def _encode(self, X: Any, only: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         check_is_fitted(self, "forest_")
-        return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
+        return self.schema_.encode(X, only=only, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     @property
     def log_evidence_(self) -> float:

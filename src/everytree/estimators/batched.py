@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from everytree.estimators.base import read_weight
 from everytree.estimators.grown import GrownEstimator
 from everytree.fitting import Rows
@@ -85,8 +88,24 @@ class BatchedEstimator(GrownEstimator):
         schema = sketch.schema(self._order_by(target))
         self._fit_by(schema, sample.table, target, read_weight(sample.weight, len(target)), sample.row_data)
         if not sketch.is_complete:
-            self.forest_ = passes.count(ForestCounts(self.forest_), self._rows_of).forest()
+            asked = self._asked()
+            counts = passes.count(
+                ForestCounts(self.forest_), lambda batch: self._rows_of(batch, asked), self._names(asked)
+            )
+            self.forest_ = counts.forest()
         return self
+
+    def _asked(self) -> NDArray[np.bool_]:
+        """(n_features,) which columns some tree asks for, or a leaf: the others need not be read again."""
+        asked = np.zeros(self.schema_.n_features, dtype=bool)
+        for tree in self.forest_.trees:
+            asked[tree.feature[~tree.is_terminal]] = True
+        asked[0] |= not asked.any()  # a table has at least one column
+        return asked | ~self.schema_.is_categorical if "inputs" in self._row_names else asked
+
+    def _names(self, asked: NDArray[np.bool_]) -> list[str] | None:
+        names = self.schema_.names
+        return None if names is None else [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
 
     def _see(self, batch: Batch) -> None:
         if batch.target is None:
@@ -96,7 +115,7 @@ class BatchedEstimator(GrownEstimator):
     def _see_target(self, target: Target) -> None:
         """What is learnt from the targets of all rows before the first one is counted."""
 
-    def _rows_of(self, batch: Batch) -> Rows:
+    def _rows_of(self, batch: Batch, asked: NDArray[np.bool_]) -> Rows:
         assert batch.target is not None
         target = batch.target.read(lambda values: self._read_target(values, first=False))
-        return self._coded_rows(batch.table, target, batch.weight, batch.row_data)
+        return self._coded_rows(batch.table, target, batch.weight, batch.row_data, asked)

@@ -67,10 +67,11 @@ class Batch:
     row_data: dict[str, NDArray[Any]]
 
 
-def batches_of(source: Source, roles: Roles, owner: str) -> Iterator[Batch]:
-    """The batches that have rows, read ahead; whatever is wrong with one is said with its number."""
+def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | None = None) -> Iterator[Batch]:
+    """The batches that have rows, read ahead, of all features or of these; what is wrong is said with its batch."""
     number = 0
-    raws = read_ahead(source.start)
+    names = None if features is None else [*features, *dict.fromkeys(roles.columns())]
+    raws = read_ahead(lambda: source.start(names))
     while True:
         with Place(number):
             try:
@@ -200,12 +201,14 @@ class Passes:
             raise ValueError(f"batches is empty: there are no rows, but {self.owner} needs at least one")
         return sketch
 
-    def count(self, counts: ForestCounts, rows_of: Callable[[Batch], Rows]) -> ForestCounts:
-        """Pass two: the statistics of every row."""
+    def count(
+        self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
+    ) -> ForestCounts:
+        """Pass two: the statistics of every row, for which the trees ask for no more than these features."""
         self._check_files()
         n_rows = 0
         with Progress("counting", self.n_rows, self.show, unit="rows") as progress:
-            for batch in batches_of(self.source, self.roles, self.owner):
+            for batch in batches_of(self.source, self.roles, self.owner, features):
                 n_rows += batch.table.n_rows
                 with Place(batch.number):
                     rows = rows_of(batch)

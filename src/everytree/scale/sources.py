@@ -21,6 +21,7 @@ FORMATS = {
 }  # fmt: skip
 
 Mark = tuple[tuple[str, int, int], ...]
+Names = list[str] | None
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,15 @@ class Source:
     Attributes
     ----------
     start : callable
-        Reads from the beginning.
+        Reads from the beginning. Takes the names of the columns that are wanted, or None for all; a source that cannot
+        choose yields all.
     n_rows : int or None
         Where it is known without reading.
     mark : callable
         Path, size and time of change of the files that are read.
     """
 
-    start: Callable[[], Iterator[Any]]
+    start: Callable[[Names], Iterator[Any]]
     n_rows: int | None = None
     mark: Callable[[], Mark] = tuple
 
@@ -50,20 +52,30 @@ def open_source(batches: Any) -> Source:
     if module.startswith("pyarrow") and hasattr(batches, "get_fragments"):
         return _dataset(batches)
     if module.startswith("pyarrow") and type(batches).__name__ == "Table":
-        return Source(lambda: iter(batches.to_batches(max_chunksize=BATCH_ROWS)), batches.num_rows)
-    if "duckdb" in module and hasattr(batches, "fetch_arrow_reader"):
-        return Source(lambda: iter(batches.fetch_arrow_reader(BATCH_ROWS)))
-    if "duckdb" in module and hasattr(batches, "fetch_record_batch"):
-        return Source(lambda: iter(batches.fetch_record_batch(BATCH_ROWS)))
+        return Source(lambda names: iter(_selected(batches, names).to_batches(BATCH_ROWS)), batches.num_rows)
+    if "duckdb" in module and hasattr(batches, "project"):
+        return Source(lambda names: _relation(batches, names))
     frame = nw.from_native(batches, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return Source(lambda: iter([batches]), len(frame))
+        return Source(lambda _: iter([batches]), len(frame))
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(
             f"batches is lazy ({type(batches).__name__}) and can be read only as a whole; write it to Parquet and pass "
             "the path, or pass a function that returns an iterator of its parts"
         )
     return _iterable(batches)
+
+
+def _selected(table: Any, names: Names) -> Any:
+    return table if names is None else table.select(names)
+
+
+def _relation(relation: Any, names: Names) -> Iterator[Any]:
+    """The rows of a DuckDB relation, computed anew."""
+    quoted = "*" if names is None else ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    chosen = relation.project(quoted)
+    reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
+    return iter(reader(BATCH_ROWS))
 
 
 def _iterable(batches: Any) -> Source:
@@ -76,13 +88,13 @@ def _iterable(batches: Any) -> Source:
             "that returns a new iterator at each call"
         )
     if callable(batches):
-        return Source(lambda: _started(batches))
+        return Source(lambda _: _started(batches))
     if not isinstance(batches, Iterable):
         raise TypeError(
             f"batches is a {type(batches).__name__}, but must be a path, a dataset, a relation, a function that "
             "returns an iterator, or something that can be iterated again and again"
         )
-    return Source(lambda: iter(batches))
+    return Source(lambda _: iter(batches))
 
 
 def _started(make: Callable[[], Any]) -> Iterator[Any]:
@@ -131,7 +143,7 @@ def _dataset(dataset: Any) -> Source:
     _check_files_agree(dataset)
     counted = "Csv" not in type(getattr(dataset, "format", None)).__name__
     return Source(
-        lambda: dataset.to_batches(batch_size=BATCH_ROWS),
+        lambda names: dataset.to_batches(columns=names, batch_size=BATCH_ROWS),
         dataset.count_rows() if counted else None,
         lambda: tuple(map(_mark, filter(os.path.exists, files))),
     )

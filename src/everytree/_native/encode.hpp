@@ -30,20 +30,20 @@ class Ruler {
         std::vector<std::size_t> n_in(n_steps, 0);
         for (std::size_t i = 0; i < n_cuts; ++i) ++n_in[static_cast<std::size_t>(step_of(cuts_[i]))];
         for (std::size_t step = 1; step < n_steps; ++step)
-            first_[step] = static_cast<std::uint16_t>(first_[step - 1] + n_in[step - 1]);
+            first_[step] = static_cast<std::uint32_t>(first_[step - 1] + n_in[step - 1]);
         most_ = *std::max_element(n_in.begin(), n_in.end());
     }
     // Cuts in the fullest step.
     std::size_t most() const { return most_; }
 
     // The number of cuts strictly below each of n <= 1024 numbers; anything for NaN.
-    void count_below(const double* x, std::int64_t n, std::uint16_t* below) const {
+    void count_below(const double* x, std::int64_t n, std::uint32_t* below) const {
         std::int32_t step[1024];
         for (std::int64_t i = 0; i < n; ++i) step[i] = step_of(x[i]);
         for (std::int64_t i = 0; i < n; ++i) {
             std::size_t at = first_[static_cast<std::size_t>(step[i])];
             for (std::size_t k = 0; k < most_; ++k) at += static_cast<std::size_t>(cuts_[at] < x[i]);
-            below[i] = static_cast<std::uint16_t>(at);
+            below[i] = static_cast<std::uint32_t>(at);
         }
     }
 
@@ -55,7 +55,7 @@ class Ruler {
     }
 
     std::vector<double> cuts_;
-    std::vector<std::uint16_t> first_;  // cuts in earlier steps
+    std::vector<std::uint32_t> first_;  // cuts in earlier steps
     std::size_t most_ = 0;
     double low_ = 0.0, scale_ = 0.0, last_ = 0.0;
 };
@@ -87,7 +87,7 @@ class CutTree {
         if (single_)
             for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<double>(static_cast<float>(x[i]));
         if (static_cast<int>(ruler_.most()) + 2 < levels_) {
-            std::uint16_t below[1024];
+            std::uint32_t below[1024];
             ruler_.count_below(x, n, below);
             for (std::int64_t i = 0; i < n; ++i) out[i * step] = code_of<Code>(x[i], below[i]);
             return;

@@ -115,7 +115,11 @@ class BatchedEstimator(GrownEstimator):
     def _see_target(self, target: Target) -> None:
         """What is learnt from the targets of all rows before the first one is counted."""
 
+    def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Targets as the family takes them, one by one."""
+        return self._read_target(labels, first=False)
+
     def _rows_of(self, batch: Batch, asked: NDArray[np.bool_]) -> Rows:
         assert batch.target is not None
-        target = batch.target.read(lambda values: self._read_target(values, first=False))
+        target = batch.target.read(self._target_numbers)
         return self._coded_rows(batch.table, target, batch.weight, batch.row_data, asked)

@@ -88,12 +88,16 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
         labels = column_or_1d(_as_labels(y), warn=True)
         _refuse_missing(labels)
+        check_classification_targets(labels)
         if first:
-            check_classification_targets(labels)
             present = _distinct(labels)
             declared = self.__dict__.get("_declared")
             self.classes_ = present if declared is None else declared
             self.n_classes_ = len(self.classes_)
+        return self._target_numbers(labels)
+
+    def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """The place of each label among the classes."""
         if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
             raise ValueError(
                 f"y has {labels.dtype} such as {labels[0]!r}, but the classes are {self.classes_.tolist()}"

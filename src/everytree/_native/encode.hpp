@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "codes.hpp"
@@ -38,16 +39,30 @@ class Ruler {
 
     // The number of cuts strictly below each of n <= 1024 numbers; anything for NaN.
     void count_below(const double* x, std::int64_t n, std::uint32_t* below) const {
-        std::int32_t step[1024];
-        for (std::int64_t i = 0; i < n; ++i) step[i] = step_of(x[i]);
-        for (std::int64_t i = 0; i < n; ++i) {
-            std::size_t at = first_[static_cast<std::size_t>(step[i])];
-            for (std::size_t k = 0; k < most_; ++k) at += static_cast<std::size_t>(cuts_[at] < x[i]);
-            below[i] = static_cast<std::uint32_t>(at);
+        switch (most_) {  // loops of known length are unrolled
+            case 0:
+            case 1:
+                return count_below_with(x, n, below, std::integral_constant<std::size_t, 1>());
+            case 2:
+                return count_below_with(x, n, below, std::integral_constant<std::size_t, 2>());
+            default:
+                return count_below_with(x, n, below, most_);
         }
     }
 
   private:
+    template <class Most>
+    void count_below_with(const double* x, std::int64_t n, std::uint32_t* below, Most most) const {
+        std::int32_t step[1024];
+        for (std::int64_t i = 0; i < n; ++i) step[i] = step_of(x[i]);
+        const double* cuts = cuts_.data();
+        const std::uint32_t* first = first_.data();
+        for (std::int64_t i = 0; i < n; ++i) {
+            std::uint32_t at = first[step[i]];
+            for (std::size_t k = 0; k < most; ++k) at += static_cast<std::uint32_t>(cuts[at] < x[i]);
+            below[i] = at;
+        }
+    }
     std::int32_t step_of(double x) const {
         const double along = (x - low_) * scale_;
         const double not_below = along > 0.0 ? along : 0.0;  // NaN becomes 0
@@ -89,7 +104,7 @@ class CutTree {
         if (static_cast<int>(ruler_.most()) + 2 < levels_) {
             std::uint32_t below[1024];
             ruler_.count_below(x, n, below);
-            for (std::int64_t i = 0; i < n; ++i) out[i * step] = code_of<Code>(x[i], below[i]);
+            write(x, below, n, out, step);
             return;
         }
         std::int64_t i = 0;
@@ -99,6 +114,17 @@ class CutTree {
 
   private:
     static constexpr int in_flight = 8;
+
+    // Two loops, so that most columns, which have no groups, do not ask for them again and again.
+    template <class Code>
+    void write(const double* x, const std::uint32_t* below, std::int64_t n, Code* out, std::ptrdiff_t step) const {
+        if (!groups_.empty()) {
+            for (std::int64_t i = 0; i < n; ++i) out[i * step] = code_of<Code>(x[i], below[i]);
+            return;
+        }
+        for (std::int64_t i = 0; i < n; ++i)
+            out[i * step] = x[i] == x[i] ? static_cast<Code>(below[i]) : missing_code<Code>;
+    }
 
     template <int n, class Code>
     void some_codes(const double* x, Code* out, std::ptrdiff_t step) const {

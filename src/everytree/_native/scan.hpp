@@ -21,8 +21,6 @@ class FewNumbers {
     // False where there are more than the limit.
     bool add(double x) {
         const auto bits = std::bit_cast<std::uint64_t>(x + 0.0);  // -0.0 + 0.0 is 0.0
-        if (bits == last_) return true;
-        last_ = bits;
         std::size_t at = (bits * 0x9e3779b97f4a7c15ULL) >> shift_;
         while (slots_[at] != empty) {
             if (slots_[at] == bits) return true;
@@ -40,7 +38,6 @@ class FewNumbers {
     std::size_t most_;
     std::vector<std::uint64_t> slots_;
     std::vector<double> values_;
-    std::uint64_t last_ = empty;
     int shift_;
 };
 

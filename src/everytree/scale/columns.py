@@ -55,6 +55,8 @@ class ColumnSketch:
                 f"{self.label} holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not "
                 "name it; name it there, or pass 'from_dtype'"
             )
+        if values.kind == "boolean":
+            self._numbers = None  # they are cut between 0 and 1 in any case
         return self._more_numbers(values.numbers)
 
     def merge(self, other: ColumnSketch) -> NDArray[np.int64] | None:

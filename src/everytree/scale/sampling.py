@@ -42,6 +42,9 @@ class RowSample:
     def update(self, n_rows: int, take: Callable[[NDArray[np.int64]], Mapping[str, NDArray[Any]]], first: int) -> Self:
         """More rows, numbered from `first` on; `take(places)` is asked for the columns of those that are kept."""
         places, keys = _kernels.draw_rows(self.seed, first, n_rows, self._bound)
+        if len(places) > self.size:  # no more can be kept: the others need not be asked for
+            smallest = np.argpartition(keys, self.size - 1)[: self.size]
+            places, keys = places[smallest], keys[smallest]
         if len(places):
             self._keep({"key": keys, "number": places + first, **take(places)})
         return self

@@ -49,7 +49,7 @@ class Target:
         if self.index is not None:
             return self.values[np.bincount(self.index, minlength=len(self.values)) > 0]
         if self.values.dtype.kind in "biuf":
-            few, _, _ = _kernels.scan_numbers(self.values, np.empty(0), 65536)
+            few, _, _ = _kernels.scan_numbers(self.values, np.empty(0), 256)
             if few is not None:
                 return np.asarray(few).astype(self.values.dtype)
         return np.unique(self.values)

@@ -29,6 +29,7 @@ bench: $(VENV)/.tested          ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/questions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/schema.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/estimators.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/batches.py --out benchmarks/RESULTS.md
 
 bench-accuracy: $(VENV)/.benched  ## accuracy beside other libraries; DATA=folder of CSV files adds their tables
 	$(RUN) benchmarks/accuracy.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md

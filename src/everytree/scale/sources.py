@@ -15,6 +15,9 @@ import numpy as np
 BATCH_ROWS = 2**18
 """Rows of a batch, where a file or an engine leaves the choice."""
 
+AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
+"""Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
+
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv",
     ".feather": "feather", ".arrow": "feather", ".ipc": "feather",
@@ -128,14 +131,17 @@ def _files(path: str) -> Source:
 
 
 def _open_files(where: Any, kind: str) -> Any:
-    """A dataset whose text columns stay dictionaries where the file has them so: each label is read once."""
+    """A dataset of files; of Parquet, text stays in dictionaries where the file has it so: each label is read once."""
     pads = _pyarrow_dataset()
     partitioning = "hive" if isinstance(where, str) else None
     dataset = pads.dataset(where, format=kind, partitioning=partitioning)
-    text = [field.name for field in dataset.schema if str(field.type) in ("string", "large_string")]
-    if kind != "parquet" or not text:
+    if kind != "parquet":
         return dataset
-    return pads.dataset(where, format=pads.ParquetFileFormat(dictionary_columns=text), partitioning=partitioning)
+    text = [field.name for field in dataset.schema if str(field.type) in ("string", "large_string")]
+    # What is buffered ahead of need stays until the end of the file, and then memory holds the file.
+    lean = pads.ParquetFragmentScanOptions(pre_buffer=False)
+    parquet = pads.ParquetFileFormat(dictionary_columns=text, default_fragment_scan_options=lean)
+    return pads.dataset(where, format=parquet, partitioning=partitioning)
 
 
 def _dataset(dataset: Any) -> Source:
@@ -143,7 +149,7 @@ def _dataset(dataset: Any) -> Source:
     _check_files_agree(dataset)
     counted = "Csv" not in type(getattr(dataset, "format", None)).__name__
     return Source(
-        lambda names: dataset.to_batches(columns=names, batch_size=BATCH_ROWS),
+        lambda names: dataset.to_batches(columns=names, batch_size=BATCH_ROWS, **AHEAD),
         dataset.count_rows() if counted else None,
         lambda: tuple(map(_mark, filter(os.path.exists, files))),
     )

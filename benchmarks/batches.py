@@ -149,9 +149,9 @@ def beside_reading(path: Path, n_rows: int, names: list[str]) -> str:
         "A file",
         f"`fit_batches` on a Parquet file of {n_rows:,} rows and 20 columns, {size} GB, all cores, beside pyarrow "
         "reading it once with its own threads and doing nothing, the best of three (lean: without its buffer ahead of "
-        "need, which is faster where the file is in the system's cache). Both passes, growing and choosing priors included. "
-        "Memory is the peak above what is resident after import; apart is the largest relative deviation from the same "
-        "structures updated with the whole table in memory.",
+        "need, which holds the whole file). Both passes, growing and choosing priors included. Memory is the peak "
+        "above what is resident after import; apart is the largest relative deviation from the same structures updated "
+        "with the whole table in memory.",
         table(columns, rows),
     )
 

@@ -124,6 +124,15 @@ def test_sketches_of_parts_merge_into_the_schema_of_the_table(kind, n_parts):
     assert merged.schema(merged.sample.y) == expected
 
 
+def test_rows_follow_those_of_the_last_update():
+    x = rng_for("follow").normal(size=(300, 2))
+    one = SchemaSketch(sample_rows=40).update(x, np.arange(300))
+    part = SchemaSketch(sample_rows=40).update(x[100:150], np.arange(100, 150), first_row=100)
+    part.update(x[150:], np.arange(150, 300))
+    merged = SchemaSketch(sample_rows=40).update(x[:100], np.arange(100)).merge(part)
+    np.testing.assert_array_equal(merged.sample.y, one.sample.y)
+
+
 def test_a_column_of_nothing_so_far_may_become_any_kind():
     parts = [
         pd.DataFrame({"a": [None, None], "b": pd.Series([None, None], dtype=object), "c": [1.0, 2.0]}),

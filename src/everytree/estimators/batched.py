@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from everytree.estimators.base import read_weight
 from everytree.estimators.grown import GrownEstimator
 from everytree.fitting import Rows
-from everytree.scale.batches import Batch, Passes, Roles
+from everytree.scale.batch import Batch, Roles
+from everytree.scale.batches import Passes
 from everytree.scale.counts import ForestCounts
 from everytree.scale.sketches import SAMPLE_ROWS, SchemaSketch
 from everytree.scale.sources import open_source

@@ -86,6 +86,7 @@ class SchemaSketch:
         self.categorical_features = categorical_features
         self.owner = owner
         self.n_rows = 0
+        self._next_row = 0
         self._names: tuple[str, ...] | None = None
         self._columns: list[ColumnSketch] = []
         self._rows = RowSample(whole_number("sample_rows", sample_rows, 1), seed)
@@ -135,7 +136,9 @@ class SchemaSketch:
             some = {name: column[rows] for name, column in columns.items()}
             return some if target is None else {**some, "y": target.at(rows)}
 
-        self._rows.update(table.n_rows, take, self.n_rows if first_row is None else first_row)
+        first = self._next_row if first_row is None else first_row
+        self._rows.update(table.n_rows, take, first)
+        self._next_row = first + table.n_rows
         self.n_rows += table.n_rows
         return self
 

@@ -179,13 +179,6 @@ def test_few_distinct_numbers_are_all_cut_apart_however_rare():
     np.testing.assert_array_equal(sketch.schema().columns[0].cuts, [-0.5, 1.5])
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_a_schema_does_not_depend_on_n_jobs(n_jobs):
-    columns, _ = mixed_columns()
-    table = FRAMES["polars"](columns)
-    assert SchemaSketch().update(table, n_jobs=n_jobs).schema() == SchemaSketch().update(table).schema()
-
-
 # ---- counts ---------------------------------------------------------------------------------------------------------
 
 

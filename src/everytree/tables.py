@@ -203,7 +203,7 @@ def _from_enum(declared: list[str], values: list[str | None]) -> Values:
     return Values("categorical", None, tuple(declared), index, declared=True, ordered=True)
 
 
-def arrow_labels(native: Any) -> tuple[list[str | None], NDArray[np.int64]] | None:
+def arrow_labels(native: Any) -> tuple[list[str | None], NDArray[Any]] | None:
     """A column of Arrow's that holds text: distinct values, and which one each row has or -1; None for all others."""
     if not type(native).__module__.startswith("pyarrow"):
         return None
@@ -214,15 +214,16 @@ def arrow_labels(native: Any) -> tuple[list[str | None], NDArray[np.int64]] | No
         return None
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    index = encoded.indices.cast(pa.int64()).fill_null(-1)
-    return encoded.dictionary.to_pylist(), np.asarray(index)
+    index = encoded.indices
+    if index.type not in (pa.int32(), pa.int64()):
+        index = index.cast(pa.int64())
+    return encoded.dictionary.to_pylist(), np.asarray(index.fill_null(-1) if index.null_count else index)
 
 
-def _from_labels(distinct: list[str | None], index: NDArray[np.int64]) -> Values:
-    """Text by its distinct values, some of which may say that there is none, or be in no row."""
-    is_used = np.bincount(index + 1, minlength=len(distinct) + 1)[1:] > 0
-    kept = [k for k, text in enumerate(distinct) if is_used[k] and text is not None and text not in SAYS_MISSING]
-    if not kept:
+def _from_labels(distinct: list[str | None], index: NDArray[Any]) -> Values:
+    """Text by its distinct values, some of which may say that there is none."""
+    kept = [k for k, text in enumerate(distinct) if text is not None and text not in SAYS_MISSING]
+    if not kept or index.max(initial=-1) < 0:
         return Values(None)
     if len(kept) < len(distinct):
         renumbered = np.full(len(distinct) + 1, -1)  # -1 of a missing value picks the last entry, -1

@@ -39,6 +39,7 @@ class Passes:
     owner : str
         Who asks, for the wording of errors.
     n_jobs : int, optional
+        Threads of the second pass; the first one's work is little beside reading.
     show : bool
         Whether progress is shown.
     """
@@ -59,7 +60,7 @@ class Passes:
                 with Place(batch.number):
                     see(batch)
                     columns = batch.table, batch.target, batch.weight
-                    sketch.update(*columns, row_data=batch.row_data, n_jobs=self.n_jobs)
+                    sketch.update(*columns, row_data=batch.row_data)
                 progress.step(batch.table.n_rows)
         self.n_rows = sketch.n_rows
         if not self.n_rows:
@@ -108,7 +109,6 @@ def schema_from_batches(
     max_bins: int = 255,
     categorical_features: Any = "from_dtype",
     sample_rows: int = SAMPLE_ROWS,
-    n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Schema:
     """The schema of a table that comes in batches; one pass.
@@ -125,7 +125,6 @@ def schema_from_batches(
         As in `Schema.fit`.
     sample_rows : int
         Rows whose quantiles are taken, where a column has more distinct numbers than bins.
-    n_jobs : int, optional
     verbose : int
         Above 0, progress is shown.
 
@@ -137,7 +136,7 @@ def schema_from_batches(
     >>> schema.columns[0].cuts, schema.columns[1].has_missing
     (array([1.5, 2.5]), True)
     """
-    passes = Passes(open_source(batches), Roles(target, sample_weight), "Schema", n_jobs, bool(verbose))
+    passes = Passes(open_source(batches), Roles(target, sample_weight), "Schema", show=bool(verbose))
     sketch = SchemaSketch(max_bins=max_bins, categorical_features=categorical_features, sample_rows=sample_rows)
     return passes.sketch(sketch).schema(sketch.sample.y)
 

@@ -9,14 +9,13 @@ other numbers, and the order of categories by their targets. A quantile of a sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from everytree.codes import LARGEST_CODE, resolve_n_jobs, whole_number
+from everytree.codes import LARGEST_CODE, whole_number
 from everytree.columns import Column, FitRows, fit_categories, fit_numbers
 from everytree.cuts import FloatArray
 from everytree.scale.columns import ColumnSketch
@@ -99,7 +98,6 @@ class SchemaSketch:
         *,
         row_data: Mapping[str, NDArray[Any]] | None = None,
         first_row: int | None = None,
-        n_jobs: int | None = None,
     ) -> Self:
         """More rows. One that fails may leave a part of them behind: a sketch is then to be thrown away.
 
@@ -114,18 +112,13 @@ class SchemaSketch:
         first_row : int, optional
             Number of the first of these rows in the whole table; by default they follow those of the last update.
             Parts that are to be merged must number their rows differently.
-        n_jobs : int, optional
-            Threads that look at the columns; the result does not depend on it.
         """
-        jobs = resolve_n_jobs(n_jobs)
         table = read_table(X, self.owner)
         places = self._places(table)
-        values = [table.column(place) for place in places]
-        if jobs == 1:
-            kept = [sketch.update(column, table.n_rows) for sketch, column in zip(self._columns, values, strict=True)]
-        else:
-            with ThreadPoolExecutor(jobs) as pool:
-                kept = list(pool.map(lambda s, v: s.update(v, table.n_rows), self._columns, values))
+        kept = [
+            sketch.update(table.column(place), table.n_rows)
+            for sketch, place in zip(self._columns, places, strict=True)
+        ]
         columns = {_place(k): column for k, column in enumerate(kept)}
         if sample_weight is not None:
             columns["weight"] = sample_weight

@@ -12,8 +12,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-BATCH_ROWS = 2**18
-"""Rows of a batch, where a file or an engine leaves the choice."""
+BATCH_VALUES = 2**23
+"""How many values, of rows times columns, a batch has where a file or an engine leaves the choice."""
 
 AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
 """Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
@@ -55,7 +55,8 @@ def open_source(batches: Any) -> Source:
     if module.startswith("pyarrow") and hasattr(batches, "get_fragments"):
         return _dataset(batches)
     if module.startswith("pyarrow") and type(batches).__name__ == "Table":
-        return Source(lambda names: iter(_selected(batches, names).to_batches(BATCH_ROWS)), batches.num_rows)
+        size = _batch_rows(batches.num_columns)
+        return Source(lambda names: iter(_selected(batches, names).to_batches(size)), batches.num_rows)
     if "duckdb" in module and hasattr(batches, "project"):
         return Source(lambda names: _relation(batches, names))
     frame = nw.from_native(batches, pass_through=True)
@@ -69,6 +70,11 @@ def open_source(batches: Any) -> Source:
     return _iterable(batches)
 
 
+def _batch_rows(n_columns: int) -> int:
+    """Rows of a batch: enough that nothing is lost between batches, few enough for memory."""
+    return min(max(BATCH_VALUES // max(n_columns, 1), 2**13), 2**19)
+
+
 def _selected(table: Any, names: Names) -> Any:
     return table if names is None else table.select(names)
 
@@ -78,7 +84,7 @@ def _relation(relation: Any, names: Names) -> Iterator[Any]:
     quoted = "*" if names is None else ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     chosen = relation.project(quoted)
     reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
-    return iter(reader(BATCH_ROWS))
+    return iter(reader(_batch_rows(len(relation.columns))))
 
 
 def _iterable(batches: Any) -> Source:
@@ -147,9 +153,10 @@ def _open_files(where: Any, kind: str) -> Any:
 def _dataset(dataset: Any) -> Source:
     files = list(getattr(dataset, "files", ()))
     _check_files_agree(dataset)
+    size = _batch_rows(len(dataset.schema))
     counted = "Csv" not in type(getattr(dataset, "format", None)).__name__
     return Source(
-        lambda names: dataset.to_batches(columns=names, batch_size=BATCH_ROWS, **AHEAD),
+        lambda names: dataset.to_batches(columns=names, batch_size=size, **AHEAD),
         dataset.count_rows() if counted else None,
         lambda: tuple(map(_mark, filter(os.path.exists, files))),
     )

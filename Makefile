@@ -31,6 +31,7 @@ bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/estimators.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/exact.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/online.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/batches.py --out benchmarks/RESULTS.md
 
 bench-accuracy: $(VENV)/.benched  ## accuracy beside other libraries; DATA=folder of CSV files adds their tables
 	$(RUN) benchmarks/accuracy.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md

@@ -83,7 +83,7 @@ def places(imported: Imported) -> list[int]:
     names = schema.input_names
     width = schema.n_inputs
     table = np.arange(width)[None] if names is None else pd.DataFrame([range(width)], columns=names)
-    return list(schema._places(read_table(table, "test"), "test"))
+    return list(schema._places(read_table(table, "test"), "test", range(schema.n_features)).values())
 
 
 def assert_same_ways(imported: Imported, X: object, leaves: np.ndarray) -> None:

@@ -45,6 +45,7 @@ ORDER = [
     "leaf_priors",
     "fitting",
     "progress",
+    "scale",
     "plot",
     "estimators",
     "files",

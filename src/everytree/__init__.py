@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
+    from everytree.scale import schema_from_batches, update_from_batches
 
 __version__ = "0.1.0.dev0"
 
@@ -83,7 +84,9 @@ __all__ = [
     "plot_split_probs",
     "plot_tree",
     "save",
+    "schema_from_batches",
     "update_all",
+    "update_from_batches",
 ]
 
 _ESTIMATORS = {
@@ -96,8 +99,11 @@ _FILES = {"ModelFileError", "load", "save"}
 _ONLINE = {"OnlineForestClassifier", "OnlineForestRegressor"}
 
 
+_SCALE = {"schema_from_batches", "update_from_batches"}
+
+
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn or river with them and files much of the library: imported when first asked for."""
+    """Estimators bring scikit-learn or river with them: they, and what needs them, are imported when first asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 
@@ -110,6 +116,10 @@ def __getattr__(name: str) -> Any:
         from everytree import online
 
         return getattr(online, name)
+    if name in _SCALE:
+        from everytree import scale
+
+        return getattr(scale, name)
     raise AttributeError(f"module 'everytree' has no attribute {name!r}")
 
 

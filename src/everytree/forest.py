@@ -16,7 +16,7 @@ from everytree.columns import missing_code
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.metatree import MetaTree, read_only, whole_numbers
 from everytree.packing import pack_posteriors, unpack_posteriors
-from everytree.pool import Pool, PooledPredictive, sharpened
+from everytree.pool import Pool, PooledPredictive, sharpen
 from everytree.posterior import Posterior
 from everytree.priors import log_odds
 from everytree.shared import update_all
@@ -243,7 +243,7 @@ class Forest:
         """(n_rows, n_classes) probability of each class; for families of classes."""
         if not self._has_classes():
             raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
-        return sharpened(self._average(X, self._values()[0], n_jobs), self.sharpness)
+        return sharpen(self._average(X, self._values()[0], n_jobs), self.sharpness, resolve_n_jobs(n_jobs))
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families of numbers whose rows bring nothing but their target."""

@@ -16,17 +16,21 @@ class Progress:
     ----------
     what : str
         Name of the work.
-    n_steps : int
+    n_steps : int or None
+        None where it is not known: the steps are then counted without a bar.
     show : bool
         Whether to write anything at all.
+    unit : str
+        What the steps are, where how many come in a second is of interest.
 
     Notes
     -----
     Steps may come from several threads. Written to standard error, at most ten times a second.
     """
 
-    def __init__(self, what: str, n_steps: int, show: bool) -> None:
-        self._what, self._n_steps, self._show = what, max(n_steps, 1), show
+    def __init__(self, what: str, n_steps: int | None, show: bool, unit: str = "") -> None:
+        self._what, self._show, self._unit = what, show, unit
+        self._n_steps = None if n_steps is None else max(n_steps, 1)
         self._done, self._start, self._last = 0, time.perf_counter(), 0.0
         self._lock = threading.Lock()
 
@@ -37,24 +41,40 @@ class Progress:
         if self._show:
             self._write(time.perf_counter() - self._start, end="\n")
 
-    def step(self) -> None:
-        """One more step is done."""
-        self.at(self._done + 1)
-
-    def at(self, done: int, n_steps: int | None = None) -> None:
-        """So many steps are done; their number may turn out to be another one."""
+    def step(self, n_steps: int = 1) -> None:
+        """So many steps more are done."""
         with self._lock:
-            self._done, self._n_steps = done, max(n_steps or self._n_steps, done, 1)
-            elapsed = time.perf_counter() - self._start
-            if self._show and sys.stderr.isatty() and elapsed - self._last > 0.1:
-                self._last = elapsed
-                self._write(elapsed, end="")
+            self._show_at(self._done + n_steps)
+
+    def at(self, done: int, n_steps: int) -> None:
+        """So many steps are done, of what turns out to be their number."""
+        with self._lock:
+            self._n_steps = max(n_steps, done, 1)
+            self._show_at(done)
+
+    def _show_at(self, done: int) -> None:
+        self._done = done
+        elapsed = time.perf_counter() - self._start
+        if self._show and sys.stderr.isatty() and elapsed - self._last > 0.1:
+            self._last = elapsed
+            self._write(elapsed, end="")
 
     def _write(self, elapsed: float, end: str) -> None:
-        filled = 30 * min(self._done, self._n_steps) // self._n_steps
-        remaining = elapsed / self._done * (self._n_steps - self._done) if self._done else 0.0
-        left = f", {remaining:.0f} s left" if remaining >= 1.0 else ""
-        bar = "█" * filled + "░" * (30 - filled)
         start = "\r" if sys.stderr.isatty() else ""
-        sys.stderr.write(f"{start}{self._what} {bar} {self._done}/{self._n_steps} {elapsed:.1f} s{left}   {end}")
+        parts = [self._what, self._how_far(), f"{elapsed:.1f} s{self._left(elapsed)}"]
+        if self._unit:
+            parts.append(f"({self._done / max(elapsed, 1e-9):,.0f} {self._unit} a second)")
+        sys.stderr.write(f"{start}{' '.join(parts)}   {end}")
         sys.stderr.flush()
+
+    def _how_far(self) -> str:
+        if self._n_steps is None:
+            return f"{self._done:,} {self._unit}".rstrip()
+        filled = 30 * min(self._done, self._n_steps) // self._n_steps
+        return "█" * filled + "░" * (30 - filled) + f" {self._done}/{self._n_steps}"
+
+    def _left(self, elapsed: float) -> str:
+        if self._n_steps is None or not self._done:
+            return ""
+        remaining = elapsed / self._done * (self._n_steps - self._done)
+        return f", {remaining:.0f} s left" if remaining >= 1.0 else ""

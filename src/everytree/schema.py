@@ -117,7 +117,7 @@ class Schema:
         max_bins = whole_number("max_bins", max_bins, 2, LARGEST_CODE)
         jobs = resolve_n_jobs(n_jobs)
         table = read_table(X, owner)
-        listed = _listed_columns(categorical_features, table)
+        listed = listed_columns(categorical_features, table)
         rows = FitRows.of(table.n_rows, y, sample_weight)
         reading = Lock()  # data frames need not bear several readers at once
 
@@ -238,7 +238,7 @@ class Schema:
     # ---- codes ------------------------------------------------------------------------------------------------------
 
     def encode(
-        self, X: Any, *, n_jobs: int | None = None, owner: str = "Schema"
+        self, X: Any, *, only: NDArray[np.bool_] | None = None, n_jobs: int | None = None, owner: str = "Schema"
     ) -> NDArray[np.uint8] | NDArray[np.uint16]:
         """The codes of a table.
 
@@ -248,6 +248,8 @@ class Schema:
         Parameters
         ----------
         X : (n_rows, n_features) array_like, or a data frame
+        only : (n_features,) bool, optional
+            Which columns are wanted; codes of the others are 0, and a table with names need not have them.
         n_jobs : int, optional
             Number of threads; the codes do not depend on it.
         owner : str
@@ -259,9 +261,11 @@ class Schema:
         """
         jobs = resolve_n_jobs(n_jobs)
         table = read_table(X, owner)
-        codes: NDArray[Any] = np.empty((table.n_rows, self.n_features), dtype=self.dtype)
+        make = np.empty if only is None else np.zeros
+        codes: NDArray[Any] = make((table.n_rows, self.n_features), dtype=self.dtype)
         numbers: list[NDArray[Any] | None] = [None] * self.n_features
-        places = self._places(table, owner)
+        wanted = range(self.n_features) if only is None else np.flatnonzero(only).tolist()
+        places = self._places(table, owner, wanted)
         for place, readers in _readers(places).items():
             values, label = table.column(place), table.label(place)
             labels: tuple[tuple[Label, ...], NDArray[Any]] | None = None
@@ -281,8 +285,8 @@ class Schema:
     def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:
         """(n_rows, n columns of numbers) the values themselves, NaN where missing; for leaves that are lines."""
         table = read_table(X, owner)
-        places = self._places(table, owner)
         wanted = [k for k, column in enumerate(self.columns) if column.kind != "categorical"]
+        places = self._places(table, owner, wanted)
         out = np.empty((table.n_rows, len(wanted)))
         for j, k in enumerate(wanted):
             values, label = table.column(places[k]), table.label(places[k])
@@ -299,19 +303,20 @@ class Schema:
             for column in self.columns
         ]
 
-    def _places(self, table: Table, owner: str) -> Sequence[int]:
-        """Where the table has each column of this schema."""
-        names, place = self.input_names, self._inputs
-        if names is not None and table.names is not None:
+    def _places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
+        """Where the table has the columns of this schema that are wanted."""
+        sources = {k: _source(self.columns[k], k) for k in wanted}
+        place = self._inputs
+        if self.input_names is not None and table.names is not None:
             place = {name: k for k, name in enumerate(table.names)}
-            absent = [name for name in names if name not in place]
+            absent = [name for name in dict.fromkeys(sources.values()) if name not in place]
             if absent:
                 raise ValueError(f"X lacks the columns {absent}, which {owner} was fitted with; it has {[*place]}")
         elif table.n_columns != self.n_inputs:
             raise ValueError(
                 f"X has {table.n_columns} features, but {owner} is expecting {self.n_inputs} features as input"
             )
-        return [place[_source(column, k)] for k, column in enumerate(self.columns)]
+        return {k: place[source] for k, source in sources.items()}
 
     def _category_codes(self, k: int, labels: tuple[Label, ...], index: NDArray[Any]) -> NDArray[Any]:
         codes_of, missing = self._codes_of[k], missing_code(self.dtype)
@@ -362,15 +367,15 @@ def _check_sources(columns: Sequence[Column]) -> None:
         raise ValueError(f"sources of columns must be all of the places 0..{max(by_place)}, but are {sources}")
 
 
-def _readers(places: Sequence[int]) -> dict[int, list[int]]:
+def _readers(places: Mapping[int, int]) -> dict[int, list[int]]:
     """Which columns read each place of a table."""
     readers: dict[int, list[int]] = {}
-    for k, place in enumerate(places):
+    for k, place in places.items():
         readers.setdefault(place, []).append(k)
     return readers
 
 
-def _listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
+def listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
     """Places of the columns that are to be categories; None leaves it to their types."""
     if categorical_features is None:
         return set()

@@ -11,7 +11,7 @@ import decimal
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -53,6 +53,11 @@ class Values:
     declared: bool = False
     ordered: bool = False
 
+    def at(self, rows: NDArray[Any]) -> Values:
+        """Some of the rows."""
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, numbers=numbers, index=None if self.index is None else self.index[rows])
+
 
 @dataclass(frozen=True)
 class Table:
@@ -70,6 +75,10 @@ class Table:
     def column(self, place: int) -> Values:
         return self.read(self.label(place), place)
 
+    def at(self, rows: NDArray[np.int64]) -> Table:
+        """Some of the rows."""
+        return replace(self, n_rows=len(rows), read=lambda label, place: self.read(label, place).at(rows))
+
 
 def column_label(name: str | None, place: int) -> str:
     """What errors call a column: its name, or its place where it has none."""
@@ -78,6 +87,8 @@ def column_label(name: str | None, place: int) -> str:
 
 def read_table(X: Any, owner: str) -> Table:
     """Any table that is in memory, refused where it is none; `owner` needs the rows, for the wording."""
+    if isinstance(X, Table):
+        return X
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix, but a dense table is needed; pass X.toarray()")
     frame = X if isinstance(X, np.ndarray | list | tuple) else _as_frame(X)
@@ -170,7 +181,8 @@ def _from_series(label: str, series: nw.Series[Any]) -> Values:
     if dtype == nw.Enum:
         return _from_enum(native.dtype.categories.to_list(), series.to_list())
     if dtype in (nw.String, nw.Categorical):
-        return _from_objects(label, series.to_list())
+        arrow = arrow_labels(native)
+        return _from_objects(label, series.to_list()) if arrow is None else _from_labels(*arrow)
     if dtype in (nw.Object, nw.Unknown):
         return _from_array(label, np.asarray(series.to_numpy()))
     raise TypeError(f"X: {label} is of type {dtype}, but must hold numbers, booleans, dates or categories")
@@ -189,6 +201,35 @@ def _from_enum(declared: list[str], values: list[str | None]) -> Values:
     place[None] = -1
     index = np.fromiter(map(place.__getitem__, values), dtype=np.int64, count=len(values))
     return Values("categorical", None, tuple(declared), index, declared=True, ordered=True)
+
+
+def arrow_labels(native: Any) -> tuple[list[str | None], NDArray[Any]] | None:
+    """A column of Arrow's that holds text: distinct values, and which one each row has or -1; None for all others."""
+    if not type(native).__module__.startswith("pyarrow"):
+        return None
+    import pyarrow as pa
+
+    encoded = native if pa.types.is_dictionary(native.type) else native.dictionary_encode()
+    if str(encoded.type.value_type) not in ("string", "large_string", "string_view"):
+        return None
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    index = encoded.indices
+    if index.type not in (pa.int32(), pa.int64()):
+        index = index.cast(pa.int64())
+    return encoded.dictionary.to_pylist(), np.asarray(index.fill_null(-1) if index.null_count else index)
+
+
+def _from_labels(distinct: list[str | None], index: NDArray[Any]) -> Values:
+    """Text by its distinct values, some of which may say that there is none."""
+    kept = [k for k, text in enumerate(distinct) if text is not None and text not in SAYS_MISSING]
+    if not kept or index.max(initial=-1) < 0:
+        return Values(None)
+    if len(kept) < len(distinct):
+        renumbered = np.full(len(distinct) + 1, -1)  # -1 of a missing value picks the last entry, -1
+        renumbered[kept] = np.arange(len(kept))
+        index = renumbered[index]
+    return Values("categorical", None, tuple(str(distinct[k]) for k in kept), index)
 
 
 # ---- arrays and lists -----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #pragma once
 #include "bind_families.hpp"
 #include "bind_tree.hpp"
+#include "counting.hpp"
 #include "forest.hpp"
 #include "held_out.hpp"
 #include "pool.hpp"
@@ -56,7 +57,41 @@ class ForestHandle {
         return nb::cast(Output<double>(out->data(), {n_rows, width}, owner));
     }
 
+    // Adds rows to the statistics of each tree, (n_nodes, n_statistics), and to their numbers, (n_trees,). False where
+    // the arguments cannot be read as they are.
+    bool count(const std::string& name, int size, const std::vector<State<double>>& statistics,
+               State<std::int64_t> n_rows, nb::handle X, nb::handle y, nb::handle weight, nb::handle extra,
+               double constant, int n_jobs) const {
+        CodeBuffer codes;
+        if (!codes.open(X, {shape_.n_features(), true})) return false;
+        return with_family(name, size, [&](const auto& family) {
+            using Family = std::decay_t<decltype(family)>;
+            RowBuffers rows;
+            if (!rows.open(y, weight, extra, family.n_extra, constant, codes.n_rows())) return false;
+            const std::vector<TreeCounts> trees = counts_of(statistics, n_rows, family.layout.size());
+            without_gil(codes.n_rows() > rows_worth_releasing, [&] {
+                if (codes.is_narrow())
+                    ForestCount<Family, std::uint8_t>(shape_, family, trees).run(codes.table(), rows.columns, n_jobs);
+                else
+                    ForestCount<Family, std::uint16_t>(shape_, family, trees).run(codes.table(), rows.columns, n_jobs);
+            });
+            return true;
+        });
+    }
+
   private:
+    std::vector<TreeCounts> counts_of(const std::vector<State<double>>& statistics, State<std::int64_t> n_rows,
+                                      int size) const {
+        if (statistics.size() != shape_.n_trees() || n_rows.size() != shape_.n_trees())
+            throw std::invalid_argument("statistics and n_rows must have an entry for each tree");
+        std::vector<TreeCounts> trees;
+        for (std::size_t tree = 0; tree < statistics.size(); ++tree) {
+            if (statistics[tree].size() != static_cast<std::size_t>(shape_.n_nodes(tree) * size))
+                throw std::invalid_argument("statistics of tree " + std::to_string(tree) + " do not fit its nodes");
+            trees.push_back({statistics[tree].data(), n_rows.data() + tree});
+        }
+        return trees;
+    }
     static std::vector<TreeView> views_of(const std::vector<nb::object>& trees, std::int64_t n_columns) {
         std::vector<TreeView> views;
         for (const nb::object& tree : trees) {

@@ -5,6 +5,7 @@
 #include "bind_growing.hpp"
 #include "bind_online.hpp"
 #include "bind_posterior.hpp"
+#include "bind_scan.hpp"
 #include "bind_student.hpp"
 
 using namespace everytree;
@@ -99,7 +100,9 @@ NB_MODULE(_kernels, module) {
     nb::class_<ForestHandle>(module, "Forest")
         .def(nb::init<std::vector<nb::object>, Input<std::uint16_t>>(), "trees"_a, "known"_a)
         .def("ends", &ForestHandle::ends, "X"_a.none(), "n_jobs"_a)
-        .def("average", &ForestHandle::average, "X"_a.none(), "values"_a, "weights"_a, "n_values"_a, "n_jobs"_a);
+        .def("average", &ForestHandle::average, "X"_a.none(), "values"_a, "weights"_a, "n_values"_a, "n_jobs"_a)
+        .def("count", &ForestHandle::count, "name"_a, "size"_a, "statistics"_a, "n_rows"_a, "X"_a.none(), "y"_a.none(),
+             "weight"_a.none(), "extra"_a.none(), "constant"_a, "n_jobs"_a);
     module.def("average_over_paths", &average_over_paths);
     module.def("log_node_fates", &node_fates);
     module.def("pooled_paths", &pooled_paths);
@@ -138,6 +141,8 @@ NB_MODULE(_kernels, module) {
         .def("refresh", &OnlineHandle::refresh);
     module.def("make_online", &make_online);
     module.def("encode_dicts", &encode_dicts);
+    module.def("scan_numbers", &scan_numbers, "numbers"_a, "known"_a.none(), "most"_a);
+    module.def("draw_rows", &draw_rows, "seed"_a, "first_row"_a, "n_rows"_a, "bound"_a);
 
     nb::class_<Encoder>(module, "Encoder")
         .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::uint8_t>,

@@ -18,6 +18,8 @@ class ForestShape {
         : trees_(std::move(trees)), known_(std::move(known)) {
         limit_.assign(known_.size(), std::numeric_limits<std::uint16_t>::max());
         shift_.assign(known_.size(), 1);
+        narrow_top_ = repeated_tops<std::uint8_t>();
+        wide_top_ = repeated_tops<std::uint16_t>();
         words_.reserve(trees_.size());
         for (TreeView& tree : trees_) {
             words_.push_back(one_word_a_node(tree));
@@ -26,22 +28,24 @@ class ForestShape {
     }
     std::size_t n_trees() const { return trees_.size(); }
     std::int64_t n_nodes(std::size_t tree) const { return trees_[tree].n_nodes; }
+    bool is_terminal(std::size_t tree, std::int32_t node) const { return trees_[tree].n_children[node] == 0; }
     std::int64_t n_features() const { return static_cast<std::int64_t>(known_.size()); }
     // Any code may come; the walk itself stops where it has to.
     CodeLimits limits() const { return {limit_.data(), shift_.data(), static_cast<int>(known_.size())}; }
 
-    // Which of rows begin .. begin + n have a code that some tree may not know.
+    // Which of rows begin .. begin + n have a code that some tree may not know; several rows at a time where they are
+    // neighbours, since most have none.
     template <class Code>
     void find_unusual(const Codes<Code>& codes, std::int64_t begin, std::int64_t n,
                       std::vector<std::int64_t>& unusual) const {
         unusual.clear();
-        const std::size_t width = known_.size();
-        const std::uint16_t* known = known_.data();
-        for (std::int64_t i = 0; i < n; ++i) {
-            const Code* row = codes.row(begin + i);
-            unsigned odd = 0;
-            for (std::size_t k = 0; k < width; ++k) odd |= (row[k] >= known[k]) | (row[k] == missing_code<Code>);
-            if (odd) unusual.push_back(i);
+        const auto width = static_cast<std::int64_t>(known_.size());
+        const std::int64_t together = codes.row_stride == width ? n_together : 1;
+        for (std::int64_t i = 0; i < n; i += together) {
+            const std::int64_t end = std::min(i + together, n);
+            if (together > 1 && !any_unusual(codes.row(begin + i), (end - i) * width)) continue;
+            for (std::int64_t row = i; row < end; ++row)
+                if (any_unusual(codes.row(begin + row), width)) unusual.push_back(row);
         }
     }
 
@@ -51,22 +55,65 @@ class ForestShape {
               const std::vector<std::int64_t>& unusual, std::int32_t* at) const {
         std::fill(at, at + n, 0);
         route(trees_[tree], codes, begin, n, at);
-        for (const std::int64_t i : unusual) at[i] = walk(trees_[tree], codes.row(begin + i));
+        walk_unusual(trees_[tree], codes, begin, unusual, at);
     }
 
   private:
+    static constexpr std::int64_t n_together = 16;
+
     template <class Code>
-    std::int32_t walk(const TreeView& tree, const Code* row) const {
-        std::int32_t here = 0;
-        for (;;) {
-            const RouteNode& node = tree.routes[here];
-            const Code code = row[node.feature];
-            const bool missing = code == missing_code<Code>;
-            if (missing ? node.missing == no_missing_branch : code >= known_[node.feature]) return here;
-            const std::int32_t to = AnyWalk{tree.routes}.step(here, row);
-            if (to == here) return here;
-            here = to;
+    bool any_unusual(const Code* codes, std::int64_t n) const {
+        const Code* top = top_known<Code>().data();
+        Code odd = 0;
+        for (std::int64_t k = 0; k < n; ++k) odd |= static_cast<Code>(codes[k] > top[k]);
+        return odd != 0;
+    }
+
+    // The largest code of each column that is an answer, for as many rows as are looked at together.
+    template <class Code>
+    const std::vector<Code>& top_known() const {
+        if constexpr (sizeof(Code) == 1)
+            return narrow_top_;
+        else
+            return wide_top_;
+    }
+    template <class Code>
+    std::vector<Code> repeated_tops() const {
+        std::vector<Code> tops;
+        for (std::int64_t row = 0; row < n_together; ++row)
+            for (const std::uint16_t known : known_)
+                tops.push_back(static_cast<Code>(std::min<std::uint16_t>(known, missing_code<Code>) - 1));
+        return tops;
+    }
+
+    // Rows that may have an answer without a branch stay where it is asked for. Several in flight, as in `route`.
+    template <class Code>
+    void walk_unusual(const TreeView& tree, const Codes<Code>& codes, std::int64_t begin,
+                      const std::vector<std::int64_t>& unusual, std::int32_t* at) const {
+        for (std::size_t first = 0; first < unusual.size(); first += rows_in_flight) {
+            const std::size_t n = std::min<std::size_t>(rows_in_flight, unusual.size() - first);
+            std::int32_t here[rows_in_flight] = {};
+            const Code* row[rows_in_flight] = {};
+            for (std::size_t i = 0; i < n; ++i) row[i] = codes.row(begin + unusual[first + i]);
+            for (std::int32_t change = 1; change;) {
+                change = 0;
+                for (std::size_t i = 0; i < n; ++i) {
+                    const std::int32_t to = careful_step(tree, here[i], row[i]);
+                    change |= to ^ here[i];
+                    here[i] = to;
+                }
+            }
+            for (std::size_t i = 0; i < n; ++i) at[unusual[first + i]] = here[i];
         }
+    }
+    template <class Code>
+    std::int32_t careful_step(const TreeView& tree, std::int32_t here, const Code* row) const {
+        const RouteNode& node = tree.routes[here];
+        const Code code = row[node.feature];
+        const bool is_missing = code == missing_code<Code>;
+        const bool is_stuck = is_missing ? node.missing == no_missing_branch : code >= known_[node.feature];
+        const std::int32_t to = AnyWalk{tree.routes}.step(here, row);
+        return is_stuck ? here : to;
     }
 
     // The tree for rows that have a known answer to everything: branches for missing values do not matter then, and
@@ -87,6 +134,8 @@ class ForestShape {
 
     std::vector<TreeView> trees_;
     std::vector<std::uint16_t> known_, limit_, shift_;
+    std::vector<std::uint8_t> narrow_top_;
+    std::vector<std::uint16_t> wide_top_;
     std::vector<std::vector<BinaryRouteNode>> words_;
 };
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -79,13 +80,14 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
-    def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    @contextmanager
+    def _anew(self) -> Iterator[None]:
         """A new fit starts from nothing, structures of another library's included; one that fails changes nothing."""
         before = self.__dict__.copy()
         for name in ("forest_", "structures_", "_declared"):
             self.__dict__.pop(name, None)
         try:
-            return self._first_fit(X, y, sample_weight, row_data)
+            yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -114,6 +116,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_targets(self, other: Self) -> None:
         """Targets mean the same in both."""
 
+    def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+        """A fit of a table in memory."""
+        with self._anew():
+            return self._first_fit(X, y, sample_weight, row_data)
+
     def _fit_schema(self, X: Any, target: NDArray[Any], weight: FloatArray | None, **options: Any) -> Schema:
         """Columns, cut points and categories of the first rows."""
         return Schema.fit(
@@ -138,9 +145,19 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _later_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Rows:
         """Rows after the first, by the schema that is there."""
-        target = self._read_target(y, first=False)
+        return self._coded_rows(X, self._read_target(y, first=False), sample_weight, row_data)
+
+    def _coded_rows(
+        self,
+        X: Any,
+        target: NDArray[Any],
+        sample_weight: Any,
+        row_data: Mapping[str, Any],
+        only: NDArray[np.bool_] | None = None,
+    ) -> Rows:
+        """The same, their targets read; `only` some columns are coded."""
         weight = read_weight(sample_weight, len(target))
-        codes = self._encode(X)
+        codes = self._encode(X, only)
         self._check_rows(codes, target)
         columns = self._row_data(X, len(target), row_data, first=False)
         if sorted(columns) != self._row_names:
@@ -165,9 +182,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
-    def _encode(self, X: Any) -> NDArray[Any]:
+    def _encode(self, X: Any, only: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         check_is_fitted(self, "forest_")
-        return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
+        return self.schema_.encode(X, only=only, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     @property
     def log_evidence_(self) -> float:

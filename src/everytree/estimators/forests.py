@@ -8,14 +8,15 @@ import numpy as np
 
 from everytree.codes import whole_number
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.grown import GrownEstimator, check_grower
+from everytree.estimators.batched import BatchedEstimator
+from everytree.estimators.grown import check_grower
 from everytree.estimators.targets import Classification, Regression
 from everytree.fitting import Rows, Weights
 from everytree.progress import Progress
 from everytree.structure.growers import Grown, MaxFeatures
 
 
-class _ForestStructure(GrownEstimator):
+class _ForestStructure(BatchedEstimator):
     """Many structures, each grown on a part of the rows."""
 
     n_estimators: int

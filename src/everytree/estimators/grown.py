@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -57,6 +58,18 @@ class GrownEstimator(MetaEstimator):
         weight = read_weight(sample_weight, len(target))
         given: Imported | None = getattr(self, "structures_", None)
         schema = self._fit_schema(X, target, weight, max_bins=self.max_bins) if given is None else given.schema
+        return self._fit_by(schema, X, target, weight, row_data, given)
+
+    def _fit_by(
+        self,
+        schema: Schema,
+        X: Any,
+        target: NDArray[Any],
+        weight: FloatArray | None,
+        row_data: Mapping[str, Any],
+        given: Imported | None = None,
+    ) -> Self:
+        """Structures, priors and statistics of rows whose schema is known."""
         rows = self._first_rows(X, schema, target, weight, row_data)
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self._n_structures()).tolist()

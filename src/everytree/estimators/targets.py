@@ -17,6 +17,7 @@ from everytree.families.base import FloatArray
 from everytree.fitting import Rows
 from everytree.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
 from everytree.predictive import probabilities
+from everytree.scale.targets import Target
 from everytree.tuning import Search
 
 
@@ -93,6 +94,10 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             declared = self.__dict__.get("_declared")
             self.classes_ = present if declared is None else declared
             self.n_classes_ = len(self.classes_)
+        return self._target_numbers(labels)
+
+    def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """The place of each label among the classes."""
         if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
             raise ValueError(
                 f"y has {labels.dtype} such as {labels[0]!r}, but the classes are {self.classes_.tolist()}"
@@ -107,6 +112,19 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def _check_targets(self, other: Self) -> None:
         if not np.array_equal(self.classes_, other.classes_):
             raise ValueError(f"other has classes {other.classes_.tolist()}, this one {self.classes_.tolist()}")
+
+    def _see_target(self, target: Target) -> None:
+        """All classes are known before the first row is counted, those that no row of a sample has too."""
+        labels = np.asarray(target.distinct())
+        if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+            raise ValueError(f"Unknown label type: continuous. The target has values such as {labels[:3].tolist()}")
+        known = self.__dict__.get("_declared")
+        if known is None:
+            self._declared = _distinct(labels)
+        elif (known.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
+            raise ValueError(f"the target has {labels.dtype} such as {labels[0]!r}, but had {known[0]!r} before")
+        elif not np.isin(labels, known).all():
+            self._declared = _distinct(np.concatenate([known, labels]))
 
     def _order_by(self, y: NDArray[Any]) -> FloatArray:
         return np.eye(self.n_classes_)[y] if self.n_classes_ > 2 else y.astype(np.float64)

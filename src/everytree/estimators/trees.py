@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from everytree.codes import resolve_n_jobs
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.grown import GrownEstimator
+from everytree.estimators.batched import BatchedEstimator
 from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
 from everytree.fitting import Rows
@@ -18,18 +21,21 @@ from everytree.structure.growers import Grown
 FOLDS = 5
 
 
-class _TreeStructure(Readable, GrownEstimator):
+class _TreeStructure(Readable, BatchedEstimator):
     """One structure, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them."""
 
     def _n_structures(self) -> int:
         return 1 + FOLDS
 
     def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
-        kept = self._grow_one(rows, np.ones(len(rows.y), dtype=bool), seeds[0], progress)
-        if len(rows.y) < 2 * FOLDS:
-            return [kept], [kept]
-        fold = np.random.default_rng(seeds[0]).permutation(len(rows.y)) % FOLDS
-        return [kept], [self._grow_one(rows, fold != k, seeds[1 + k], progress) for k in range(FOLDS)]
+        bags = [np.ones(len(rows.y), dtype=bool)]
+        if len(rows.y) >= 2 * FOLDS:
+            fold = np.random.default_rng(seeds[0]).permutation(len(rows.y)) % FOLDS
+            bags += [fold != k for k in range(FOLDS)]
+        with ThreadPoolExecutor(resolve_n_jobs(self.n_jobs)) as pool:
+            one = partial(self._grow_one, rows, progress=progress)
+            kept, *folds = pool.map(one, bags, seeds[: len(bags)])
+        return [kept], folds or [kept]
 
     def _grow_one(self, rows: Rows, in_bag: Any, seed: int, progress: Progress) -> Grown:
         options = {"grower": "random_forest", "max_features": None, "subsample": 1.0}

@@ -1,0 +1,126 @@
+"""Fits of tables that are too long to keep."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.estimators.base import read_weight
+from everytree.estimators.grown import GrownEstimator
+from everytree.fitting import Rows
+from everytree.scale.batch import Batch, Roles
+from everytree.scale.batches import Passes
+from everytree.scale.counts import ForestCounts
+from everytree.scale.sketches import SAMPLE_ROWS, SchemaSketch
+from everytree.scale.sources import open_source
+from everytree.scale.targets import Target
+
+
+class BatchedEstimator(GrownEstimator):
+    """Structures and priors from a sample of the rows, statistics from all of them."""
+
+    def fit_batches(
+        self,
+        batches: Any,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        sample_rows: int = SAMPLE_ROWS,
+        **row_columns: str,
+    ) -> Self:
+        """Learn from a table that does not fit in memory, in two passes over its batches.
+
+        The first pass looks at every row for the columns (kinds, categories, missing values, classes) and keeps a
+        uniform sample of them. On the sample, structures are grown and priors are chosen as `fit` does it. The second
+        pass counts every row of every batch once: statistics, evidence, split probabilities and predictions are those
+        of all rows, to rounding the ones of `partial_fit` with all rows at once in the same structures. Where all rows
+        are in the sample, the result is that of `fit` and there is no second pass.
+
+        Parameters
+        ----------
+        batches : path, dataset, relation, iterable or callable
+            The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a pyarrow
+            dataset or table; a DuckDB relation; a list or another object that can be iterated more than once, or a
+            function that returns an iterator. Batches are Arrow record batches, data frames of any library, or tuples
+            `(X, y)` or `(X, y, sample_weight)`. All have the same columns, of the same kinds.
+        target : str, optional
+            Name of the column of targets; not with tuples.
+        sample_weight : str, optional
+            Name of the column of weights; a row of weight 0 counts as absent.
+        sample_rows : int
+            Size of the sample.
+        **row_columns
+            Names of the columns of what the family wants to know of each row, such as `exposure="time"`.
+
+        Returns
+        -------
+        The estimator itself; a fit that fails leaves it as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, everytree as et
+        >>> rng = np.random.default_rng(0)
+        >>> tables = [rng.normal(size=(500, 3)) for _ in range(4)]
+        >>> batches = [(X, X[:, 0] > 0) for X in tables]
+        >>> model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit_batches(batches, sample_rows=1000)
+        >>> model.forest_.n_rows
+        2000
+        """
+        owner = type(self).__name__
+        roles = Roles(target, sample_weight, row_columns)
+        with self._anew():
+            self._check_parameters()
+            return self._two_passes(
+                Passes(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose)), sample_rows
+            )
+
+    def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
+        sketch = passes.sketch(
+            SchemaSketch(
+                max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=sample_rows,
+                owner=passes.owner,
+            ),
+            self._see,
+        )  # fmt: skip
+        sample = sketch.sample
+        target = self._read_target(sample.y, first=True)
+        schema = sketch.schema(self._order_by(target))
+        self._fit_by(schema, sample.table, target, read_weight(sample.weight, len(target)), sample.row_data)
+        if not sketch.is_complete:
+            asked = self._asked()
+            counts = passes.count(
+                ForestCounts(self.forest_), lambda batch: self._rows_in(batch, asked), self._names(asked)
+            )
+            self.forest_ = counts.forest()
+        return self
+
+    def _asked(self) -> NDArray[np.bool_]:
+        """(n_features,) which columns some tree asks for, or a leaf: the others need not be read again."""
+        asked = np.zeros(self.schema_.n_features, dtype=bool)
+        for tree in self.forest_.trees:
+            asked[tree.feature[~tree.is_terminal]] = True
+        asked[0] |= not asked.any()  # a table has at least one column
+        return asked | ~self.schema_.is_categorical if "inputs" in self._row_names else asked
+
+    def _names(self, asked: NDArray[np.bool_]) -> list[str] | None:
+        names = self.schema_.names
+        return None if names is None else [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
+
+    def _see(self, batch: Batch) -> None:
+        if batch.target is None:
+            raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
+        self._see_target(batch.target)
+
+    def _see_target(self, target: Target) -> None:
+        """What is learnt from the targets of all rows before the first one is counted."""
+
+    def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Targets as the family takes them, one by one."""
+        return self._read_target(labels, first=False)
+
+    def _rows_in(self, batch: Batch, asked: NDArray[np.bool_]) -> Rows:
+        assert batch.target is not None
+        target = batch.target.read(self._target_numbers)
+        return self._coded_rows(batch.table, target, batch.weight, batch.row_data, asked)

@@ -1,0 +1,146 @@
+"""One batch of any library: its features, its targets, and what else is known of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.codes import as_column
+from everytree.cuts import FloatArray
+from everytree.scale.reading import read_ahead
+from everytree.scale.sources import Source
+from everytree.scale.targets import Target, read_target
+from everytree.tables import Table, read_table
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns of a batch are no features.
+
+    Attributes
+    ----------
+    target, sample_weight : str or None
+    row_data : mapping of str to str
+        Name of the column that holds each thing that the family wants to know of a row, such as `exposure`.
+    """
+
+    target: str | None = None
+    sample_weight: str | None = None
+    row_data: Mapping[str, str] = field(default_factory=dict)
+
+    def columns(self) -> list[str]:
+        """All of them."""
+        named = {"target": self.target, "sample_weight": self.sample_weight, **self.row_data}
+        for role, name in named.items():
+            if not (name is None or isinstance(name, str)):
+                raise TypeError(f"{role} must be the name of a column, but is {type(name).__name__}")
+        return [name for name in named.values() if name is not None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: their features, and what else is known of them. Rows of weight 0 are not there."""
+
+    number: int
+    table: Table
+    target: Target | None
+    weight: FloatArray | None
+    row_data: dict[str, NDArray[Any]]
+
+
+def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | None = None) -> Iterator[Batch]:
+    """The batches that have rows, read ahead, of all features or of these; what is wrong is said with its batch."""
+    number = 0
+    names = None if features is None else [*features, *dict.fromkeys(roles.columns())]
+    raws = read_ahead(lambda: source.start(names))
+    while True:
+        with Place(number):
+            try:
+                raw = next(raws)
+            except StopIteration:
+                return
+            batch = _read(number, raw, roles, owner)
+        if batch is not None:
+            yield batch
+        number += 1
+
+
+class Place:
+    """Says in which batch something was wrong."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: Any) -> None:
+        if isinstance(error, TypeError | ValueError):
+            known = TypeError if isinstance(error, TypeError) else ValueError
+            raise known(f"batch {self._number}: {error}") from error
+
+
+def _read(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
+    """A batch of any library."""
+    if isinstance(raw, tuple):
+        return _read_pair(number, raw, roles, owner)
+    if type(raw).__module__.startswith("pyarrow") and type(raw).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        raw = pa.Table.from_batches([raw])
+    frame = nw.from_native(raw, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        if roles.columns():
+            raise TypeError(f"it is a {type(raw).__name__}, but must be a table with names, or a pair (X, y)")
+        return None if len(raw) == 0 else Batch(number, read_table(raw, owner), None, None, {})
+    if len(frame) == 0:
+        return None
+    absent = [name for name in roles.columns() if name not in frame.columns]
+    if absent:
+        raise ValueError(f"it has no column {absent[0]!r}; its columns are {list(frame.columns)}")
+    features = [name for name in frame.columns if name not in roles.columns()]
+    target = None if roles.target is None else read_target(frame[roles.target], f"target {roles.target!r}")
+    weight = None if roles.sample_weight is None else frame[roles.sample_weight].to_numpy()
+    row_data = {role: np.asarray(frame[name].to_numpy()) for role, name in roles.row_data.items()}
+    return _weighed(number, read_table(frame.select(features).to_native(), owner), target, weight, row_data)
+
+
+def _read_pair(number: int, raw: tuple[Any, ...], roles: Roles, owner: str) -> Batch | None:
+    """A table and its targets, and weights where there are three."""
+    if roles.columns():
+        raise TypeError(f"it is a pair (X, y), in which {roles.columns()} cannot be named; pass (X, y, sample_weight)")
+    if len(raw) not in (2, 3):
+        raise TypeError(f"it is a tuple of {len(raw)}, but must be (X, y) or (X, y, sample_weight)")
+    if len(raw[0]) == 0:
+        return None
+    table = read_table(raw[0], owner)
+    y = raw[1] if isinstance(raw[1], np.ndarray) else nw.from_native(raw[1], allow_series=True, pass_through=True)
+    return _weighed(number, table, read_target(y, "the target y"), raw[2] if len(raw) == 3 else None, {})
+
+
+def _weighed(
+    number: int, table: Table, target: Target | None, weight: Any, row_data: dict[str, NDArray[Any]]
+) -> Batch | None:
+    """Without the rows of weight 0, which count as absent."""
+    if target is not None and len(target) != table.n_rows:
+        raise ValueError(f"X has {table.n_rows} rows, but y {len(target)}")
+    if weight is None:
+        return Batch(number, table, target, None, row_data)
+    weight = as_column("sample_weight", weight).astype(np.float64)
+    if len(weight) != table.n_rows:
+        raise ValueError(f"X has {table.n_rows} rows, but sample_weight {len(weight)}")
+    wrong = ~((weight >= 0.0) & (weight <= 1e60))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite, from 0 to 1e60")
+    used = np.flatnonzero(weight)
+    if len(used) == len(weight):
+        return Batch(number, table, target, weight, row_data)
+    if not len(used):
+        return None
+    some = None if target is None else target.some(used)
+    return Batch(number, table.at(used), some, weight[used], {name: column[used] for name, column in row_data.items()})

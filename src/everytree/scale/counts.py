@@ -1,0 +1,83 @@
+"""Statistics of rows in every tree of a forest, without anything derived from them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.codes import readable, resolve_n_jobs
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.forest import Forest
+from everytree.posterior import Posterior, _scalar_or_array
+
+
+class ForestCounts:
+    """The rows of any number of batches, as sufficient statistics of each tree's terminals.
+
+    An update costs O(n_rows * depth) a tree and nothing for nodes that no row reaches; evidence and split probabilities
+    wait until `forest()` asks for them. Counts of different rows merge.
+
+    Parameters
+    ----------
+    forest : Forest
+        Whose trees, leaves and priors are meant; its rows are not. With leaves of a built-in family.
+    """
+
+    def __init__(self, forest: Forest) -> None:
+        if not isinstance(forest.family, NativeFamily):
+            raise TypeError(f"rows are counted for built-in families, not for {type(forest.family).__name__}")
+        self._like = forest
+        self._engine = _kernels.Forest([tree._kernel for tree in forest.trees], forest.n_codes)
+        self.statistics: list[FloatArray] = [
+            np.zeros((tree.n_nodes, forest.family.n_statistics)) for tree in forest.trees
+        ]
+        self.n_rows: NDArray[np.int64] = np.zeros(len(forest), dtype=np.int64)
+        self._alone = threading.Lock()
+
+    def update(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Count more rows; a tree that cannot place one leaves it out. Arguments as in `Posterior.update`."""
+        family, jobs = self._like.family, resolve_n_jobs(n_jobs)
+        extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
+        with self._alone:
+            head = (family.kernel, family.size, self.statistics, self.n_rows)
+            if not self._engine.count(*head, X, y, sample_weight, extra, family.default_row_data, jobs):
+                self._engine.count(*head, *readable(X, y, sample_weight), extra, family.default_row_data, jobs)
+        return self
+
+    def merge(self, other: ForestCounts) -> Self:
+        """Add the rows of counts over the same trees and priors. Returns itself."""
+        merged = self.forest().merge(other.forest())
+        with self._alone:
+            self.statistics = [post.statistics for post in merged.posteriors]
+            self.n_rows = self.n_rows + other.n_rows
+        return self
+
+    def forest(self) -> Forest:
+        """The forest of these rows: its trees, priors, sharpness and weights are those of the one given."""
+        like = self._like
+        posteriors = [
+            Posterior._counted(post.tree, post.family, _scalar_or_array(post._split_prior), statistics, int(n_rows))
+            for post, statistics, n_rows in zip(like.posteriors, self.statistics, self.n_rows, strict=True)
+        ]
+        weights = "evidence" if like._by_evidence else like._weights
+        return Forest(posteriors, weights=weights, sharpness=like.sharpness, n_codes=like.n_codes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"like": self._like, "statistics": self.statistics, "n_rows": self.n_rows}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["like"])  # type: ignore[misc]
+        for mine, given in zip([*self.statistics, self.n_rows], [*state["statistics"], state["n_rows"]], strict=True):
+            mine[...] = given  # own copies: what was pickled may be shared or read-only

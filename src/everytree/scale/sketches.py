@@ -1,0 +1,242 @@
+"""What a schema needs to know of a table that is too long to keep, column by column and in parts that merge.
+
+Exact over all rows: which columns there are and of what kind, whether values are missing, which categories there are,
+and the distinct numbers of a column that has no more of them than bins. From a uniform sample of rows: quantiles of all
+other numbers, and the order of categories by their targets. A quantile of a sample of m rows is off by at most
+0.5 / sqrt(m) in rank, as a standard error: 0.16 % for 100,000 rows, where 255 bins hold 0.39 % each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree.codes import LARGEST_CODE, whole_number
+from everytree.columns import Column, FitRows, fit_categories, fit_numbers
+from everytree.cuts import FloatArray
+from everytree.scale.columns import ColumnSketch
+from everytree.scale.sampling import Columns, RowSample
+from everytree.scale.targets import Target
+from everytree.schema import Schema, listed_columns
+from everytree.tables import Table, read_table
+
+SAMPLE_ROWS = 100_000
+"""Rows that are kept, unless told otherwise: structures grow on them, and quantiles are theirs."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows drawn from all, every one with the same chance, in their order.
+
+    Attributes
+    ----------
+    table : Table
+    y : (n_rows,) array or None
+    weight : (n_rows,) float64 or None
+    row_data : dict of (n_rows,) arrays
+    """
+
+    table: Table
+    y: NDArray[Any] | None
+    weight: FloatArray | None
+    row_data: Columns
+
+
+class SchemaSketch:
+    """The columns of a table and a sample of its rows, from batches.
+
+    The same for any batches of the same rows in the same order; where all rows are in the sample, `schema` is the one
+    that `Schema.fit` makes of the whole table.
+
+    Parameters
+    ----------
+    max_bins : int
+    categorical_features : "from_dtype", None or sequence
+        As in `Schema.fit`.
+    sample_rows : int
+    seed : int
+        Of the sample.
+    owner : str
+        Who asks, for the wording of errors.
+
+    Examples
+    --------
+    >>> from everytree.scale import SchemaSketch
+    >>> one = SchemaSketch().update([[1.0, "red"], [2.0, "blue"]])
+    >>> two = SchemaSketch().update([[4.0, "red"]], first_row=2)
+    >>> one.merge(two).schema()
+    Schema(2 columns: 1 numeric, 1 categorical; uint8)
+    """
+
+    def __init__(
+        self,
+        *,
+        max_bins: int = 255,
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None = "from_dtype",
+        sample_rows: int = SAMPLE_ROWS,
+        seed: int = 0,
+        owner: str = "Schema",
+    ) -> None:
+        self.max_bins = whole_number("max_bins", max_bins, 2, LARGEST_CODE)
+        self.categorical_features = categorical_features
+        self.owner = owner
+        self.n_rows = 0
+        self._next_row = 0
+        self._names: tuple[str, ...] | None = None
+        self._columns: list[ColumnSketch] = []
+        self._rows = RowSample(whole_number("sample_rows", sample_rows, 1), seed)
+
+    def update(
+        self,
+        X: Any,
+        y: Target | ArrayLike | None = None,
+        sample_weight: FloatArray | None = None,
+        *,
+        row_data: Mapping[str, NDArray[Any]] | None = None,
+        first_row: int | None = None,
+    ) -> Self:
+        """More rows. One that fails may leave a part of them behind: a sketch is then to be thrown away.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+        y : (n_rows,) array_like, optional
+        sample_weight : (n_rows,) float64, optional
+            All above 0.
+        row_data : mapping of str to (n_rows,) array, optional
+            Other columns to be kept in the sample.
+        first_row : int, optional
+            Number of the first of these rows in the whole table; by default they follow those of the last update.
+            Parts that are to be merged must number their rows differently.
+        """
+        table = read_table(X, self.owner)
+        places = self._places(table)
+        kept = [
+            sketch.update(table.column(place), table.n_rows)
+            for sketch, place in zip(self._columns, places, strict=True)
+        ]
+        columns = {_place(k): column for k, column in enumerate(kept)}
+        if sample_weight is not None:
+            columns["weight"] = sample_weight
+        columns |= {f"of row: {name}": np.asarray(column) for name, column in (row_data or {}).items()}
+        target = y if isinstance(y, Target) or y is None else Target(np.asarray(y))
+
+        def take(rows: NDArray[np.int64]) -> Columns:
+            some = {name: column[rows] for name, column in columns.items()}
+            return some if target is None else {**some, "y": target.at(rows)}
+
+        first = self._next_row if first_row is None else first_row
+        self._rows.update(table.n_rows, take, first)
+        self._next_row = first + table.n_rows
+        self.n_rows += table.n_rows
+        return self
+
+    def merge(self, other: SchemaSketch) -> Self:
+        """The rows of another sketch with the same parameters, numbered differently. Returns itself."""
+        if other.max_bins != self.max_bins:
+            raise ValueError(f"other has max_bins={other.max_bins}, this sketch {self.max_bins}")
+        if not other._columns:
+            return self
+        if not self._columns:
+            self._begin(other._names, [sketch.like() for sketch in other._columns])
+        if other._names != self._names or len(other._columns) != len(self._columns):
+            raise ValueError(f"other has the columns {other._said()}, this sketch {self._said()}")
+        lookups = {
+            _place(k): mine.merge(theirs)
+            for k, (mine, theirs) in enumerate(zip(self._columns, other._columns, strict=True))
+        }
+
+        def translate(name: str, column: NDArray[Any]) -> NDArray[Any]:
+            lookup = lookups.get(name)
+            return column if lookup is None else lookup[_as_index(column)]
+
+        self._rows.merge(other._rows, translate)
+        self.n_rows += other.n_rows
+        return self
+
+    # ---- what came out ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row is in the sample."""
+        return self.n_rows <= self._rows.size
+
+    @property
+    def sample(self) -> Sample:
+        """The rows that were drawn."""
+        self._refuse_empty()
+        columns = self._rows.columns()
+        n_rows = len(self._rows)
+
+        def read(label: str, place: int) -> Any:
+            return self._columns[place].values(columns[_place(place)])
+
+        row_data = {name.removeprefix("of row: "): c for name, c in columns.items() if name.startswith("of row: ")}
+        table = Table(n_rows, len(self._columns), self._names, read)
+        return Sample(table, columns.get("y"), columns.get("weight"), row_data)
+
+    def schema(self, order_by: ArrayLike | None = None) -> Schema:
+        """The schema of all rows; `order_by`, one or several numbers a row of the sample, orders categories."""
+        sample = self.sample
+        rows = FitRows.of(sample.table.n_rows, order_by, sample.weight)
+        return Schema.from_columns(self._column(place, sample.table, rows) for place in range(len(self._columns)))
+
+    def _column(self, place: int, table: Table, rows: FitRows) -> Column:
+        sketch, values = self._columns[place], table.column(place)
+        name = None if self._names is None else self._names[place]
+        if sketch.is_categorical:
+            fitted = fit_categories(name, sketch.label, values, rows)
+        else:
+            fitted = fit_numbers(name, sketch.label, values, rows, self.max_bins)
+            if sketch.cuts is not None:
+                fitted = replace(fitted, cuts=sketch.cuts)
+        return replace(fitted, has_missing=sketch.has_missing)
+
+    # ---- columns ----------------------------------------------------------------------------------------------------
+
+    def _begin(self, names: tuple[str, ...] | None, columns: list[ColumnSketch]) -> None:
+        self._names, self._columns = names, columns
+
+    def _places(self, table: Table) -> Sequence[int]:
+        """Where the table has each column; the first one says which there are."""
+        if not self._columns:
+            listed = listed_columns(self.categorical_features, table)
+            sketches = [
+                ColumnSketch(table.label(place), None if listed is None else place in listed, self.max_bins)
+                for place in range(table.n_columns)
+            ]
+            self._begin(table.names, sketches)
+        if self._names is None or table.names is None:
+            if (self._names is None) != (table.names is None) or table.n_columns != len(self._columns):
+                raise ValueError(f"it has {_said(table)}, but those before had {self._said()}")
+            return range(table.n_columns)
+        place = {name: k for k, name in enumerate(table.names)}
+        absent, new = [n for n in self._names if n not in place], sorted(place.keys() - set(self._names))
+        if absent or new:
+            what = [f"lacks the columns {absent}"] * bool(absent) + [f"has the columns {new}"] * bool(new)
+            raise ValueError(f"it {' and '.join(what)}, unlike those before, which had {self._said()}")
+        return [place[name] for name in self._names]
+
+    def _said(self) -> str:
+        return f"{len(self._columns)} columns" if self._names is None else str([*self._names])
+
+    def _refuse_empty(self) -> None:
+        if not self.n_rows:
+            raise ValueError(f"there are no rows, but {self.owner} needs at least one")
+
+
+def _said(table: Table) -> str:
+    return f"{table.n_columns} columns without names" if table.names is None else str([*table.names])
+
+
+def _place(k: int) -> str:
+    return f"column {k}"
+
+
+def _as_index(column: NDArray[Any]) -> NDArray[np.int64]:
+    """Places of labels; rows from before there was any are NaN, which is -1: missing."""
+    return np.nan_to_num(column, nan=-1.0).astype(np.int64) if column.dtype.kind == "f" else column

@@ -320,9 +320,11 @@ def test_merge_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match=r"n_codes\[0\]"):
         model.forest_.merge(Forest(copy.deepcopy(model.posteriors_), sharpness=model.forest_.sharpness))
     assert [snapshot(post) for post in model.posteriors_] == before
-    exact, X, y, _ = exact_fitted(*EXACT[0])
+    exact, *_ = exact_fitted(*EXACT[0])
+    other = copy.deepcopy(exact)
+    other.posterior_.max_depth = 1
     with pytest.raises(ValueError, match="max_depth 1, this one 2"):
-        exact.merge(copy.deepcopy(exact).set_params(max_depth=1).fit(X, y))
+        exact.merge(other)
 
 
 # ---- what cannot be stored -------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ _SCALE = {"schema_from_batches", "update_from_batches"}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn or river with them: they, and what needs them, are imported when first asked for."""
+    """Estimators bring scikit-learn or river with them: they, and what needs them, are imported when asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 

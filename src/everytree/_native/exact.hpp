@@ -288,6 +288,7 @@ class ExactKernel {
                 const std::size_t end = at + found[worker].n_children[i];
                 for (; at < end; ++at) {
                     const Child& child = found[worker].children[at];
+                    known.expect(found[worker].children[std::min(at + 16, found[worker].children.size() - 1)].key);
                     if (!child.has_rows) {
                         from.children.push_back(-1);
                         continue;

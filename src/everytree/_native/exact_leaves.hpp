@@ -103,6 +103,7 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
         };
         const auto finish = [&](const LeafPart& part) {
             for (std::size_t i = 0; i < part.keys.size(); ++i) {
+                known.expect(part.keys[std::min(i + 16, part.keys.size() - 1)]);
                 const auto [number, is_new] = known.number(part.keys[i]);
                 if (!is_new) {
                     out.weight[number] += part.weight[i];

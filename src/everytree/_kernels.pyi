@@ -1,5 +1,6 @@
 """The native kernels, as far as Python needs to know them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 class Tree:
@@ -67,6 +68,9 @@ class Forest:
         constant: float,
         n_jobs: int,
     ) -> bool: ...
+    def add(
+        self, name: str, size: int, statistics: list[Any], n_rows: Any, more: Sequence[Any], n_more: Any
+    ) -> None: ...
 
 def average_over_paths(tree: Tree, log_split: Any, log_stop: Any, leaf: Any, subtree: Any, values: Any) -> Any: ...
 def log_node_fates(tree: Tree, log_split: Any, log_stop: Any, leaf: Any, subtree: Any) -> tuple[Any, Any]: ...

@@ -79,6 +79,26 @@ class ForestHandle {
         });
     }
 
+    // Adds statistics of other rows over the same trees, node by node.
+    void add(const std::string& name, int size, const std::vector<State<double>>& statistics,
+             State<std::int64_t> n_rows, const std::vector<Input<double>>& more, Input<std::int64_t> n_more) const {
+        with_family(name, size, [&](const auto& family) {
+            const std::vector<TreeCounts> trees = counts_of(statistics, n_rows, family.layout.size());
+            if (more.size() != trees.size() || n_more.size() != trees.size())
+                throw std::invalid_argument("more statistics must have an entry for each tree");
+            for (std::size_t tree = 0; tree < trees.size(); ++tree)
+                if (more[tree].size() != statistics[tree].size())
+                    throw std::invalid_argument("more statistics of tree " + std::to_string(tree) +
+                                                " do not fit its nodes");
+            for (std::size_t tree = 0; tree < trees.size(); ++tree) {
+                const auto width = static_cast<std::size_t>(family.layout.size());
+                for (std::size_t at = 0; at < more[tree].size(); at += width)
+                    family.layout.add(trees[tree].statistics + at, more[tree].data() + at);
+                *trees[tree].n_rows += n_more.data()[tree];
+            }
+        });
+    }
+
   private:
     std::vector<TreeCounts> counts_of(const std::vector<State<double>>& statistics, State<std::int64_t> n_rows,
                                       int size) const {

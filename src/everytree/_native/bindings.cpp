@@ -102,7 +102,8 @@ NB_MODULE(_kernels, module) {
         .def("ends", &ForestHandle::ends, "X"_a.none(), "n_jobs"_a)
         .def("average", &ForestHandle::average, "X"_a.none(), "values"_a, "weights"_a, "n_values"_a, "n_jobs"_a)
         .def("count", &ForestHandle::count, "name"_a, "size"_a, "statistics"_a, "n_rows"_a, "X"_a.none(), "y"_a.none(),
-             "weight"_a.none(), "extra"_a.none(), "constant"_a, "n_jobs"_a);
+             "weight"_a.none(), "extra"_a.none(), "constant"_a, "n_jobs"_a)
+        .def("add", &ForestHandle::add, "name"_a, "size"_a, "statistics"_a, "n_rows"_a, "more"_a, "n_more"_a);
     module.def("average_over_paths", &average_over_paths);
     module.def("log_node_fates", &node_fates);
     module.def("pooled_paths", &pooled_paths);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from everytree.estimators.base import read_weight
 from everytree.estimators.grown import GrownEstimator
 from everytree.fitting import Rows
 from everytree.scale.batch import Batch, Roles
-from everytree.scale.batches import Passes
+from everytree.scale.batches import BatchPasses, Labels, Passes
 from everytree.scale.counts import ForestCounts
 from everytree.scale.sketches import SAMPLE_ROWS, SchemaSketch
 from everytree.scale.sources import open_source
@@ -73,7 +74,7 @@ class BatchedEstimator(GrownEstimator):
         with self._anew():
             self._check_parameters()
             return self._two_passes(
-                Passes(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose)), sample_rows
+                BatchPasses(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose)), sample_rows
             )
 
     def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
@@ -82,7 +83,8 @@ class BatchedEstimator(GrownEstimator):
                 max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=sample_rows,
                 owner=passes.owner,
             ),
-            self._see,
+            self._look,
+            self._note,
         )  # fmt: skip
         sample = sketch.sample
         target = self._read_target(sample.y, first=True)
@@ -90,10 +92,8 @@ class BatchedEstimator(GrownEstimator):
         self._fit_by(schema, sample.table, target, read_weight(sample.weight, len(target)), sample.row_data)
         if not sketch.is_complete:
             asked = self._asked()
-            counts = passes.count(
-                ForestCounts(self.forest_), lambda batch: self._rows_in(batch, asked), self._names(asked)
-            )
-            self.forest_ = counts.forest()
+            rows_of = partial(self._rows_in, asked=asked)  # no lambda: it may be sent to other processes
+            self.forest_ = passes.count(ForestCounts(self.forest_), rows_of, self._names(asked)).forest()
         return self
 
     def _asked(self) -> NDArray[np.bool_]:
@@ -108,13 +108,19 @@ class BatchedEstimator(GrownEstimator):
         names = self.schema_.names
         return None if names is None else [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
 
-    def _see(self, batch: Batch) -> None:
+    def _look(self, batch: Batch) -> Labels:
+        """What must be known of the targets of all rows before the first one is counted; changes nothing."""
         if batch.target is None:
             raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
-        self._see_target(batch.target)
+        return self._labels_in(batch.target)
 
-    def _see_target(self, target: Target) -> None:
-        """What is learnt from the targets of all rows before the first one is counted."""
+    def _labels_in(self, target: Target) -> Labels:
+        """The labels of classes; numbers need not be known."""
+        del target
+        return None
+
+    def _note(self, labels: Labels) -> None:
+        """Keep what `_look` has found."""
 
     def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Targets as the family takes them, one by one."""

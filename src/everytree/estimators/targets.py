@@ -113,11 +113,15 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if not np.array_equal(self.classes_, other.classes_):
             raise ValueError(f"other has classes {other.classes_.tolist()}, this one {self.classes_.tolist()}")
 
-    def _see_target(self, target: Target) -> None:
-        """All classes are known before the first row is counted, those that no row of a sample has too."""
+    def _labels_in(self, target: Target) -> NDArray[Any]:
         labels = np.asarray(target.distinct())
         if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
             raise ValueError(f"Unknown label type: continuous. The target has values such as {labels[:3].tolist()}")
+        return labels
+
+    def _note(self, labels: NDArray[Any] | None) -> None:
+        """All classes are known before the first row is counted, those that no row of a sample has too."""
+        assert labels is not None
         known = self.__dict__.get("_declared")
         if known is None:
             self._declared = _distinct(labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,12 @@ class Roles:
                 raise TypeError(f"{role} must be the name of a column, but is {type(name).__name__}")
         return [name for name in named.values() if name is not None]
 
+    def check_in(self, columns: Sequence[Any]) -> None:
+        """Refuse a table whose columns lack one of them."""
+        absent = [name for name in self.columns() if name not in columns]
+        if absent:
+            raise ValueError(f"it has no column {absent[0]!r}; its columns are {list(columns)}")
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -64,28 +70,28 @@ def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | N
                 raw = next(raws)
             except StopIteration:
                 return
-            batch = _read(number, raw, roles, owner)
+            batch = read_batch(number, raw, roles, owner)
         if batch is not None:
             yield batch
         number += 1
 
 
 class Place:
-    """Says in which batch something was wrong."""
+    """Says in which batch, or whatever `of` is, something was wrong."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
+    def __init__(self, number: int, of: str = "batch") -> None:
+        self._said = f"{of} {number}"
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: Any) -> None:
         if isinstance(error, TypeError | ValueError):
             known = TypeError if isinstance(error, TypeError) else ValueError
-            raise known(f"batch {self._number}: {error}") from error
+            raise known(f"{self._said}: {error}") from error
 
 
-def _read(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
-    """A batch of any library."""
+def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
+    """A batch of any library; None where it has no rows."""
     if isinstance(raw, tuple):
         return _read_pair(number, raw, roles, owner)
     if type(raw).__module__.startswith("pyarrow") and type(raw).__name__ == "RecordBatch":
@@ -99,9 +105,7 @@ def _read(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
         return None if len(raw) == 0 else Batch(number, read_table(raw, owner), None, None, {})
     if len(frame) == 0:
         return None
-    absent = [name for name in roles.columns() if name not in frame.columns]
-    if absent:
-        raise ValueError(f"it has no column {absent[0]!r}; its columns are {list(frame.columns)}")
+    roles.check_in(frame.columns)
     features = [name for name in frame.columns if name not in roles.columns()]
     target = None if roles.target is None else read_target(frame[roles.target], f"target {roles.target!r}")
     weight = None if roles.sample_weight is None else frame[roles.sample_weight].to_numpy()
@@ -115,24 +119,31 @@ def _read_pair(number: int, raw: tuple[Any, ...], roles: Roles, owner: str) -> B
         raise TypeError(f"it is a pair (X, y), in which {roles.columns()} cannot be named; pass (X, y, sample_weight)")
     if len(raw) not in (2, 3):
         raise TypeError(f"it is a tuple of {len(raw)}, but must be (X, y) or (X, y, sample_weight)")
-    if len(raw[0]) == 0:
+    return batch_of(number, raw[0], raw[1], raw[2] if len(raw) == 3 else None, {}, owner)
+
+
+def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], owner: str) -> Batch | None:
+    """A table and its targets; None where it has no rows."""
+    if len(X) == 0 and len(y) == 0:
         return None
-    table = read_table(raw[0], owner)
-    y = raw[1] if isinstance(raw[1], np.ndarray) else nw.from_native(raw[1], allow_series=True, pass_through=True)
-    return _weighed(number, table, read_target(y, "the target y"), raw[2] if len(raw) == 3 else None, {})
+    target = read_target(
+        y if isinstance(y, np.ndarray) else nw.from_native(y, allow_series=True, pass_through=True), "the target y"
+    )
+    columns = {name: as_column(name, values) for name, values in row_data.items()}
+    return _weighed(number, read_table(X, owner), target, weight, columns)
 
 
 def _weighed(
     number: int, table: Table, target: Target | None, weight: Any, row_data: dict[str, NDArray[Any]]
 ) -> Batch | None:
     """Without the rows of weight 0, which count as absent."""
-    if target is not None and len(target) != table.n_rows:
-        raise ValueError(f"X has {table.n_rows} rows, but y {len(target)}")
+    given = {"y": target, "sample_weight": weight, **row_data}
+    for name, values in given.items():
+        if values is not None and len(values) != table.n_rows:
+            raise ValueError(f"X has {table.n_rows} rows, but {name} {len(values)}")
     if weight is None:
         return Batch(number, table, target, None, row_data)
     weight = as_column("sample_weight", weight).astype(np.float64)
-    if len(weight) != table.n_rows:
-        raise ValueError(f"X has {table.n_rows} rows, but sample_weight {len(weight)}")
     wrong = ~((weight >= 0.0) & (weight <= 1e60))
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,39 @@ from everytree.tables import Table
 Model = TypeVar("Model", Posterior, Forest)
 
 
+Labels = NDArray[Any] | None
+
+
+class Passes(Protocol):
+    """Both passes over all rows, wherever they are."""
+
+    owner: str
+
+    def sketch(
+        self, sketch: SchemaSketch, look: Callable[[Batch], Labels], note: Callable[[Labels], object]
+    ) -> SchemaSketch:
+        """Pass one: columns and a sample. What `look` finds in each batch besides is handed to `note`, in order."""
+
+    def count(
+        self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
+    ) -> ForestCounts:
+        """Pass two: the statistics of every row, for which the trees ask for no more than these features."""
+
+
+def count_rows(counts: ForestCounts, rows: Rows, n_jobs: int | None) -> None:
+    """Count rows, each of which every tree must be able to place."""
+    before = counts.n_rows.copy()
+    counts.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
+    if (counts.n_rows - before < len(rows.y)).any():
+        raise ValueError(
+            "it has a value that was not there in the first pass, missing or a new category; rows must not change "
+            "between the passes"
+        )
+
+
 @dataclass
-class Passes:
-    """Both passes over one source, and whether it is still the same in the second.
+class BatchPasses:
+    """Passes over one source, and whether it is still the same in the second.
 
     Parameters
     ----------
@@ -52,13 +82,18 @@ class Passes:
     n_rows: int = 0
     _mark: Mark = ()
 
-    def sketch(self, sketch: SchemaSketch, see: Callable[[Batch], object] = lambda batch: None) -> SchemaSketch:
-        """Pass one: columns and a sample. `see` is shown each batch besides."""
+    def sketch(
+        self,
+        sketch: SchemaSketch,
+        look: Callable[[Batch], Labels] = lambda batch: None,
+        note: Callable[[Labels], object] = lambda labels: None,
+    ) -> SchemaSketch:
+        """Pass one."""
         self._mark = self.source.mark()
         with Progress("reading", self.source.n_rows, self.show, unit="rows") as progress:
             for batch in batches_of(self.source, self.roles, self.owner):
                 with Place(batch.number):
-                    see(batch)
+                    note(look(batch))
                     columns = batch.table, batch.target, batch.weight
                     sketch.update(*columns, row_data=batch.row_data)
                 progress.step(batch.table.n_rows)
@@ -70,20 +105,14 @@ class Passes:
     def count(
         self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
     ) -> ForestCounts:
-        """Pass two: the statistics of every row, for which the trees ask for no more than these features."""
+        """Pass two."""
         self._check_files()
         n_rows = 0
         with Progress("counting", self.n_rows, self.show, unit="rows") as progress:
             for batch in batches_of(self.source, self.roles, self.owner, features):
                 n_rows += batch.table.n_rows
                 with Place(batch.number):
-                    rows = rows_of(batch)
-                    counts.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **rows.row_data)
-                    if (counts.n_rows < n_rows).any():
-                        raise ValueError(
-                            "it has a value that was not there in the first pass, missing or a new category; batches "
-                            "must not change between the passes"
-                        )
+                    count_rows(counts, rows_of(batch), self.n_jobs)
                 progress.step(batch.table.n_rows)
         self._check_files()
         if n_rows != self.n_rows:
@@ -136,7 +165,7 @@ def schema_from_batches(
     >>> schema.columns[0].cuts, schema.columns[1].has_missing
     (array([1.5, 2.5]), True)
     """
-    passes = Passes(open_source(batches), Roles(target, sample_weight), "Schema", show=bool(verbose))
+    passes = BatchPasses(open_source(batches), Roles(target, sample_weight), "Schema", show=bool(verbose))
     sketch = SchemaSketch(max_bins=max_bins, categorical_features=categorical_features, sample_rows=sample_rows)
     return passes.sketch(sketch).schema(sketch.sample.y)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,20 @@ from everytree.codes import readable, resolve_n_jobs
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.forest import Forest
 from everytree.posterior import Posterior, _scalar_or_array
+
+
+class Tally(NamedTuple):
+    """What was counted, without the trees: a small part of counts, where those are known at the other end.
+
+    Attributes
+    ----------
+    statistics : list of (n_nodes, n_statistics) float64
+        One table a tree.
+    n_rows : (n_trees,) int64
+    """
+
+    statistics: list[FloatArray]
+    n_rows: NDArray[np.int64]
 
 
 class ForestCounts:
@@ -58,10 +72,24 @@ class ForestCounts:
 
     def merge(self, other: ForestCounts) -> Self:
         """Add the rows of counts over the same trees and priors. Returns itself."""
-        merged = self.forest().merge(other.forest())
+        if other._like is not self._like:
+            self._like._check_mergeable(other._like)
+        return self.add(other.tally())
+
+    def empty(self) -> ForestCounts:
+        """Counts of no rows over the same trees."""
+        return ForestCounts(self._like)
+
+    def tally(self) -> Tally:
+        """A copy of what was counted, without the trees."""
         with self._alone:
-            self.statistics = [post.statistics for post in merged.posteriors]
-            self.n_rows = self.n_rows + other.n_rows
+            return Tally([one.copy() for one in self.statistics], self.n_rows.copy())
+
+    def add(self, tally: Tally) -> Self:
+        """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""
+        family = self._like.family
+        with self._alone:
+            self._engine.add(family.kernel, family.size, self.statistics, self.n_rows, tally.statistics, tally.n_rows)
         return self
 
     def forest(self) -> Forest:

@@ -13,6 +13,9 @@ from everytree.codes import whole_number
 
 LARGEST_KEY = 2**64 - 1
 
+BLOCK_ROWS = 2**20
+"""How many keys are looked at together, where nothing else says it."""
+
 Columns = dict[str, NDArray[Any]]
 
 
@@ -39,6 +42,18 @@ class RowSample:
     def __len__(self) -> int:
         return min(self._n_kept, self.size)
 
+    def for_part_of(self, n_rows: int) -> RowSample:
+        """A sample without rows for a part of a table of `n_rows` rows, which keeps only what that of all rows keeps.
+
+        Keys need the rows' numbers alone: the largest one in the sample is known before any row is read.
+        """
+        whole, part = RowSample(self.size, self.seed), RowSample(self.size, self.seed)
+        for first in range(0, n_rows, BLOCK_ROWS):
+            whole.update(min(BLOCK_ROWS, n_rows - first), lambda places: {}, first)
+        whole._shrink()
+        part._bound = whole._bound
+        return part
+
     def update(self, n_rows: int, take: Callable[[NDArray[np.int64]], Mapping[str, NDArray[Any]]], first: int) -> Self:
         """More rows, numbered from `first` on; `take(places)` is asked for the columns of those that are kept."""
         places, keys = _kernels.draw_rows(self.seed, first, n_rows, self._bound)
@@ -49,15 +64,14 @@ class RowSample:
             self._keep({"key": keys, "number": places + first, **take(places)})
         return self
 
-    def merge(self, other: RowSample, translate: Callable[[str, NDArray[Any]], NDArray[Any]] | None = None) -> Self:
+    def merge(self, other: RowSample, translate: Callable[[Columns], Columns] = dict) -> Self:
         """The rows of another sample of the same kind; `translate` brings its columns into the words of this one."""
         if (other.size, other.seed) != (self.size, self.seed):
             raise ValueError(
                 f"other keeps {other.size} rows by seed {other.seed}, this sample {self.size} by {self.seed}"
             )
         for part in other._parts:
-            said = part if translate is None else {name: translate(name, column) for name, column in part.items()}
-            self._keep(dict(said))
+            self._keep(translate(part))
         self._bound = min(self._bound, other._bound)
         return self
 

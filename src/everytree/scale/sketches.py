@@ -114,7 +114,9 @@ class SchemaSketch:
             Parts that are to be merged must number their rows differently.
         """
         table = read_table(X, self.owner)
-        places = self._places(table)
+        if not self._columns:
+            self._begin(table)
+        places = self._places(table.names, table.n_columns)
         kept = [
             sketch.update(table.column(place), table.n_rows)
             for sketch, place in zip(self._columns, places, strict=True)
@@ -142,21 +144,32 @@ class SchemaSketch:
         if not other._columns:
             return self
         if not self._columns:
-            self._begin(other._names, [sketch.like() for sketch in other._columns])
-        if other._names != self._names or len(other._columns) != len(self._columns):
-            raise ValueError(f"other has the columns {other._said()}, this sketch {self._said()}")
-        lookups = {
-            _place(k): mine.merge(theirs)
-            for k, (mine, theirs) in enumerate(zip(self._columns, other._columns, strict=True))
-        }
+            self._names, self._columns = other._names, [sketch.like() for sketch in other._columns]
+        places = self._places(other._names, len(other._columns))
+        lookups = [mine.merge(other._columns[place]) for mine, place in zip(self._columns, places, strict=True)]
 
-        def translate(name: str, column: NDArray[Any]) -> NDArray[Any]:
-            lookup = lookups.get(name)
-            return column if lookup is None else lookup[_as_index(column)]
+        def translate(part: Columns) -> Columns:
+            said = dict(part)
+            for k, (place, lookup) in enumerate(zip(places, lookups, strict=True)):
+                column = part[_place(place)]
+                said[_place(k)] = column if lookup is None else lookup[_as_index(column)]
+            return said
 
         self._rows.merge(other._rows, translate)
         self.n_rows += other.n_rows
         return self
+
+    def for_part_of(self, n_rows: int) -> SchemaSketch:
+        """A sketch without rows for a part of a table of `n_rows` rows, to be merged with those of the other parts.
+
+        It keeps only rows that are in the sample of the whole table: all parts together are little more than that.
+        """
+        part = SchemaSketch(
+            max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=self._rows.size,
+            seed=self._rows.seed, owner=self.owner,
+        )  # fmt: skip
+        part._rows = self._rows.for_part_of(n_rows)
+        return part
 
     # ---- what came out ----------------------------------------------------------------------------------------------
 
@@ -198,23 +211,22 @@ class SchemaSketch:
 
     # ---- columns ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, names: tuple[str, ...] | None, columns: list[ColumnSketch]) -> None:
-        self._names, self._columns = names, columns
+    def _begin(self, table: Table) -> None:
+        """The first table says which columns there are."""
+        listed = listed_columns(self.categorical_features, table)
+        self._names = table.names
+        self._columns = [
+            ColumnSketch(table.label(place), None if listed is None else place in listed, self.max_bins)
+            for place in range(table.n_columns)
+        ]
 
-    def _places(self, table: Table) -> Sequence[int]:
-        """Where the table has each column; the first one says which there are."""
-        if not self._columns:
-            listed = listed_columns(self.categorical_features, table)
-            sketches = [
-                ColumnSketch(table.label(place), None if listed is None else place in listed, self.max_bins)
-                for place in range(table.n_columns)
-            ]
-            self._begin(table.names, sketches)
-        if self._names is None or table.names is None:
-            if (self._names is None) != (table.names is None) or table.n_columns != len(self._columns):
-                raise ValueError(f"it has {_said(table)}, but those before had {self._said()}")
-            return range(table.n_columns)
-        place = {name: k for k, name in enumerate(table.names)}
+    def _places(self, names: tuple[str, ...] | None, n_columns: int) -> Sequence[int]:
+        """Where others have each column; those they have must be the same."""
+        if self._names is None or names is None:
+            if (self._names is None) != (names is None) or n_columns != len(self._columns):
+                raise ValueError(f"it has {_said(names, n_columns)}, but those before had {self._said()}")
+            return range(n_columns)
+        place = {name: k for k, name in enumerate(names)}
         absent, new = [n for n in self._names if n not in place], sorted(place.keys() - set(self._names))
         if absent or new:
             what = [f"lacks the columns {absent}"] * bool(absent) + [f"has the columns {new}"] * bool(new)
@@ -229,8 +241,8 @@ class SchemaSketch:
             raise ValueError(f"there are no rows, but {self.owner} needs at least one")
 
 
-def _said(table: Table) -> str:
-    return f"{table.n_columns} columns without names" if table.names is None else str([*table.names])
+def _said(names: tuple[str, ...] | None, n_columns: int) -> str:
+    return f"{n_columns} columns without names" if names is None else str([*names])
 
 
 def _place(k: int) -> str:

@@ -45,12 +45,22 @@ if TYPE_CHECKING:
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
     from everytree.scale import schema_from_batches, update_from_batches
+    from everytree.scale.dask import (
+        DaskMetaForestClassifier,
+        DaskMetaForestRegressor,
+        DaskMetaTreeClassifier,
+        DaskMetaTreeRegressor,
+    )
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Bernoulli",
     "Categorical",
+    "DaskMetaForestClassifier",
+    "DaskMetaForestRegressor",
+    "DaskMetaTreeClassifier",
+    "DaskMetaTreeRegressor",
     "ExactPosterior",
     "ExactTreeClassifier",
     "ExactTreeRegressor",
@@ -99,11 +109,15 @@ _FILES = {"ModelFileError", "load", "save"}
 _ONLINE = {"OnlineForestClassifier", "OnlineForestRegressor"}
 
 
+_DASK = {
+    "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",
+}  # fmt: skip
+
 _SCALE = {"schema_from_batches", "update_from_batches"}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn or river with them: they, and what needs them, are imported when asked for."""
+    """Estimators bring scikit-learn, river or Dask along: they, and what needs them, are imported when asked for."""
     if name in _ESTIMATORS:
         from everytree import estimators
 
@@ -116,6 +130,10 @@ def __getattr__(name: str) -> Any:
         from everytree import online
 
         return getattr(online, name)
+    if name in _DASK:
+        from everytree.scale import dask
+
+        return getattr(dask, name)
     if name in _SCALE:
         from everytree import scale
 

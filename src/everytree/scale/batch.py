@@ -41,11 +41,11 @@ class Roles:
                 raise TypeError(f"{role} must be the name of a column, but is {type(name).__name__}")
         return [name for name in named.values() if name is not None]
 
-    def check_in(self, columns: Sequence[Any]) -> None:
+    def check_in(self, columns: Sequence[Any], what: str = "it") -> None:
         """Refuse a table whose columns lack one of them."""
         absent = [name for name in self.columns() if name not in columns]
         if absent:
-            raise ValueError(f"it has no column {absent[0]!r}; its columns are {list(columns)}")
+            raise ValueError(f"{what} has no column {absent[0]!r}; its columns are {list(columns)}")
 
 
 @dataclass(frozen=True)

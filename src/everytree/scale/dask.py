@@ -16,8 +16,9 @@ from everytree.estimators.forests import MetaForestClassifier, MetaForestRegress
 from everytree.estimators.targets import Classification, Regression
 from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
 from everytree.predictive import probabilities
+from everytree.scale.aligned import Partitions, is_dask
 from everytree.scale.batch import Place
-from everytree.scale.partitions import DaskPasses, Partitions, is_dask, map_parts
+from everytree.scale.partitions import DaskPasses, map_parts
 from everytree.scale.sketches import SAMPLE_ROWS
 
 __all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import uuid
@@ -40,7 +41,7 @@ def in_batches(case: Case, table: pd.DataFrame, names: dict[str, str], **roles: 
 def cut(table: pd.DataFrame, n_partitions: int) -> dd.DataFrame:
     """Exactly so many partitions, some of them without rows where there are more of them than rows."""
     edges = np.linspace(0, len(table), n_partitions + 1).astype(int)
-    parts = [table[start:end] for start, end in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [table[start:end] for start, end in itertools.pairwise(edges)]
     return of_parts(parts)
 
 

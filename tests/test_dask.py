@@ -96,8 +96,7 @@ def test_arrays_of_every_kind_of_target(case, n_chunks):
         np.testing.assert_allclose(std.compute(), expected[:, 1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("sample_rows", [100, 1000])
-@pytest.mark.parametrize("n_partitions", PARTITIONS)
+@pytest.mark.parametrize(("n_partitions", "sample_rows"), [*((n, 100) for n in PARTITIONS), (7, 1000)])
 def test_text_categories_dates_and_missing_values(n_partitions, sample_rows, client):
     columns, signal_ = mixed_columns(300)
     table = as_pandas(columns).convert_dtypes().assign(y=np.where(signal_ > np.median(signal_), "dear", "cheap"))
@@ -167,17 +166,24 @@ def test_columns_may_be_in_chunks_and_targets_in_a_column():
     np.testing.assert_array_equal(model.predict(narrow).compute(), expected.predict(given["X"]).compute())
 
 
-def test_only_columns_that_trees_ask_for_are_read_again(tmp_path: Path):
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's own reader, of pandas
+@pytest.mark.parametrize("filesystem", ["fsspec", "arrow"])
+def test_files_are_read_partition_by_partition_and_only_columns_that_trees_ask_for(filesystem, tmp_path: Path):
+    """Dask would put files together of which few columns are read: features and targets would not match."""
     table, _ = frame_of(FOUR[2])
-    for k in range(3):
-        pyarrow.parquet.write_table(pa.Table.from_pandas(table[67 * k : 67 * (k + 1)]), tmp_path / f"{k}.parquet")
-    parts = dd.read_parquet(tmp_path)
-    model = et.DaskMetaTreeClassifier(max_depth=1, random_state=0).fit(parts, "y", sample_rows=SAMPLE)
+    for k in range(5):
+        part = pa.Table.from_pandas(table[40 * k : 40 * (k + 1)], preserve_index=False)
+        pyarrow.parquet.write_table(part, tmp_path / f"{k}.parquet")
+    expected = et.MetaTreeClassifier(max_depth=1, random_state=0).fit_batches(tmp_path, "y", sample_rows=SAMPLE)
+    parts = dd.read_parquet(tmp_path, filesystem=filesystem)
+    for given in ({"X": parts, "y": "y"}, {"X": parts[COLUMNS], "y": parts["y"]}):
+        model = et.DaskMetaTreeClassifier(max_depth=1, random_state=0).fit(**given, sample_rows=SAMPLE)
+        assert state(model) == state(expected)
+        assert model.predict(parts[COLUMNS]).numblocks == (5,)
     asked = model._names(model._asked())
     assert len(asked) == 1
-    assert Partitions.of(parts, y="y").pieces(asked)[0][0].compute().columns.tolist() == [*asked, "y"]
-    expected = et.MetaTreeClassifier(max_depth=1, random_state=0).fit_batches(tmp_path, "y", sample_rows=SAMPLE)
-    assert state(model) == state(expected)
+    pieces = Partitions.of(parts, y="y").pieces(asked)
+    assert [piece[0].compute().columns.tolist() for piece in pieces] == [[*asked, "y"]] * 5
 
 
 # ---- workers --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from cases import CASES, KINDS, assert_same, examples, rng_for, take
 from estimator_cases import FRAMES, mixed_columns
 from everytree import _kernels
 from everytree.scale import ForestCounts, RowSample, SchemaSketch
+from everytree.scale.counts import Tally
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -65,6 +66,15 @@ def test_every_row_is_as_probable_as_any_other():
     assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.2 * 0.8 / n_seeds)
     together = (inside[:, 1:] & inside[:, :-1]).mean(axis=0)
     assert np.abs(together - 10 * 9 / (50 * 49)).max() < 5 * np.sqrt(0.04 / n_seeds)
+
+
+@pytest.mark.parametrize(("n_rows", "size"), [(1, 5), (5, 5), (1000, 7), (1000, 999), (3_000_000, 100)])
+def test_parts_of_a_table_of_known_length_keep_no_row_in_vain(n_rows, size):
+    part = RowSample(size).for_part_of(n_rows)
+    part.update(n_rows, lambda places: {"x": places}, 0)
+    assert part._n_kept == min(n_rows, size)
+    whole = RowSample(size).update(n_rows, lambda places: {"x": places}, 0)
+    np.testing.assert_array_equal(part.columns()["x"], whole.columns()["x"])
 
 
 def test_samples_of_other_kinds_do_not_merge():
@@ -215,6 +225,15 @@ def test_counts_are_the_forest_after_an_update(case, dtype):
         assert_same(mine, other)
 
 
+def test_sketches_merge_by_the_names_of_columns():
+    table = pd.DataFrame({"a": np.arange(60) % 7, "b": ["x", "y", "z"] * 20, "c": np.arange(60) / 3})
+    later = SchemaSketch().update(table[30:][["c", "b", "a"]], first_row=30)
+    merged = SchemaSketch().update(table[:30]).merge(later)
+    assert merged.schema() == et.Schema.fit(table)
+    with pytest.raises(ValueError, match=r"it lacks the columns \['b'\], unlike those before"):
+        merged.merge(SchemaSketch().update(table[["a", "c"]], first_row=60))
+
+
 @families
 def test_counts_of_parts_merge(case):
     forest, codes, y, row_data = forest_of(case, "merge")
@@ -252,6 +271,28 @@ def test_a_failed_count_changes_nothing():
     np.testing.assert_array_equal(counts.n_rows, before[1])
     for mine, other in zip(counts.statistics, before[0], strict=True):
         np.testing.assert_array_equal(mine, other)
+
+
+@families
+def test_what_was_counted_may_be_added_without_the_trees(case):
+    forest, codes, y, row_data = forest_of(case, "tally")
+    whole, parts = ForestCounts(forest).update(codes, y, **row_data), ForestCounts(forest)
+    for rows in np.array_split(np.arange(len(y)), 3):
+        parts.add(parts.empty().update(codes[rows], y[rows], **take(row_data, rows)).tally())
+    np.testing.assert_array_equal(parts.n_rows, whole.n_rows)
+    for mine, other in zip(parts.forest().posteriors, whole.forest().posteriors, strict=True):
+        assert_same(mine, other)
+
+
+def test_what_was_counted_over_other_trees_is_not_added():
+    one, *_ = forest_of(CASES[0], "one")
+    other, *_ = forest_of(CASES[0], "other", n_trees=3)
+    counts = ForestCounts(one)
+    with pytest.raises(ValueError, match="an entry for each tree"):
+        counts.add(ForestCounts(other).tally())
+    tally = counts.tally()
+    with pytest.raises(ValueError, match="tree 1 do not fit"):
+        counts.add(Tally([tally.statistics[0], tally.statistics[1][:-1], *tally.statistics[2:]], tally.n_rows))
 
 
 def test_counts_over_other_trees_do_not_merge():

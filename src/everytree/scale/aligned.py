@@ -133,7 +133,10 @@ def _n_rows(y: Any, weight: Any = None) -> int:
 
 def _parts(collection: Any) -> list[Any]:
     """What a collection has of each partition, as tasks."""
-    return list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
+    if isinstance(collection, da.Array):
+        return list(collection.to_delayed().ravel())
+    # No more than what is not needed is left out: a full optimisation would put partitions of few columns together.
+    return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
 def _table(X: Any) -> Any:

@@ -10,7 +10,7 @@ worker did what, and however often.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -59,10 +59,13 @@ class DaskPasses:
         if not sum(self.n_rows):
             raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
         job = once(_Looking(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), look))
-        first_rows, pieces = [0, *accumulate(self.n_rows)], self.parts.pieces()
-        used = [number for number, n_rows in enumerate(self.n_rows) if n_rows]
-        tasks = [dask.delayed(_look)(job, k, self.n_rows[k], pieces[k], first_rows[k]) for k in used]
-        for number, (part, labels) in zip(used, compute(tasks, self.client), strict=True):
+        first_rows = accumulate(self.n_rows, initial=0)
+        tasks = {
+            number: dask.delayed(_look)(job, number, n_rows, piece, first_row)
+            for (number, n_rows, piece), first_row in zip(self._pieces(), first_rows, strict=False)
+            if n_rows
+        }
+        for number, (part, labels) in zip(tasks, compute([*tasks.values()], self.client), strict=True):
             with Place(number, "partition"):
                 note(labels)
                 sketch.merge(part)
@@ -73,13 +76,17 @@ class DaskPasses:
     ) -> ForestCounts:
         """Pass two."""
         job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs))
-        pieces = self.parts.pieces(features)
-        tallies = [dask.delayed(_count)(job, k, n, pieces[k]) for k, n in enumerate(self.n_rows) if n]
+        tallies = [dask.delayed(_count)(job, *one) for one in self._pieces(features) if one[1]]
         while len(tallies) > 1:
             groups = [tallies[k : k + MERGED_TOGETHER] for k in range(0, len(tallies), MERGED_TOGETHER)]
             tallies = [dask.delayed(_add)(job, group) for group in groups]
         (tally,) = compute(tallies, self.client)
         return counts.add(tally)
+
+    def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, list[Any]]]:
+        """Number, number of rows and rows of each partition."""
+        for number, (n_rows, piece) in enumerate(zip(self.n_rows, self.parts.pieces(features), strict=True)):
+            yield number, n_rows, piece
 
 
 # ---- on the workers -------------------------------------------------------------------------------------------------

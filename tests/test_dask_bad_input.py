@@ -133,7 +133,7 @@ WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     # ---- no collections at all
     "a table in memory": (lambda: {"X": table(), "y": "y"}, "X is a DataFrame, but must be a Dask dataframe or"),
     "targets in memory": (
-        lambda: {"X": frame()[["a"]], "y": np.ones(90)}, "y is a ndarray, but must be a Dask series or array with the",
+        lambda: {"X": frame()[["a"]], "y": np.ones(90)}, "y is a ndarray, but must be a Dask series or array that is",
     ),
     "names and collections": (
         lambda: {"X": frame(), "y": "y", "sample_weight": frame()["t"]}, "y names a column of X, but sample_weight is",

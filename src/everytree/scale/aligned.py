@@ -135,7 +135,8 @@ def _parts(collection: Any) -> list[Any]:
     """What a collection has of each partition, as tasks."""
     if isinstance(collection, da.Array):
         return list(collection.to_delayed().ravel())
-    # No more than what is not needed is left out: a full optimisation would put partitions of few columns together.
+    # Columns that are not needed are not read, but that is all: a full optimisation would put partitions together of
+    # which few columns are left, and those of X and y would not match.
     return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
@@ -157,13 +158,12 @@ def _table(X: Any) -> Any:
 
 def _column(name: str, values: Any, X: Any) -> Any:
     """A collection with one entry a row of X, cut as X is."""
-    what = X.npartitions, "partitions" if isinstance(X, dd.DataFrame) else "chunks"
     if isinstance(values, dd.DataFrame) and len(values.columns) == 1:
         values = values[values.columns[0]]
     if not isinstance(values, dd.Series | da.Array):
         raise TypeError(
-            f"{name} is a {type(values).__name__}, but must be a Dask series or array with the {what[1]} of X, or the "
-            "name of a column of X"
+            f"{name} is a {type(values).__name__}, but must be a Dask series or array that is cut as X is, or the name "
+            "of a column of X"
         )
     if isinstance(values, da.Array) and values.ndim == 2 and values.shape[1] == 1:
         values = values.rechunk({1: -1})[:, 0]

@@ -44,11 +44,12 @@ class ForestCounts:
     def __init__(self, forest: Forest) -> None:
         if not isinstance(forest.family, NativeFamily):
             raise TypeError(f"rows are counted for built-in families, not for {type(forest.family).__name__}")
-        self._like = forest
-        self._engine = _kernels.Forest([tree._kernel for tree in forest.trees], forest.n_codes)
-        self.statistics: list[FloatArray] = [
-            np.zeros((tree.n_nodes, forest.family.n_statistics)) for tree in forest.trees
-        ]
+        self._begin(forest, _kernels.Forest([tree._kernel for tree in forest.trees], forest.n_codes))
+
+    def _begin(self, forest: Forest, engine: _kernels.Forest) -> None:
+        self._like, self._engine = forest, engine
+        size = forest.family.n_statistics
+        self.statistics: list[FloatArray] = [np.zeros((tree.n_nodes, size)) for tree in forest.trees]
         self.n_rows: NDArray[np.int64] = np.zeros(len(forest), dtype=np.int64)
         self._alone = threading.Lock()
 
@@ -77,8 +78,10 @@ class ForestCounts:
         return self.add(other.tally())
 
     def empty(self) -> ForestCounts:
-        """Counts of no rows over the same trees."""
-        return ForestCounts(self._like)
+        """Counts of no rows over the same trees, which are not prepared once more."""
+        fresh = object.__new__(ForestCounts)
+        fresh._begin(self._like, self._engine)
+        return fresh
 
     def tally(self) -> Tally:
         """A copy of what was counted, without the trees."""

@@ -59,10 +59,10 @@ class DaskPasses:
         if not sum(self.n_rows):
             raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
         job = once(_Looking(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), look))
-        first_rows = accumulate(self.n_rows, initial=0)
+        first_rows = [0, *accumulate(self.n_rows)][:-1]
         tasks = {
             number: dask.delayed(_look)(job, number, n_rows, piece, first_row)
-            for (number, n_rows, piece), first_row in zip(self._pieces(), first_rows, strict=False)
+            for (number, n_rows, piece), first_row in zip(self._pieces(), first_rows, strict=True)
             if n_rows
         }
         for number, (part, labels) in zip(tasks, compute([*tasks.values()], self.client), strict=True):

@@ -48,8 +48,8 @@ ORDER = [
     "scale",
     "plot",
     "estimators",
-    "files",
     "online",
+    "files",
     "demo",
     "__main__",
 ]

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,16 @@ def test_code_blocks_of_a_page_run_in_order(page):
         exec(compile(block, page.name, "exec"), namespace)
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples" / "gallery").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_of_the_gallery_draw_a_picture(example, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    plt = importlib.import_module("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    runpy.run_path(str(example), run_name="__main__")
+    assert plt.gcf().axes
+    plt.close("all")
 
 
 def test_demo_shows_all_ways_of_fitting_equal():

@@ -49,6 +49,7 @@ ORDER = [
     "plot",
     "estimators",
     "files",
+    "export",
     "online",
     "demo",
     "__main__",

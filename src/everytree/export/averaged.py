@@ -1,0 +1,128 @@
+"""A fitted estimator as a weighted set of plain trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.estimators import MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor
+from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
+from everytree.export.tables import TreeTable, plain_inputs, table_of
+from everytree.families.base import FloatArray
+from everytree.forest import Forest
+from everytree.posterior import Posterior
+from everytree.schema import Schema
+
+_MASS = {"categorical": slice(None), "normal": slice(0, 1), "geometric": slice(0, 1)} | {
+    "poisson": slice(1, 2), "exponential": slice(1, 2),
+}  # fmt: skip
+"""The statistics of each family that add up to the weight of its rows."""
+
+
+@dataclass(frozen=True)
+class AveragedTrees:
+    """What a model predicts, as one plain tree for each of its structures.
+
+    The average of a row is the sum over `trees` of the weight times the `value` of the leaf in which the row ends.
+    For a classifier these are the probabilities of its classes; for a regressor the mean of y less `centre`, and the
+    mean of (y - centre)^2. The model then sharpens that: it raises probabilities to the power of `sharpness` and scales
+    them to sum to 1, or divides the variance by the square of `sharpness`.
+
+    Attributes
+    ----------
+    trees : tuple of TreeTable
+    weights : (n_trees,) float64
+        They sum to 1.
+    schema : Schema
+        Of the columns that trees ask.
+    classes : (n_classes,) array or None
+    centre, sharpness : float
+    """
+
+    trees: tuple[TreeTable, ...]
+    weights: FloatArray
+    schema: Schema
+    classes: NDArray[Any] | None
+    centre: float
+    sharpness: float
+
+    def inputs(self, X: Any) -> FloatArray:
+        """(n_rows, n_features) a table as the trees ask it: numbers, codes of categories, -1 for unseen ones, NaN."""
+        codes = self.schema.encode(X, owner="AveragedTrees")
+        return plain_inputs(self.schema.columns, codes, self.schema.numbers(X, owner="AveragedTrees"))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns that trees ask."""
+        return self.schema.names or [f"x{k}" for k in range(self.schema.n_features)]
+
+
+def to_tables(model: Any) -> AveragedTrees:
+    """The averaged predictor as plain binary trees, in the arrays that scikit-learn has for its own.
+
+    The leaves already hold averages over every pruning, so predicting from these tables costs what plain decision trees
+    of their size cost.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        `MetaForestClassifier`, `MetaForestRegressor`, `MetaTreeClassifier` or `MetaTreeRegressor`, or what
+        `from_sklearn`, `from_lightgbm` and `from_xgboost` return, with leaves of any family but "linear".
+
+    Returns
+    -------
+    AveragedTrees
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tables = et.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
+    >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
+    ([-inf, -2.0, 0.8, -2.0, -2.0], [True, False, False, False, False])
+    """
+    forest = _forest_of(model)
+    values, centre = forest._values()
+    if not all(np.isfinite(table).all() for table in values):
+        raise ValueError(
+            f"some leaves of this {type(model).__name__} have no finite mean or variance, so it cannot be exported; "
+            f"a prior of family {model.family!r} with a larger shape, or alpha, gives them one"
+        )
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) == 1:  # the leaf model has two; the other one never comes
+        values = [np.ones((len(table), 1)) for table in values]
+    trees = tuple(
+        table_of(post.tree, model.schema_.columns, table, _mass(post))
+        for post, table in zip(forest.posteriors, values, strict=True)
+    )
+    return AveragedTrees(trees, forest.weights, model.schema_, classes, centre, forest.sharpness)
+
+
+def _forest_of(model: Any) -> Forest:
+    """The forest of an estimator that can be exported."""
+    name = type(model).__name__
+    known = (MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor)
+    if isinstance(model, ExactTreeClassifier | ExactTreeRegressor):
+        raise TypeError(
+            f"model is a {name}, whose average over every choice of splits is no set of trees and cannot be exported; "
+            "fit a MetaForest or MetaTree estimator to the same rows"
+        )
+    if not isinstance(model, known):
+        raise TypeError(f"model must be one of {[one.__name__ for one in known]}, fitted, not a {name}")
+    if not hasattr(model, "forest_"):
+        raise ValueError(f"this {name} is not fitted yet: call fit, or partial_fit, and export it then")
+    forest: Forest = model.forest_
+    kernel = getattr(forest.family, "kernel", None)
+    if kernel not in _MASS:
+        what = "leaves that are lines" if kernel == "linear" else f"leaves of a family of its own, {forest.family}"
+        raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")
+    return forest
+
+
+def _mass(post: Posterior) -> FloatArray:
+    """(n_nodes,) weight of the rows in each node."""
+    return np.asarray(post.statistics[:, _MASS[post.family.kernel]].sum(axis=1))

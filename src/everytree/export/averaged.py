@@ -8,18 +8,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.estimators import MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor
-from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
+from everytree.estimators import (
+    ExactTreeClassifier,
+    ExactTreeRegressor,
+    MetaForestClassifier,
+    MetaForestRegressor,
+    MetaTreeClassifier,
+    MetaTreeRegressor,
+)
 from everytree.export.tables import TreeTable, plain_inputs, table_of
 from everytree.families.base import FloatArray
 from everytree.forest import Forest
 from everytree.posterior import Posterior
 from everytree.schema import Schema
 
-_MASS = {"categorical": slice(None), "normal": slice(0, 1), "geometric": slice(0, 1)} | {
-    "poisson": slice(1, 2), "exponential": slice(1, 2),
-}  # fmt: skip
-"""The statistics of each family that add up to the weight of its rows."""
+_MASS: dict[str, slice] = {
+    "categorical": slice(None),
+    "normal": slice(0, 1),
+    "geometric": slice(0, 1),
+    "poisson": slice(1, 2),
+    "exponential": slice(1, 2),
+}
+"""The statistics that add up to the weight of a node's rows, for each family that can be exported."""
+
+
+_FORESTS = (MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor)
 
 
 @dataclass(frozen=True)
@@ -87,10 +100,10 @@ def to_tables(model: Any) -> AveragedTrees:
     """
     forest = _forest_of(model)
     values, centre = forest._values()
-    if not all(np.isfinite(table).all() for table in values):
+    if any(np.isnan(table).any() or np.isinf(table[:, 0]).any() for table in values):
         raise ValueError(
-            f"some leaves of this {type(model).__name__} have no finite mean or variance, so it cannot be exported; "
-            f"a prior of family {model.family!r} with a larger shape, or alpha, gives them one"
+            f"some leaves of this {type(model).__name__} have no finite mean, so it cannot be exported; a prior of "
+            f"family {model.family!r} that is worth more rows gives them one"
         )
     classes = getattr(model, "classes_", None)
     if classes is not None and len(classes) == 1:  # the leaf model has two; the other one never comes
@@ -102,24 +115,29 @@ def to_tables(model: Any) -> AveragedTrees:
     return AveragedTrees(trees, forest.weights, model.schema_, classes, centre, forest.sharpness)
 
 
-def _forest_of(model: Any) -> Forest:
-    """The forest of an estimator that can be exported."""
-    name = type(model).__name__
-    known = (MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor)
-    if isinstance(model, ExactTreeClassifier | ExactTreeRegressor):
-        raise TypeError(
-            f"model is a {name}, whose average over every choice of splits is no set of trees and cannot be exported; "
-            "fit a MetaForest or MetaTree estimator to the same rows"
-        )
+def check_exportable(model: Any) -> None:
+    """Raise for anything but a fitted estimator whose leaves are classes or constants."""
+    name, known = type(model).__name__, (*_FORESTS, ExactTreeClassifier, ExactTreeRegressor)
     if not isinstance(model, known):
         raise TypeError(f"model must be one of {[one.__name__ for one in known]}, fitted, not a {name}")
     if not hasattr(model, "forest_"):
         raise ValueError(f"this {name} is not fitted yet: call fit, or partial_fit, and export it then")
-    forest: Forest = model.forest_
-    kernel = getattr(forest.family, "kernel", None)
+    family = model.forest_.family if isinstance(model, _FORESTS) else model.posterior_.family
+    kernel = getattr(family, "kernel", None)
     if kernel not in _MASS:
-        what = "leaves that are lines" if kernel == "linear" else f"leaves of a family of its own, {forest.family}"
+        what = "leaves that are lines" if kernel == "linear" else f"leaves of a family of its own, {family}"
         raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")
+
+
+def _forest_of(model: Any) -> Forest:
+    """The forest of an estimator that has one."""
+    check_exportable(model)
+    if not isinstance(model, _FORESTS):
+        raise TypeError(
+            f"model is a {type(model).__name__}, whose average over every choice of splits is no set of trees; "
+            "to_onnx takes it as it is, or fit a MetaForest or MetaTree estimator to the same rows"
+        )
+    forest: Forest = model.forest_
     return forest
 
 

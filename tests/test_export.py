@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -316,19 +315,15 @@ def test_tables_have_the_invariants_of_scikit_learns():
 @pytest.mark.parametrize("target", ["numbers", "classes"])
 @pytest.mark.parametrize("data", [False, True], ids=["path dependent", "interventional"])
 def test_explanations_add_up_to_the_prediction(target, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shap = pytest.importorskip("shap")
+    shap = pytest.importorskip("shap")
     columns, signal = mixed_columns(200)
     X = as_pandas(columns)
     kind, y = (et.MetaForestRegressor, signal) if target == "numbers" else (et.MetaForestClassifier, signal > 1.5)
     model = kind(5, random_state=0).fit(X, y)
     tables = et.to_tables(model)
     rows = tables.inputs(later_rooms(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        explainer = shap.TreeExplainer(et.to_shap(model), **({"data": rows[:20]} if data else {}))
-        values = explainer.shap_values(rows)
+    explainer = shap.TreeExplainer(et.to_shap(model), **({"data": rows[:20]} if data else {}))
+    values = explainer.shap_values(rows)
     want = average(tables, later_rooms(X))
     want = want[:, 0] + tables.centre if target == "numbers" else want
     np.testing.assert_allclose(values.sum(axis=1) + explainer.expected_value, want, rtol=0.0, atol=1e-5)
@@ -350,12 +345,12 @@ def test_what_cannot_be_exported_is_named(export):
     with pytest.raises(ValueError, match="leaves that are lines"):
         export(et.ExactTreeRegressor(family="linear", max_depth=1).fit(X, X[:, 0]))
     if export is not et.to_onnx:
-        with pytest.raises(TypeError, match="ExactTreeRegressor.*fit a MetaForest"):
+        with pytest.raises(TypeError, match=r"ExactTreeRegressor.*fit a MetaForest"):
             export(et.ExactTreeRegressor(max_depth=1).fit(X, X[:, 0]))
-    with pytest.raises(TypeError, match="model must be one of .*not a Forest"):
+    with pytest.raises(TypeError, match=r"model must be one of .*not a Forest"):
         export(et.Forest([et.Posterior(et.MetaTree.complete([0]), et.Bernoulli())]))
     model = et.MetaTreeRegressor(family="exponential", prior={"shape": 0.5}, random_state=0)
-    with pytest.raises(ValueError, match="no finite mean.*a prior of family 'exponential'"):
+    with pytest.raises(ValueError, match=r"no finite mean.*a prior of family 'exponential'"):
         export(model.fit(X[:4], np.abs(X[:4, 0]), censored=np.ones(4)))
 
 

@@ -22,7 +22,7 @@ from everytree.forest import Forest
 from everytree.posterior import Posterior
 from everytree.schema import Schema
 
-_MASS: dict[str, slice] = {
+_MASS: dict[str, Any] = {
     "categorical": slice(None),
     "normal": slice(0, 1),
     "geometric": slice(0, 1),
@@ -143,4 +143,5 @@ def _forest_of(model: Any) -> Forest:
 
 def _mass(post: Posterior) -> FloatArray:
     """(n_nodes,) weight of the rows in each node."""
-    return np.asarray(post.statistics[:, _MASS[post.family.kernel]].sum(axis=1))
+    family: Any = post.family
+    return np.asarray(post.statistics[:, _MASS[family.kernel]].sum(axis=1))

@@ -91,10 +91,10 @@ def onnx_inputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
 
 def _text(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     labels, index = read_labels(column, label, values, n_rows)
-    return np.array([*map(str, labels), missing_text(column)[0]], dtype=object)[index]
+    return np.asarray(np.array([*map(str, labels), missing_text(column)[0]], dtype=object)[index])
 
 
 def _labels_as_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     labels, index = read_labels(column, label, values, n_rows)
     numbers = [value if isinstance(value, int | float) else np.inf for value in labels]  # text is no category here
-    return np.array([*numbers, np.nan], dtype=np.float64)[index]
+    return np.asarray(np.array([*numbers, np.nan], dtype=np.float64)[index])

@@ -173,6 +173,16 @@ def test_weights_by_evidence_and_later_rows():
     model.partial_fit(X[:50], y[:50])
     check_equal(model, X)
     assert (run(model, X)[1] != before).any()
+    assert len(et.to_tables(model).trees) <= len(model.posteriors_)
+
+
+@pytest.mark.parametrize("split_prior", [1e-15, 0.5])
+def test_leaves_without_a_variance(split_prior):
+    case = Case(et.MetaForestRegressor, "exponential", {"family": "exponential", "prior": {"shape": 1.5}})
+    model, _ = case.fitted(300, split_prior=split_prior)
+    X = case.draw(500, "later")[0]
+    assert np.isfinite(model.predict(X, return_std=True)[1]).all() == (split_prior < 0.1)
+    check_equal(model, X)
 
 
 # ---- every choice of splits -----------------------------------------------------------------------------------------
@@ -223,6 +233,7 @@ def test_models_of_lightgbm():
         model = et.from_lightgbm(fitted, X, signal, random_state=0)
         check_equal(model, X)
         check_equal(model, X.assign(area=np.nan, rooms=np.linspace(-1.0, 1.0, len(X))))
+        check_equal(model, X.assign(city=pd.Categorical(X.city.astype(object).where(X.index % 3 > 0, "Espoo"))))
     numbers = X.assign(city=X.city.cat.codes.astype(float))[["city", "area"]]
     fitted = lightgbm.LGBMRegressor(**options).fit(numbers, signal, categorical_feature=["city"])
     model = et.from_lightgbm(fitted, numbers, signal, random_state=0)
@@ -322,6 +333,7 @@ def test_explanations_add_up_to_the_prediction(target, data):
     model = kind(5, random_state=0).fit(X, y)
     tables = et.to_tables(model)
     rows = tables.inputs(later_rooms(X))
+    assert tables.feature_names == list(X.columns)
     explainer = shap.TreeExplainer(et.to_shap(model), **({"data": rows[:20]} if data else {}))
     values = explainer.shap_values(rows)
     want = average(tables, later_rooms(X))
@@ -333,6 +345,11 @@ def test_explanations_add_up_to_the_prediction(target, data):
 
 
 EXPORTS = [et.to_tables, et.to_onnx, et.to_shap]
+
+
+def test_inputs_of_a_model_that_is_not_fitted_are_refused():
+    with pytest.raises(ValueError, match="MetaTreeClassifier is not fitted yet"):
+        et.onnx_inputs(et.MetaTreeClassifier(), [[1.0]])
 
 
 @pytest.mark.parametrize("export", EXPORTS)

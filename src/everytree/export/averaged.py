@@ -19,6 +19,7 @@ from everytree.estimators import (
 from everytree.export.tables import TreeTable, plain_inputs, table_of
 from everytree.families.base import FloatArray
 from everytree.forest import Forest
+from everytree.pool import NEGLIGIBLE, Pool, PooledPredictive
 from everytree.posterior import Posterior
 from everytree.schema import Schema
 
@@ -47,8 +48,8 @@ class AveragedTrees:
     Attributes
     ----------
     trees : tuple of TreeTable
+        Structures whose weight is less than 1e-13 are left out.
     weights : (n_trees,) float64
-        They sum to 1.
     schema : Schema
         Of the columns that trees ask.
     classes : (n_classes,) array or None
@@ -99,20 +100,40 @@ def to_tables(model: Any) -> AveragedTrees:
     ([-inf, -2.0, 0.8, -2.0, -2.0], [True, False, False, False, False])
     """
     forest = _forest_of(model)
-    values, centre = forest._values()
-    if any(np.isnan(table).any() or np.isinf(table[:, 0]).any() for table in values):
+    # Any tree that counts for less is lost in rounding, unless something in it is infinite, which would then count.
+    kept = np.flatnonzero(forest.weights > NEGLIGIBLE)
+    posteriors = [forest.posteriors[i] for i in kept]
+    values, centre = _values(model, forest, kept)
+    trees = tuple(
+        table_of(post.tree, model.schema_.columns, table, _mass(post))
+        for post, table in zip(posteriors, values, strict=True)
+    )
+    classes = getattr(model, "classes_", None)
+    return AveragedTrees(trees, forest.weights[kept], model.schema_, classes, centre, forest.sharpness)
+
+
+def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[FloatArray], float]:
+    """For some of the trees, what a row that ends in each node is given; and where moments are taken about."""
+    tables, centre = forest._values()
+    values = [tables[i] for i in kept]
+    if len(getattr(model, "classes_", ())) == 1:  # the leaf model has two; the other one never comes
+        return [np.ones((len(table), 1)) for table in values], centre
+    if not all(np.isfinite(table).all() for table in values):
+        values = [_moments(forest.posteriors[i], centre) for i in kept]
+    if not all(np.isfinite(table[:, 0]).all() for table in values):
         raise ValueError(
             f"some leaves of this {type(model).__name__} have no finite mean, so it cannot be exported; a prior of "
             f"family {model.family!r} that is worth more rows gives them one"
         )
-    classes = getattr(model, "classes_", None)
-    if classes is not None and len(classes) == 1:  # the leaf model has two; the other one never comes
-        values = [np.ones((len(table), 1)) for table in values]
-    trees = tuple(
-        table_of(post.tree, model.schema_.columns, table, _mass(post))
-        for post, table in zip(forest.posteriors, values, strict=True)
-    )
-    return AveragedTrees(trees, forest.weights, model.schema_, classes, centre, forest.sharpness)
+    return values, centre
+
+
+def _moments(post: Posterior, centre: float) -> FloatArray:
+    """(n_nodes, 2) as tables have them, where something is infinite: as predictives leave out what is negligible."""
+    ends = np.arange(post.tree.n_nodes, dtype=np.int32)[:, None]
+    dist = PooledPredictive(Pool.of([post], np.ones(1)), ends, {}, 1.0)
+    away = dist.mean() - centre
+    return np.stack([away, dist.variance() + away**2], axis=1)
 
 
 def check_exportable(model: Any) -> None:

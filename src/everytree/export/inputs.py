@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.columns import Column, read_labels, read_numbers
+from everytree.export.averaged import check_exportable
 from everytree.schema import Schema
 from everytree.tables import SAYS_MISSING, Values, column_label, read_table
 
@@ -75,6 +76,7 @@ def onnx_inputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
         Numbers as float64, NaN where missing: booleans as 0 and 1, dates as microseconds since 1970. Text as objects,
         "" where missing.
     """
+    check_exportable(model)
     schema, owner = model.schema_, type(model).__name__
     table = read_table(X, owner)
     places = schema._places(table, owner, range(schema.n_features))

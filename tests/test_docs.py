@@ -56,7 +56,7 @@ def test_demo_shows_all_ways_of_fitting_equal():
 
 
 def test_import_brings_no_extra():
-    extras = ("matplotlib", "pandas", "river", "sklearn", "scipy.stats")
+    extras = ("matplotlib", "onnx", "pandas", "river", "sklearn", "scipy.stats")
     code = f"import sys, everytree; print([m for m in {extras} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -50,6 +50,7 @@ ORDER = [
     "estimators",
     "online",
     "files",
+    "export",
     "demo",
     "__main__",
 ]

@@ -5,7 +5,7 @@ RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*)
 CPP    := $(filter %.hpp %.cpp,$(NATIVE))
 
-.PHONY: demo test check check-slow bench bench-accuracy format clean setup compiler
+.PHONY: demo test check check-slow bench bench-accuracy docs format clean setup compiler
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and show what comes out
@@ -36,6 +36,10 @@ bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESU
 bench-accuracy: $(VENV)/.benched  ## accuracy beside other libraries; DATA=folder of CSV files adds their tables
 	$(RUN) benchmarks/accuracy.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/exact.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md
+
+docs: $(VENV)/.documented        ## the documentation with its gallery, in build/site
+	$(RUN) docs/make_gallery.py
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 format: $(VENV)/.checked
 	$(VENV)/bin/ruff check --fix .
@@ -73,6 +77,10 @@ $(VENV)/.tested: $(VENV)/.installed
 
 $(VENV)/.benched: $(VENV)/.tested
 	@$(call extra,bench)
+	@touch $@
+
+$(VENV)/.documented: $(VENV)/.tested
+	@$(call extra,docs)
 	@touch $@
 
 $(VENV)/.checked: $(VENV)/.installed

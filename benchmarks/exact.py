@@ -183,7 +183,7 @@ def mcmc(train: pd.DataFrame, y: np.ndarray, test: pd.DataFrame) -> tuple[np.nda
         c_dim_continuous=numbers[0].shape[1], c_dim_categorical=flags[0].shape[1], c_max_depth=4,
         SubModel=import_module("bayesml.bernoulli"),
     )  # fmt: skip
-    model.fit(numbers[0].to_numpy(), flags[0].to_numpy(int), y, alg_type="MTMCMC", random_state=0)
+    model.fit(numbers[0].to_numpy(), flags[0].to_numpy(int), y, alg_type="MTMCMC", seed=0)
     model.calc_pred_dist(numbers[1].to_numpy(), flags[1].to_numpy(int))
     return model.make_prediction(loss="KL"), None
 

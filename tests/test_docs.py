@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,16 @@ def test_code_blocks_of_a_page_run_in_order(page):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.mark.parametrize("example", sorted((ROOT / "examples" / "gallery").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_of_the_gallery_draw_a_picture(example, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    plt = importlib.import_module("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    runpy.run_path(str(example), run_name="__main__")
+    assert plt.gcf().axes
+    plt.close("all")
+
+
 def test_demo_shows_all_ways_of_fitting_equal():
     run = subprocess.run([sys.executable, "-m", "everytree", "demo"], capture_output=True, text=True, check=True)
     assert "average of all prunings" in run.stdout
@@ -45,7 +56,7 @@ def test_demo_shows_all_ways_of_fitting_equal():
 
 
 def test_import_brings_no_extra():
-    extras = ("dask", "matplotlib", "pandas", "river", "sklearn", "scipy.stats")
+    extras = ("dask", "matplotlib", "onnx", "pandas", "river", "sklearn", "scipy.stats")
     code = f"import sys, everytree; print([m for m in {extras} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

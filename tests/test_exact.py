@@ -110,6 +110,12 @@ def check_sums(exact: et.ExactPosterior, oracle: naive_exact.Enumeration) -> Non
         answer = getattr(exact, name)
         assert answer.shape == (oracle.n_columns,), name
         np.testing.assert_allclose(answer, getattr(oracle, name), err_msg=name, **CLOSE)
+    first = {split[:2]: 0.0 for split in exact.root_splits}
+    for tree, log_prob in oracle.log_prob.items():
+        if tree:
+            first[tree[:2]] += math.exp(log_prob)
+    for column, code, prob in exact.root_splits:
+        assert prob == pytest.approx(first[column, code], rel=1e-9, abs=1e-10)
     assert exact.expected_leaves() == pytest.approx(oracle.expected_leaves(), rel=1e-10)
     assert exact.entropy() == pytest.approx(oracle.entropy(), rel=1e-10, abs=1e-10)
 

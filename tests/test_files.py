@@ -91,6 +91,35 @@ def test_a_forest_is_the_same_and_goes_on(case, path):
         assert merged.n_rows == 2 * one.n_rows
 
 
+ONLINE = {
+    "classes": (et.OnlineForestClassifier, {"max_nodes": 90, "half_life": 40.0, "ranges": {"size": (0.0, 9.0)}}),
+    "numbers": (et.OnlineForestRegressor, {"n_models": 4}),
+    "a prior": (et.OnlineForestRegressor, {"prior": (0.5, 0.1, 2.0, 1.0), "max_nodes": None}),
+}
+
+
+@ways
+@pytest.mark.parametrize("name", [*ONLINE])
+def test_an_online_forest_is_the_same_and_goes_on(name, mmap, path):
+    rng = rng_for("online file", name)
+    kind, options = ONLINE[name]
+    rows = [{"size": float(rng.integers(10)), 7: "xyz"[rng.integers(3)], ("a", 1): None} for _ in range(200)]
+    rows = [{key: value for key, value in row.items() if rng.random() < 0.9} for row in rows]
+    y = ["no", "yes", "maybe"] if name == "classes" else [0.5, 2.0, -1.0]
+    targets = [y[rng.integers(3)] for _ in rows]
+    model = kind(**options, seed=5)
+    assert again(model, path, mmap=mmap).predict_one(rows[0]) == model.predict_one(rows[0])
+    model.learn_many(rows[:150], targets[:150])
+    other = again(model, path, mmap=mmap)
+    assert other.features == model.features
+    assert {key: getattr(other, key) for key in options} == {key: getattr(model, key) for key in options}
+    for one in (model, other):
+        one.learn_many([*rows[150:], {"late": 2.0}], [*targets[150:], targets[0]])
+    assert other.n_nodes == model.n_nodes
+    np.testing.assert_array_equal(other.log_evidence, model.log_evidence)
+    assert [other.predict_one(row) for row in rows] == [model.predict_one(row) for row in rows]
+
+
 def test_leaf_priors_may_differ_from_tree_to_tree_and_node_to_node(path):
     rng = rng_for("priors in files")
     trees = [et.MetaTree.random([2, 3], 2, rng=rng) for _ in range(3)]

@@ -63,8 +63,19 @@ def others() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
         found[f"tree of {case}"] = model.forest_.trees[0], lambda model, X=codes: model.route(X)
     table, target, _ = FOUR[0].draw(50)
     found["exact classifier"] = et.ExactTreeClassifier(max_depth=2).fit(table, target), lambda model: repr(model)
+    rows = [{"a": int(a), "b": "xyz"[b]} | ({"c": float(c)} if c else {}) for a, b, c, *_ in X]
+    for online in (et.OnlineForestClassifier(3, max_nodes=40, half_life=30.0), et.OnlineForestRegressor(2)):
+        online.learn_many(rows, y.tolist())
+        found[type(online).__name__] = online, lambda model: use_online(model, rows, y.tolist())
     found["not fitted"] = et.MetaForestClassifier(split_prior=et.depth_prior()), lambda model: repr(model)
     return found
+
+
+def use_online(model: Any, rows: list[dict[str, Any]], y: list[int]) -> Any:
+    """Predict, grow, forget, decay."""
+    model.learn_many([*rows, {"new": 1.0}], [*y, 1])
+    model.refresh()
+    return [model.predict_one(row) for row in rows]
 
 
 @pytest.fixture(scope="module")

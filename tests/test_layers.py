@@ -49,8 +49,9 @@ ORDER = [
     "plot",
     "estimators",
     "scale.dask",
-    "files",
     "online",
+    "files",
+    "export",
     "demo",
     "__main__",
 ]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
+    from everytree.export import onnx_inputs, to_onnx, to_shap, to_tables
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
     from everytree.scale import schema_from_batches, update_from_batches
@@ -90,11 +91,15 @@ __all__ = [
     "from_sklearn",
     "from_xgboost",
     "load",
+    "onnx_inputs",
     "plot_predictive",
     "plot_split_probs",
     "plot_tree",
     "save",
     "schema_from_batches",
+    "to_onnx",
+    "to_shap",
+    "to_tables",
     "update_all",
     "update_from_batches",
 ]
@@ -104,6 +109,7 @@ _ESTIMATORS = {
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
     "from_lightgbm", "from_sklearn", "from_xgboost",
 }  # fmt: skip
+_EXPORT = {"onnx_inputs", "to_onnx", "to_shap", "to_tables"}
 _FILES = {"ModelFileError", "load", "save"}
 
 _ONLINE = {"OnlineForestClassifier", "OnlineForestRegressor"}
@@ -122,6 +128,10 @@ def __getattr__(name: str) -> Any:
         from everytree import estimators
 
         return getattr(estimators, name)
+    if name in _EXPORT:
+        from everytree import export
+
+        return getattr(export, name)
     if name in _FILES:
         from everytree import files
 

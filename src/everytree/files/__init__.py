@@ -54,6 +54,10 @@ _ESTIMATORS = (
 )  # fmt: skip
 
 
+_ONLINE = ("OnlineForestClassifier", "OnlineForestRegressor")
+_NAMES = [*_KINDS, *_ESTIMATORS, *_ONLINE]
+
+
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Store a model in one file, from which `load` makes it again with the same answers to the last bit.
 
@@ -63,7 +67,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : Posterior, GrowingPosterior, ExactPosterior, MetaTree, Forest, Schema or an estimator
+    model : Posterior, GrowingPosterior, ExactPosterior, MetaTree, Forest, Schema, an estimator or an online forest
         Fitted or not. Leaves of a family of your own cannot be stored, nor can a `split_prior` that is a function of
         your own.
     path : path-like
@@ -82,7 +86,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     name = type(model).__name__
     kind = _kind(name)
     if kind is None or kind[0] is not type(model):
-        raise TypeError(f"model is a {name}, but files hold {', '.join([*_KINDS, *_ESTIMATORS])}")
+        raise TypeError(f"model is a {name}, but files hold {', '.join(_NAMES)}")
     to = Writer.empty()
     kind[1](to, model)
     values, arrays = to.finish()
@@ -112,7 +116,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     name = contents.metadata.get("kind", "")
     kind = _kind(name)
     if kind is None:
-        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {[*_KINDS, *_ESTIMATORS]}")
+        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {_NAMES}")
     of = Reader.of(path, contents)
     model = kind[2](of)
     of.finish()
@@ -120,11 +124,15 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
 
 def _kind(name: str) -> tuple[type, Write, Read] | None:
-    """The class of a name, how to write it and how to read it; estimators bring scikit-learn with them."""
+    """The class of a name, how to write it and how to read it; estimators bring scikit-learn or river with them."""
     if name in _ESTIMATORS:
         from everytree.files.estimators import KINDS, read_estimator, write_estimator
 
         return KINDS[name], write_estimator, lambda of: read_estimator(of, KINDS[name])
+    if name in _ONLINE:
+        from everytree.files import online
+
+        return online.KINDS[name], online.write_online, lambda of: online.read_online(of, online.KINDS[name])
     return _KINDS.get(name)
 
 

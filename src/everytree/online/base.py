@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -18,7 +19,7 @@ from everytree.predictive import Predictive
 Row = dict[Any, Any]
 
 
-class OnlineForest:
+class OnlineForest(ABC):
     """Trees, a lock around them, and rows that are checked before anything changes."""
 
     n_models: int
@@ -42,13 +43,13 @@ class OnlineForest:
         self._trees = OnlineTrees(family, n_models, seed, self.split_prior, self.half_life, self.max_nodes)
         self._lock = threading.RLock()
 
+    @abstractmethod
     def _target(self, y: Any, where: str) -> Any:
         """The target as it is learned, or an error that says where it is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
         """Learn rows and targets that are as they should be."""
-        raise NotImplementedError
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 

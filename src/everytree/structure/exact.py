@@ -303,6 +303,17 @@ class ExactPosterior:
         return float(self.root_feature_prob.sum())
 
     @property
+    def root_splits(self) -> list[tuple[int, int, float]]:
+        """(column, code, probability) of every split that the root may have, most probable first.
+
+        The code is the threshold, the category set apart, or -1 where all categories part.
+        """
+        facts = self._fitted().region(0, 0)
+        probs = np.exp(facts["log_split"])
+        order = np.argsort(-probs, kind="stable")
+        return [(int(facts["column"][i]), int(facts["code"][i]), float(probs[i])) for i in order]
+
+    @property
     def expected_splits(self) -> FloatArray:
         """(n_features,) expected number of splits on each column, of regions that hold rows."""
         self._check_fitted()

@@ -1,0 +1,26 @@
+"""Models for other programs: plain tree tables, ONNX graphs, shap's tree explainer."""
+
+from typing import TYPE_CHECKING, Any
+
+from everytree.export.averaged import AveragedTrees, to_tables
+from everytree.export.inputs import onnx_inputs
+from everytree.export.shap_trees import to_shap
+from everytree.export.tables import TreeTable
+
+if TYPE_CHECKING:
+    from everytree.export.onnx_model import to_onnx
+
+__all__ = ["AveragedTrees", "TreeTable", "onnx_inputs", "to_onnx", "to_shap", "to_tables"]
+
+
+def __getattr__(name: str) -> Any:
+    """Tables need nothing but NumPy: onnx is imported when a graph is asked for."""
+    if name != "to_onnx":
+        raise AttributeError(f"module 'everytree.export' has no attribute {name!r}")
+    try:
+        from everytree.export.onnx_model import to_onnx
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "onnx":
+            raise
+        raise ImportError("graphs are made by onnx, which is not installed: pip install everytree[onnx]") from None
+    return to_onnx

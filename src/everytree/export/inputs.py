@@ -1,0 +1,102 @@
+"""What goes into an exported graph: one tensor for each input column, of its own type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.columns import Column, read_labels, read_numbers
+from everytree.export.averaged import check_exportable
+from everytree.schema import Schema
+from everytree.tables import SAYS_MISSING, Values, column_label, read_table
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input column.
+
+    Attributes
+    ----------
+    name : str
+    readers : tuple of int
+        The columns of the schema that read it.
+    is_text : bool
+        Whether it holds text; numbers otherwise.
+    """
+
+    name: str
+    readers: tuple[int, ...]
+    is_text: bool
+
+
+def inputs_of(schema: Schema) -> list[Input]:
+    """The input columns of a schema, in its order."""
+    names = schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]
+    found = []
+    for place, name in enumerate(names):
+        readers = tuple(np.flatnonzero(schema.input_of == place).tolist())
+        label = column_label(None if schema.input_names is None else name, place)
+        kinds = {_is_text(label, schema.columns[k]) for k in readers}
+        if len(kinds) > 1:
+            raise ValueError(f"{label} is read as text and as numbers, but an exported input has one type")
+        found.append(Input(name, readers, kinds.pop()))
+    return found
+
+
+def _is_text(label: str, column: Column) -> bool:
+    kinds = {isinstance(value, str) for value in column.categories}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{label} has categories of text and of numbers, {str(list(column.categories))[1:-1]}, "
+            "but an exported input has one type; make them all text before the fit"
+        )
+    return kinds.pop() if kinds else column.kind == "categorical"
+
+
+def missing_text(column: Column) -> list[str]:
+    """Text that says that there is no value, unless it is a category; the empty one first."""
+    return sorted(SAYS_MISSING.difference(column.categories))
+
+
+def onnx_inputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
+    """A table as the tensors that the graph of `to_onnx(model)` takes.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : (n_rows, n_features) table
+        Whatever `model.predict` takes.
+
+    Returns
+    -------
+    dict of str to (n_rows, 1) array
+        Numbers as float64, NaN where missing: booleans as 0 and 1, dates as microseconds since 1970. Text as objects,
+        "" where missing.
+    """
+    check_exportable(model)
+    schema, owner = model.schema_, type(model).__name__
+    table = read_table(X, owner)
+    places = schema._places(table, owner, range(schema.n_features))
+    feed = {}
+    for one in inputs_of(schema):
+        column, place = schema.columns[one.readers[0]], places[one.readers[0]]
+        values, label = table.column(place), table.label(place)
+        read = _text if one.is_text else _labels_as_numbers if column.kind == "categorical" else read_numbers
+        feed[one.name] = np.asarray(read(column, label, values, table.n_rows)).reshape(-1, 1)
+        if not one.is_text:
+            feed[one.name] = feed[one.name].astype(np.float64)
+    return feed
+
+
+def _text(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
+    labels, index = read_labels(column, label, values, n_rows)
+    return np.asarray(np.array([*map(str, labels), missing_text(column)[0]], dtype=object)[index])
+
+
+def _labels_as_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
+    labels, index = read_labels(column, label, values, n_rows)
+    numbers = [value if isinstance(value, int | float) else np.inf for value in labels]  # text is no category here
+    return np.asarray(np.array([*numbers, np.nan], dtype=np.float64)[index])

@@ -1,0 +1,65 @@
+"""Forests inside a graph.
+
+One operator finds the leaf in which a row ends in each tree; the values of these leaves are then looked up and added.
+That operator gives float32 whatever it reads: enough for the number of a leaf, but not for the digits of its values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+from everytree.export.averaged import AveragedTrees
+from everytree.export.graph import ML, Graph, tensor
+from everytree.export.onnx_columns import asked_table
+
+MOST_LEAVES = 2**24
+"""Whole numbers up to here are exact in float32."""
+
+
+def averaged(graph: Graph, trees: AveragedTrees) -> str:
+    """(n_rows, n_outputs) the sum over trees of the weight times the value of the leaf in which a row ends."""
+    leaves = _leaves(graph, trees, asked_table(graph, trees.schema))
+    values = [w * tree.value[tree.is_leaf] for w, tree in zip(trees.weights, trees.trees, strict=True)]
+    of_leaves = graph.add("Gather", graph.constant(np.concatenate(values)), leaves)
+    return graph.add("ReduceSum", of_leaves, graph.constant(np.array([1])), keepdims=0)
+
+
+def _leaves(graph: Graph, trees: AveragedTrees, table: str) -> str:
+    """(n_rows, n_trees) the leaf in which each row ends, the leaves of all trees numbered one after another."""
+    leaves = [np.flatnonzero(tree.is_leaf) for tree in trees.trees]
+    n_leaves = np.array([len(own) for own in leaves])
+    if n_leaves.max() > MOST_LEAVES:
+        raise ValueError(f"a tree has {n_leaves.max()} leaves, but at most {MOST_LEAVES} can be exported")
+    tree_of_leaf = np.repeat(np.arange(len(leaves)), n_leaves).tolist()
+    number = graph.add(
+        "TreeEnsembleRegressor", table, domain=ML, n_targets=len(leaves), **_nodes(trees),
+        target_treeids=tree_of_leaf, target_ids=tree_of_leaf, target_nodeids=np.concatenate(leaves).tolist(),
+        target_weights_as_tensor=tensor(np.concatenate([np.arange(n, dtype=np.float64) for n in n_leaves])),
+    )  # fmt: skip
+    first = graph.constant(np.cumsum(n_leaves, dtype=np.int64) - n_leaves)
+    return graph.add("Add", graph.add("Cast", number, to=TensorProto.INT64), first)
+
+
+def _nodes(trees: AveragedTrees) -> dict[str, Any]:
+    """All nodes of all trees; a leaf asks nothing, and what its fields hold is never read."""
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([np.asarray(getattr(tree, name)) for tree in trees.trees])
+
+    n_nodes = [tree.node_count for tree in trees.trees]
+    whole = {
+        "nodes_treeids": np.repeat(np.arange(len(n_nodes)), n_nodes),
+        "nodes_nodeids": np.concatenate([np.arange(n) for n in n_nodes]),
+        "nodes_featureids": joined("feature"),
+        "nodes_truenodeids": joined("children_left"),
+        "nodes_falsenodeids": joined("children_right"),
+        "nodes_missing_value_tracks_true": joined("missing_go_to_left"),
+    }
+    return {name: np.maximum(values.astype(np.int64), 0).tolist() for name, values in whole.items()} | {
+        "nodes_modes": np.where(joined("is_leaf"), "LEAF", "BRANCH_LEQ").tolist(),
+        "nodes_values_as_tensor": tensor(joined("threshold")),
+    }

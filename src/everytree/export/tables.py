@@ -1,0 +1,228 @@
+"""The averaged predictor as plain binary trees, in the arrays that scikit-learn has for its own.
+
+The rule, stated once
+---------------------
+A node asks whether `x[feature] <= threshold`; yes leads to `children_left`, no to `children_right`, and NaN to the left
+where `missing_go_to_left` says so, else to the right. A column of numbers is asked by its own values. A column of
+categories holds their codes, 0 for the first of them, and -1 for a category that was not there at fit. NaN is missing.
+
+A row stops early in a meta-tree where it has no answer that the node knows: here, a question before the node's own
+leads such rows to a leaf of their own. A split into many branches is asked by halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.columns import Column
+from everytree.families.base import FloatArray
+from everytree.metatree import MetaTree
+
+UNSEEN = -1.0
+"""What stands for a category that was not there at fit."""
+
+LEAF = -2
+"""scikit-learn's mark for what a leaf does not ask; its `children` are -1."""
+
+
+@dataclass(frozen=True)
+class TreeTable:
+    """One tree, a row a node, parents before their children; names and meanings as in `sklearn.tree._tree.Tree`.
+
+    Attributes
+    ----------
+    children_left, children_right : (n_nodes,) int64
+        -1 at leaves.
+    feature : (n_nodes,) int64
+        -2 at leaves.
+    threshold : (n_nodes,) float64
+        -2 at leaves.
+    missing_go_to_left : (n_nodes,) bool
+    value : (n_nodes, n_outputs) float64
+        What a row that ends here is given, averaged over every pruning of the meta-tree; rows end in leaves.
+    weighted_n_node_samples : (n_nodes,) float64
+        Weight of the rows of fit; exposure or time for rates.
+    node : (n_nodes,) int64
+        The node of the meta-tree whose question, or whose value, this is.
+    """
+
+    children_left: NDArray[np.int64]
+    children_right: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: FloatArray
+    missing_go_to_left: NDArray[np.bool_]
+    value: FloatArray
+    weighted_n_node_samples: FloatArray
+    node: NDArray[np.int64]
+
+    @property
+    def node_count(self) -> int:
+        return len(self.node)
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        return np.asarray(self.children_left < 0)
+
+
+def is_asked_by_value(column: Column) -> bool:
+    """Whether trees ask a column by its numbers; they ask all others by codes."""
+    return column.kind != "categorical" and not column.groups
+
+
+def has_unseen(column: Column) -> bool:
+    """Whether a column can have categories that were not there at fit; with groups, these are missing."""
+    return column.kind == "categorical" and not column.groups
+
+
+def largest_with(column: Column, code: int) -> float:
+    """Numbers of a column up to this one have codes up to `code`."""
+    if not is_asked_by_value(column):
+        return code + 0.5
+    return float(column.cuts[code]) if code < len(column.cuts) else np.inf
+
+
+def table_of(
+    tree: MetaTree, columns: tuple[Column, ...], value_of_node: FloatArray, mass_of_node: FloatArray
+) -> TreeTable:
+    """A meta-tree whose nodes have values and masses, as a plain tree."""
+    rows: list[tuple[int, int, float, bool]] = []
+    children: list[list[int]] = []
+    stops: list[bool] = []
+    todo = [(_Place(0), -1, 0)]
+    while todo:
+        place, parent, side = todo.pop()
+        if parent >= 0:
+            children[parent][side] = len(rows)
+        question = _question(tree, columns, place)
+        children.append([-1, -1])
+        stops.append(place.stops)
+        if question is None:
+            rows.append((place.node, LEAF, float(LEAF), False))
+            continue
+        todo += [(question.right, len(rows), 1), (question.left, len(rows), 0)]
+        rows.append((question.node, question.feature, question.threshold, question.missing_left))
+    node, feature, threshold, missing_left = (np.array(column) for column in zip(*rows, strict=True))
+    left, right = np.array(children, dtype=np.int64).T
+    # Rows that stop early were left out of the update: none of the mass is theirs.
+    mass = np.where(stops, 0.0, mass_of_node[node])
+    return TreeTable(
+        left, right, feature.astype(np.int64), threshold.astype(np.float64), missing_left, value_of_node[node],
+        _summed_up(left, right, mass), node.astype(np.int64),
+    )  # fmt: skip
+
+
+def _summed_up(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArray) -> FloatArray:
+    """The mass of leaves, and of all other nodes that of their children."""
+    total = mass.copy()
+    for place in np.flatnonzero(left >= 0)[::-1]:  # children come after their parents
+        total[place] = total[left[place]] + total[right[place]]
+    return total
+
+
+# ---- questions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Somewhere in a meta-tree, perhaps between two of its nodes.
+
+    Attributes
+    ----------
+    node : int
+    low, high : int
+        Its children low .. high - 1 are still possible; 0 and 0 where nothing of its own was asked yet.
+    present, seen : frozenset of int
+        Columns that are known not to be missing, and not to hold an unseen category.
+    stops : bool
+        Whether rows end here although the node asks.
+    """
+
+    node: int
+    low: int = 0
+    high: int = 0
+    present: frozenset[int] = frozenset()
+    seen: frozenset[int] = frozenset()
+    stops: bool = False
+
+
+@dataclass(frozen=True)
+class _Question:
+    node: int
+    feature: int
+    threshold: float
+    missing_left: bool
+    left: _Place
+    right: _Place
+
+
+def _question(tree: MetaTree, columns: tuple[Column, ...], here: _Place) -> _Question | None:
+    """What is asked at a place; None where rows end."""
+    s = here.node
+    if here.stops or tree.is_terminal[s]:
+        return None
+    k = int(tree.feature[s])
+    column, missing = columns[k], int(tree.missing_child[s])
+    # Up to here, nothing but unknown answers: no number, no code.
+    nothing = -np.inf if is_asked_by_value(column) else 0.5 * UNSEEN
+    may_be_unseen, may_be_missing = has_unseen(column) and k not in here.seen, k not in here.present
+    stop, go_on = replace(here, stops=True), replace(here, seen=here.seen | {k})
+    if missing < 0 and (may_be_unseen or may_be_missing):
+        return _Question(s, k, nothing, True, stop, replace(go_on, present=here.present | {k}))
+    if may_be_unseen:
+        return _Question(s, k, nothing, False, stop, go_on)
+    n_answers = 2 if tree.threshold[s] >= 0 else int(tree.n_children[s]) - (missing >= 0)
+    if missing == n_answers and may_be_missing:
+        own = _child(tree, here, missing)
+        return _Question(s, k, nothing, True, own, replace(here, present=here.present | {k}))
+    return _own_question(tree, column, here, n_answers)
+
+
+def _own_question(tree: MetaTree, column: Column, here: _Place, n_answers: int) -> _Question:
+    """Which half of the answers that are still possible a row has."""
+    s, missing = here.node, int(tree.missing_child[here.node])
+    low, high = (here.low, here.high) if here.high else (0, n_answers)
+    middle = (low + high + 1) // 2
+    last_left = int(tree.threshold[s]) if tree.threshold[s] >= 0 else middle - 1
+    left = _answers(tree, here, low, middle)
+    # A split with one answer has nothing on the right, and no row that goes there.
+    right = _answers(tree, here, middle, high) if middle < high else replace(here, stops=True)
+    threshold = largest_with(column, last_left)
+    return _Question(s, int(tree.feature[s]), threshold, low <= missing < middle, left, right)
+
+
+def _answers(tree: MetaTree, here: _Place, low: int, high: int) -> _Place:
+    """Where rows go whose answer is one of low .. high - 1."""
+    return _child(tree, here, low) if high - low == 1 else replace(here, low=low, high=high)
+
+
+def _child(tree: MetaTree, here: _Place, number: int) -> _Place:
+    """A child of the node, with what is known of a row that gets there."""
+    s = here.node
+    k = int(tree.feature[s])
+    present = here.present if number == tree.missing_child[s] else here.present | {k}
+    return _Place(int(tree.first_child[s]) + number, present=present, seen=here.seen)
+
+
+def plain_inputs(columns: tuple[Column, ...], codes: NDArray[Any], numbers: FloatArray) -> FloatArray:
+    """(n_rows, n_features) what trees ask, from the codes of all columns and the values of those of numbers."""
+    top = np.iinfo(codes.dtype).max
+    out = codes.astype(np.float64)
+    out[codes == top] = np.nan
+    of_numbers = iter(numbers.T)
+    for k, column in enumerate(columns):
+        values = next(of_numbers) if column.kind != "categorical" else None
+        if values is not None and is_asked_by_value(column):
+            out[:, k] = _rounded(values) if column.single else values
+        elif has_unseen(column):
+            out[codes[:, k] == top - 1, k] = UNSEEN
+    return out
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """To float32 and back; beyond its range lies infinity, on the right side of every cut."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)

@@ -1,0 +1,203 @@
+"""Online forests in a file: what every node knows, checked before a kernel follows any of its links."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.families import Categorical, Normal
+from everytree.families.base import NativeFamily
+from everytree.files.families import check_all, read_family, read_statistics, write_family
+from everytree.files.plain import read_plain, write_plain
+from everytree.files.sections import Reader, Writer
+from everytree.online import OnlineForestClassifier, OnlineForestRegressor
+from everytree.online.rows import FIXED_RANGE, NOMINAL, Features
+from everytree.online.trees import FIRST_FREE, N_FREE, N_SEEN, NODE, SLOTS_USED
+
+OnlineForest = OnlineForestClassifier | OnlineForestRegressor
+
+KINDS: dict[str, type[OnlineForest]] = {
+    "OnlineForestClassifier": OnlineForestClassifier,
+    "OnlineForestRegressor": OnlineForestRegressor,
+}
+_COMMON = ("n_models", "split_prior", "max_nodes", "half_life", "seed")
+_OWN: dict[type[OnlineForest], tuple[str, ...]] = {
+    OnlineForestClassifier: ("concentration",),
+    OnlineForestRegressor: ("prior",),
+}
+
+
+def write_online(to: Writer, model: OnlineForest) -> None:
+    """Parameters, features, classes and all nodes."""
+    parameters = to.section("parameters")
+    for name in (*_COMMON, *_OWN[type(model)]):
+        write_plain(parameters, name, getattr(model, name))
+    write_plain(parameters, "ranges", [(name, *ends) for name, ends in (model.ranges or {}).items()])
+    with model._lock:
+        trees = model._trees.__getstate__()
+        if isinstance(model, OnlineForestClassifier):
+            write_plain(to, "classes", model.classes)
+    write_family(to.section("family"), trees["family"])
+    write_plain(to, "features", list(trees["features"].index))
+    nodes, *others = trees["arrays"].items()
+    inner = to.section("nodes")
+    inner.put_arrays(**{name: np.ascontiguousarray(nodes[1][name]) for name in NODE.names or ()})
+    to.put_arrays(
+        **dict(others), kinds=trees["features"].kinds, value_ranges=trees["ranges"], roots=trees["roots"],
+        counts=trees["counts"],
+    )  # fmt: skip
+
+
+def read_online(of: Reader, kind: type[OnlineForest]) -> OnlineForest:
+    """The forest again."""
+    parameters = of.section("parameters")
+    options = {name: read_plain(parameters, name) for name in (*_COMMON, *_OWN[kind])}
+    with of.checking("parameters"):
+        ranges = {name: (low, high) for name, low, high in read_plain(parameters, "ranges")}
+        model = kind(**options, ranges=ranges or None)
+        trees = model._trees
+    family = read_family(of.section("family"))
+    if type(family) is not (Categorical if kind is OnlineForestClassifier else Normal):
+        raise of.error("family", f"is {family!r}, which a {kind.__name__} does not have")
+    if isinstance(model, OnlineForestClassifier):
+        model._classes = _distinct(of, "classes")
+        if family.size != max(len(model._classes), 2):
+            raise of.error("classes", f"are {len(model._classes)}, but the leaves are {family!r}")
+    features = _features(of)
+    counts = of.array("counts", np.int64, (4,))
+    arrays = _arrays(of, family, len(features.kinds))
+    _check_tree_links(of, arrays["nodes"], trees.n_trees, counts, len(features.index))
+    _check_boxes(of, arrays)
+    state = trees.__getstate__() | {
+        "family": family, "features": features, "arrays": arrays, "counts": counts,
+        "ranges": _intervals(of, "value_ranges", of.array("value_ranges", np.float64, (len(features.kinds), 2))),
+        "roots": of.array("roots", np.int32, (trees.n_trees, 2)),
+    }  # fmt: skip
+    with of.checking("nodes"):
+        trees.__setstate__(state)
+    return model
+
+
+def _distinct(of: Reader, name: str) -> dict[Any, int]:
+    values = read_plain(of, name)
+    with of.checking(name):
+        index: dict[Hashable, int] = {value: place for place, value in enumerate(values)}
+    if len(index) != len(values):
+        raise of.error(name, "must be distinct, but some are there twice")
+    return index
+
+
+def _features(of: Reader) -> Features:
+    index = _distinct(of, "features")
+    kinds = np.array(of.array("kinds", np.uint8, (None,)))
+    if len(kinds) < len(index):
+        raise of.error("kinds", f"has {len(kinds)} entries for {len(index)} features")
+    check_all(of, "kinds", kinds, kinds <= NOMINAL + FIXED_RANGE, "must be flags below 4")
+    return Features(index, kinds)
+
+
+def _arrays(of: Reader, family: NativeFamily, width: int) -> dict[str, NDArray[Any]]:
+    inner = of.section("nodes")
+    names: dict[str, Any] = dict(NODE.fields or {})
+    n = len(inner.array("parent", np.int32, (None,)))
+    nodes = np.zeros(n, dtype=NODE)
+    for name, (dtype, _) in names.items():
+        nodes[name] = inner.array(name, dtype, (n,))
+        check_all(inner, name, nodes[name], nodes[name] == nodes[name], "must be a number")
+    return {
+        "nodes": nodes,
+        "boxes": of.array("boxes", np.float64, (n, 2, width)),
+        "some_missing": of.array("some_missing", np.uint8, (n, width)),
+        "statistics": read_statistics(of, family, n),
+    }
+
+
+# ---- what the kernel relies on ---------------------------------------------------------------------------------------
+
+
+def _check_tree_links(of: Reader, nodes: NDArray[Any], n_trees: int, counts: NDArray[np.int64], width: int) -> None:
+    """Every slot is free, or in exactly one place of exactly one tree."""
+    n = len(nodes)
+    is_free = _free_slots(of, nodes, counts)
+    roots = of.array("roots", np.int32, (n_trees, 2))
+    if counts[N_SEEN] == 0:
+        if n or (roots != -1).any():
+            raise of.error("roots", "there are nodes, but no rows")
+        return
+    check_all(of, "roots", roots, (roots >= 0) & (roots < n), f"must be among the {n} nodes")
+    level, seen = roots[:, 0], np.zeros(n, dtype=np.int64)
+    expected_parent, tree = np.full(n_trees, -1), np.arange(n_trees)
+    while len(level):  # a node that is met twice ends this: every level marks new nodes only
+        if is_free[level].any() or seen[level].any() or len(np.unique(level)) < len(level):
+            raise of.error("nodes.left", "a node is free or has two parents")
+        seen[level] = 1
+        here = nodes[level]
+        if (here["parent"] != expected_parent).any() or (here["tree"] != tree).any():
+            raise of.error("nodes.parent", "must lead back to where a node hangs")
+        inner = here["left"] >= 0
+        _check_inner(of, here[inner], n, width)
+        if (here["right"][~inner] != -1).any() or (here["left"][~inner] != -1).any():
+            raise of.error("nodes.right", "a leaf has no children, which is -1 twice")
+        children = np.stack([here["left"][inner], here["right"][inner]], axis=1)
+        if (nodes["time"][children] < here["time"][inner, None]).any():
+            raise of.error("nodes.time", "a node cannot be split before its parent")
+        level, expected_parent = children.ravel(), np.repeat(level[inner], 2)
+        tree = np.repeat(tree[inner], 2)
+    if not (seen.astype(bool) | is_free).all():
+        raise of.error("nodes", f"{int((~seen.astype(bool) & ~is_free).sum())} of {n} hang nowhere")
+    if is_free[roots[:, 1]].any() or (nodes["tree"][roots[:, 1]] != np.arange(n_trees)).any():
+        raise of.error("roots", "the node to refresh next must be one of the tree")
+    _check_numbers(of, nodes[~is_free], int(counts[N_SEEN]))
+
+
+def _free_slots(of: Reader, nodes: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    n = len(nodes)
+    if counts[SLOTS_USED] != n or not 0 <= counts[N_FREE] <= n or counts[N_SEEN] < 0:
+        raise of.error("counts", f"are {counts.tolist()}, but there are {n} nodes")
+    is_free = np.zeros(n, dtype=bool)
+    slot = int(counts[FIRST_FREE])
+    for _ in range(int(counts[N_FREE])):
+        if not 0 <= slot < n or is_free[slot]:
+            raise of.error("counts", "free slots must be a chain that ends")
+        is_free[slot] = True
+        slot = int(nodes["parent"][slot])
+    if slot != -1:
+        raise of.error("counts", f"there are more free slots than {counts[N_FREE]}")
+    return is_free
+
+
+def _check_inner(of: Reader, inner: NDArray[Any], n: int, width: int) -> None:
+    for name in ("left", "right"):
+        check_all(of, f"nodes.{name}", inner[name], (inner[name] >= 0) & (inner[name] < n), f"must be below {n}")
+    asked = inner["feature"]
+    check_all(of, "nodes.feature", asked, (asked >= 0) & (asked < width), f"must be one of {width} features")
+    side = inner["missing_right"]
+    check_all(of, "nodes.missing_right", side, (side == 0) | (side == 1), "must be 0 or 1")
+    check_all(of, "nodes.time", inner["time"], np.isfinite(inner["time"]), "must be finite")
+
+
+def _check_numbers(of: Reader, nodes: NDArray[Any], n_seen: int) -> None:
+    for name in ("log_split", "log_stop"):
+        check_all(of, f"nodes.{name}", nodes[name], nodes[name] <= 0.0, "must be the log of a probability")
+    for name in ("leaf", "subtree"):
+        check_all(of, f"nodes.{name}", nodes[name], np.isfinite(nodes[name]), "must be finite")
+    check_all(of, "nodes.time", nodes["time"], nodes["time"] >= 0.0, "must not be negative")
+    stamp = nodes["stamp"]
+    check_all(of, "nodes.stamp", stamp, (stamp >= 0) & (stamp <= n_seen), f"must be among {n_seen} rows")
+
+
+def _check_boxes(of: Reader, arrays: dict[str, NDArray[Any]]) -> None:
+    _intervals(of, "boxes", np.moveaxis(arrays["boxes"], 1, -1).reshape(-1, 2))
+    lacks = arrays["some_missing"]
+    check_all(of, "some_missing", lacks, lacks <= 1, "must be 0 or 1")
+
+
+def _intervals(of: Reader, name: str, pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lowest and highest values, or nothing at all: inf, -inf."""
+    nothing = (pairs[:, 0] == np.inf) & (pairs[:, 1] == -np.inf)
+    good = nothing | (np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1]))
+    check_all(of, name, pairs[:, 0], good, "must be intervals")
+    return pairs

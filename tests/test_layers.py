@@ -51,6 +51,7 @@ ORDER = [
     "files",
     "online",
     "demo",
+    "cli",
     "__main__",
 ]
 

@@ -1,0 +1,315 @@
+"""Tables in files and streams: CSV, TSV, Parquet and Feather, read and written by pyarrow."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.cli.problems import UserError, one_of
+from everytree.files.atomic import replace_file
+from everytree.tables import SAYS_MISSING
+
+FORMATS = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
+    ".feather": "feather", ".arrow": "feather", ".ipc": "feather",
+}  # fmt: skip
+NAMES = tuple(dict.fromkeys(FORMATS.values()))
+STREAM = "-"
+"""The path that stands for standard input and output."""
+NO_HEADER_HINT = "; if the first line is a row rather than names, say --no-header"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is to be read, where its file does not say.
+
+    Attributes
+    ----------
+    format : str or None
+        One of `NAMES`, for streams and for names without a suffix that tells.
+    has_header : bool
+        Whether the first line of a text file names the columns; else they are `column1`, `column2`, ...
+    delimiter : str or None
+        Between the values of a line; None for the comma or tab of the format.
+    types : mapping of str to {"text", "number"}
+        What columns of a text file are known to be, whatever their values look like.
+    """
+
+    format: str | None = None
+    has_header: bool = True
+    delimiter: str | None = None
+    types: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table, and what errors and models say of where it came from.
+
+    Attributes
+    ----------
+    name : str
+        As the user gave it.
+    table : pyarrow.Table
+    digest : str
+        SHA-256 of the file: the same rows are known again.
+    first_line : int or None
+        Line of the first row, where each row is one line.
+    """
+
+    name: str
+    table: Any
+    digest: str
+    first_line: int | None
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def place(self, row: int) -> str:
+        """What errors call a row."""
+        return f"row {row}" if self.first_line is None else f"line {row + self.first_line}"
+
+    def values(self, column: str, role: str) -> NDArray[Any]:
+        """One column, all of whose values must be there."""
+        if column not in self.columns:
+            raise UserError(
+                f"{self.name}: there is no column {column!r} for the {role}; {one_of(column, self.columns)}"
+            )
+        values = _to_numpy(self.table.column(column))
+        absent = np.array([v is None for v in values]) if values.dtype == object else values != values
+        if np.any(absent):
+            raise UserError(f"{self.name}, {self.place(int(np.argmax(absent)))}: the {role} {column!r} is missing")
+        return values
+
+    @contextmanager
+    def blamed(self, **roles: str | None) -> Iterator[None]:
+        """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{self.name}: {self._located(str(error), roles)}") from error
+
+    def _located(self, message: str, roles: Mapping[str, str | None]) -> str:
+        """The same in words of the file: lines for rows, names for arguments."""
+
+        def cell(match: re.Match[str]) -> str:
+            return f"{roles.get(match[1]) or match[1]!r}, {self.place(int(match[2]))},"
+
+        said = re.sub(r"\b(y|sample_weight|exposure|censored)\[(\d+)\]", cell, message)
+        said = re.sub(r"\brow (\d+)", lambda match: self.place(int(match[1])), said)
+        return said.removeprefix("X: ").replace("\n", " ")
+
+
+def _to_numpy(column: Any) -> NDArray[Any]:
+    """A column of Arrow's as NumPy; text as objects, None where it is missing, numbers NaN there."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def read_file(path: str, how: Reading) -> TableFile:
+    """A table with at least one row, its columns named differently."""
+    name = "standard input" if path == STREAM else path
+    kind = format_of(path, how.format)
+    content = _content(path)
+    text = kind in ("csv", "tsv")
+    table = _read_text(name, content, kind, how) if text else _read_binary(name, content, kind)
+    twins = [column for column, times in Counter(table.column_names).items() if times > 1]
+    if twins:
+        raise UserError(f"{name}: several columns are named {twins[0]!r}{NO_HEADER_HINT if text else ''}")
+    if not table.num_rows:
+        raise UserError(f"{name}: there are no rows")
+    n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    is_plain = text and n_lines == table.num_rows + how.has_header
+    digest = hashlib.sha256(content).hexdigest()
+    return TableFile(name, table, digest, 1 + how.has_header if is_plain else None)
+
+
+def format_of(path: str, given: str | None) -> str:
+    """The format that the suffix of a name tells, or the one given where it tells none."""
+    told = FORMATS.get(Path(path.removesuffix(".gz")).suffix.lower()) or given or ("csv" if path == STREAM else None)
+    if told is None:
+        raise UserError(f"{path}: the name does not tell the format; name it by --format {'|'.join(NAMES)}")
+    if told not in NAMES:
+        raise UserError(f"--format is {told!r}, but must be one of {', '.join(NAMES)}")
+    return told
+
+
+def _content(path: str) -> bytes:
+    try:
+        content = sys.stdin.buffer.read() if path == STREAM else Path(path).read_bytes()
+        return gzip.decompress(content) if path.endswith(".gz") else content
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file{_nearest_file(path)}") from None
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _nearest_file(path: str) -> str:
+    folder = Path(path).parent
+    names = [other.name for other in folder.iterdir() if other.is_file()] if folder.is_dir() else []
+    said = one_of(Path(path).name, names) if names else ""
+    return f"; {said}" if said.startswith("the nearest") else ""
+
+
+def _read_binary(name: str, content: bytes, kind: str) -> Any:
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    read = parquet.read_table if kind == "parquet" else feather.read_table
+    try:
+        return read(pa.BufferReader(content))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UserError(f"{name}: is no {kind.capitalize()} file that pyarrow can read: {_first_line(error)}") from None
+
+
+def _read_text(name: str, content: bytes, kind: str, how: Reading) -> Any:
+    import pyarrow as pa
+
+    delimiter = how.delimiter or {"csv": ",", "tsv": "\t"}[kind]
+    if len(delimiter) != 1:
+        raise UserError(f"--delimiter must be one character, but is {delimiter!r}")
+    _check_text(name, content)
+    try:
+        table = _parse(content, delimiter, how, use_threads=True)
+    except (pa.ArrowException, ValueError, KeyError):
+        try:  # only one thread counts the lines
+            table = _parse(content, delimiter, how, use_threads=False)
+        except (pa.ArrowException, ValueError, KeyError) as error:
+            raise UserError(f"{name}{_where_malformed(content, delimiter, how, _first_line(error))}") from None
+    return table if how.has_header else table.rename_columns([f"column{k + 1}" for k in range(table.num_columns)])
+
+
+def _parse(content: bytes, delimiter: str, how: Reading, use_threads: bool) -> Any:
+    """Rows of text; types are those that all values of a column allow."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    arrow_types = {"text": pa.string(), "number": pa.float64()}
+    types = {_name_in_file(name, how): arrow_types[kind] for name, kind in (how.types or {}).items()}
+    return arrow_csv.read_csv(
+        pa.BufferReader(content),
+        read_options=arrow_csv.ReadOptions(use_threads=use_threads, autogenerate_column_names=not how.has_header),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=types, null_values=sorted(SAYS_MISSING), strings_can_be_null=True
+        ),
+    )
+
+
+def _name_in_file(name: str, how: Reading) -> str:
+    """pyarrow counts columns without names from 0."""
+    number = name.removeprefix("column")
+    return name if how.has_header or not number.isdecimal() else f"f{int(number) - 1}"
+
+
+def _check_text(name: str, content: bytes) -> None:
+    if not content.strip():
+        raise UserError(f"{name}: is empty")
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{name}, line {line}: is no text in UTF-8: byte {content[error.start]:#x}") from None
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise UserError(f"{name}, line {line}: holds a zero byte, which is no text")
+
+
+def _where_malformed(content: bytes, delimiter: str, how: Reading, complaint: str) -> str:
+    """The line that breaks the rules, found by reading once more, or what the reader said."""
+    found = re.match(
+        r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'", complaint
+    )
+    lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter, strict=True)
+    first: list[str] = []
+    last = 1
+    try:
+        for number, row in enumerate(line for line in lines if line):
+            first = first or row
+            if len(row) != len(first):
+                return f", line {last}: has {len(row)} values, but line 1 has {len(first)}"
+            if found and found[2] and number + 1 == int(found[2]):
+                column = first[int(found[1])] if how.has_header else f"column{int(found[1]) + 1}"
+                return f", line {last}: column {column!r} is {found[3]!r}, but the model knows it as numbers"
+            last = lines.line_num + 1
+    except csv.Error as error:
+        return f", line {last}: {error}: a quote that is never closed?"
+    return f": {complaint}"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n")[0]
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def write_file(columns: Mapping[str, Any], path: str, given: str | None) -> None:
+    """Columns to a file, as a whole or not at all, or to standard output."""
+    import pyarrow as pa
+
+    content = _as_bytes(pa.table(dict(columns)), format_of(path, given))
+    if path == STREAM:
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+        return
+    try:
+        replace_file(path, [content])
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+
+
+def _as_bytes(table: Any, kind: str) -> memoryview:
+    from pyarrow import csv as arrow_csv
+    from pyarrow import feather, parquet
+
+    sink = io.BytesIO()
+    if kind == "parquet":
+        parquet.write_table(table, sink)
+    elif kind == "feather":
+        feather.write_feather(table, sink)
+    else:
+        delimiter = {"csv": ",", "tsv": "\t"}[kind]
+        header = io.StringIO()  # pyarrow would put every name in quotes
+        csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
+        sink.write(header.getvalue().encode())
+        how = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
+        arrow_csv.write_csv(table, sink, how)
+    return sink.getbuffer()
+
+
+def check_output(path: str) -> None:
+    """Whether a file can be written here, said before the work rather than after it."""
+    folder = Path(path).resolve().parent
+    if path == STREAM:
+        return
+    if not folder.is_dir():
+        raise UserError(f"{path}: cannot be written: there is no folder {str(folder)!r}")
+    if Path(path).is_dir():
+        raise UserError(f"{path}: cannot be written: it is a folder")

@@ -79,8 +79,8 @@ def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
     try:
         return target_values(source, memory.target)
     except UserError as problem:
-        is_text_without_names = memory.target not in source.columns and memory.has_header and source.first_line
-        hint = NO_HEADER_HINT if is_text_without_names else ""
+        is_unlike = memory.target not in source.columns and "nearest" not in str(problem)
+        hint = NO_HEADER_HINT if is_unlike and memory.has_header and source.first_line else ""
         raise UserError(f"{problem}{hint}") from None
 
 

@@ -94,7 +94,8 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except ModelFileError as error:
-        raise UserError(f"{error}; is this a model that everytree wrote?") from None
+        complaint = str(error).removeprefix(f"{path}: ")
+        raise UserError(f"{path}: is no model that this everytree can read: {complaint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:

@@ -70,6 +70,8 @@ def _check(source: TableFile, model: Any, asked: Asked) -> None:
     for name in asked.keep:
         if name not in source.columns:
             raise UserError(f"{source.name}: there is no column {name!r} to keep; {one_of(name, source.columns)}")
+    if "prediction" in asked.keep:
+        raise UserError(f"{source.name}: a column 'prediction' cannot be kept, since the answers have that name")
     if hasattr(model, "classes_"):
         if asked.quantiles or asked.interval is not None or asked.std:
             raise UserError(

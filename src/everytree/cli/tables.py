@@ -286,7 +286,6 @@ def write_file(columns: Mapping[str, Any], path: str, given: str | None) -> None
 
 
 def _as_bytes(table: Any, kind: str) -> memoryview:
-    from pyarrow import csv as arrow_csv
     from pyarrow import feather, parquet
 
     sink = io.BytesIO()
@@ -299,14 +298,30 @@ def _as_bytes(table: Any, kind: str) -> memoryview:
         header = io.StringIO()  # pyarrow would put every name in quotes
         csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
         sink.write(header.getvalue().encode())
-        how = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
-        arrow_csv.write_csv(table, sink, how)
+        sink.write(_rows_as_text(table, delimiter))
     return sink.getbuffer()
+
+
+def _rows_as_text(table: Any, delimiter: str) -> bytes:
+    """Lines of text; where some text needs quotes, all text has them."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    for quotes in ("none", "needed"):
+        sink = io.BytesIO()
+        how = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quotes)
+        try:
+            arrow_csv.write_csv(table, sink, how)
+            break
+        except pa.ArrowInvalid:
+            if quotes == "needed":
+                raise
+    return sink.getvalue()
 
 
 def check_output(path: str) -> None:
     """Whether a file can be written here, said before the work rather than after it."""
-    folder = Path(path).resolve().parent
+    folder = Path(path).parent
     if path == STREAM:
         return
     if not folder.is_dir():

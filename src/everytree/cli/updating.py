@@ -46,6 +46,7 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
                 f"{other.path}: has the rows of {twins[0].table}, which {_having(parts, twins[0].digest)} has "
                 "too, and they would count twice; let shards start from `fit --empty`, or say --allow-twice"
             )
+        _check_columns(merged, other)
         try:
             merged.model.merge(other.model)
         except (TypeError, ValueError) as error:
@@ -55,6 +56,15 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
         memory = replace(merged.memory, counted=(*merged.memory.counted, *other.memory.counted))
         merged = replace(merged, memory=memory)
     return merged
+
+
+def _check_columns(one: ModelFile, other: ModelFile) -> None:
+    """Models that read other columns are told apart in a few words; the library compares the rest."""
+    mine, theirs = (set(part.model.schema_.input_names or ()) for part in (one, other))
+    for has, lacks, names in ((one, other, mine - theirs), (other, one, theirs - mine)):
+        if names:
+            raise UserError(f"{lacks.path}: does not read the column {min(names)!r}, but {has.path} does; models to "
+                            "merge come from one `fit --empty`")  # fmt: skip
 
 
 def _having(parts: Sequence[ModelFile], digest: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import resource
 import runpy
 import signal
@@ -252,12 +253,8 @@ def test_bench_prints_a_table_with_ratios(folder, capfd):
         assert all(line.endswith("x |") for line in lines[2:5])
 
 
-def test_version_help_and_completion():
+def test_version_and_completion():
     assert run("--version").stdout.decode() == f"everytree {et.__version__}\n"
-    for command in ("fit", "predict", "update", "merge", "show", "report", "bench"):
-        done = run(command, "--help") if command == "fit" else None
-        if done is not None:
-            assert b"everytree fit train.csv --target price" in done.stdout
     done = run("--show-completion", "bash", env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
     assert b"_EVERYTREE_COMPLETE=complete_bash" in done.stdout
 
@@ -288,7 +285,7 @@ BROKEN = {
     "a short line": ("a,y\n1,0\n2\n3,1\n", "bad.csv, line 3: has 1 values, but line 1 has 2"),
     "a long line": ("a,y\n1,0\n\n2,1,9\n", "bad.csv, line 4: has 3 values, but line 1 has 2"),
     "after a line break in quotes": ('a,y\n"1\n2",0\n2,1,9\n', "bad.csv, line 4: has 3 values"),
-    "an open quote": ('a,y\n"1,0\n2,1\n', "bad.csv, line 2: unexpected end of data"),
+    "an open quote": ('a,y\n"1,0\n2,1\n', "bad.csv, after line 1: unexpected end of data"),
     "no UTF-8": (b"a,y\n1,0\n\xff,1\n", "bad.csv, line 3: is no text in UTF-8: byte 0xff"),
     "zeros": (b"a,y\n1,0\n\0,1\n", "bad.csv, line 3: holds a zero byte"),
     "nothing": ("", "bad.csv: is empty"),
@@ -356,7 +353,7 @@ def test_a_table_of_another_schema(folder, here, capfd):
     other = wine().slice(0, 2).set_column(13, "class", pa.array(["class_0", "class_9"]))
     WRITERS["csv"](other, "other.csv")
     said = fails(capfd, "update", f"{folder}/w.et", "other.csv", "-o", "new.et")
-    assert "other.csv: class, line 3, is 'class_9', but the classes are" in said
+    assert "other.csv: 'class', line 3, is 'class_9', but the classes are" in said
     assert not Path("new.et").exists()
 
 
@@ -364,7 +361,13 @@ def test_models_that_do_not_belong_together(folder, here, capfd):
     assert "does not read the column" in fails(capfd, "merge", f"{folder}/w.et", f"{folder}/p.et", "-o", "m.et")
     Path("shard.csv").write_bytes((folder / "wine.csv").read_bytes() + b"13,2,2,16,110,2,2,.3,1,5,1,3,900,class_1\n")
     assert main(["fit", "shard.csv", "-y", "class", "--trees", "6", "--seed", "1", "-q"]) == 0
-    assert "does not fit" in fails(capfd, "merge", f"{folder}/w.et", "model.et", "-o", "m.et")
+    assert "knows the column 'alcohol' by other cut" in fails(
+        capfd, "merge", f"{folder}/w.et", "model.et", "-o", "m.et"
+    )
+    for seed in (1, 2):
+        options = ["--trees", "6", "--seed", seed, "--empty", "-q", "-o", f"{seed}.et"]
+        assert main(["fit", "shard.csv", "-y", "class", *map(str, options)]) == 0
+    assert "2.et: does not fit 1.et" in fails(capfd, "merge", "1.et", "2.et", "-o", "m.et")
     said = fails(capfd, "merge", f"{folder}/w.et", f"{folder}/w.et", "-o", "m.et")
     assert "has the rows of wine.csv, which" in said
     assert "has these rows already" in fails(capfd, "update", f"{folder}/w.et", f"{folder}/wine.csv", "-o", "m.et")
@@ -382,8 +385,15 @@ def test_options_that_do_not_go_together(folder, here, capfd):
     assert "--family poisson is for" in fails(
         capfd, "fit", wines[1], "-y", "class", "--kind", "class", "--family", "poisson"
     )
-    for usage in (["fit"], ["nonsense"], ["fit", wines[1], "-y", "class", "--exact", "--tree"], ["merge", "a", "-o", "b"],
-                  ["predict", *numbers, "--quantiles", "a"], ["fit", wines[1], "-y", "class", "--trees", "0"]):  # fmt: skip
+    wrong_usage = [
+        ["fit"],
+        ["nonsense"],
+        ["merge", "a", "-o", "b"],
+        ["fit", wines[1], "-y", "class", "--exact", "--tree"],
+        ["fit", wines[1], "-y", "class", "--trees", "0"],
+        ["predict", *numbers, "--quantiles", "a"],
+    ]
+    for usage in wrong_usage:
         assert fails(capfd, *usage, code=2)
 
 
@@ -457,8 +467,6 @@ def test_the_report_says_that_it_is_not_installed_or_is_written(folder, here, ca
 
 
 def test_the_transcript_in_the_page_is_what_the_commands_print():
-    import re
-
     page = (DOCS / "command_line.md").read_text()
     again = runpy.run_path(str(DOCS / "make_transcript.py"))["transcript"](page)
 

@@ -35,5 +35,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _say(sentence: object, code: int) -> int:
-    print(f"everytree: {sentence}", file=sys.stderr)
+    print("everytree:", str(sentence).replace("\n", " "), file=sys.stderr)
     return code

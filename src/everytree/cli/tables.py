@@ -243,24 +243,31 @@ def _check_text(name: str, content: bytes) -> None:
 
 def _where_malformed(content: bytes, delimiter: str, how: Reading, complaint: str) -> str:
     """The line that breaks the rules, found by reading once more, or what the reader said."""
-    found = re.match(
-        r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'", complaint
-    )
-    lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter, strict=True)
+    found = re.match(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value '(.*)'", complaint)
+    column, wrong_row = (int(found[1]), int(found[2])) if found else (0, 0)
     first: list[str] = []
-    last = 1
+    line = 1
     try:
-        for number, row in enumerate(line for line in lines if line):
-            first = first or row
-            if len(row) != len(first):
-                return f", line {last}: has {len(row)} values, but line 1 has {len(first)}"
-            if found and found[2] and number + 1 == int(found[2]):
-                column = first[int(found[1])] if how.has_header else f"column{int(found[1]) + 1}"
-                return f", line {last}: column {column!r} is {found[3]!r}, but the model knows it as numbers"
-            last = lines.line_num + 1
+        for number, (line, values) in enumerate(_lines(content, delimiter), start=1):
+            first = first or values
+            if len(values) != len(first):
+                return f", line {line}: has {len(values)} values, but line 1 has {len(first)}"
+            if found and number == wrong_row:
+                name = first[column] if how.has_header else f"column{column + 1}"
+                return f", line {line}: column {name!r} is {found[3]!r}, but the model knows it as numbers"
     except csv.Error as error:
-        return f", line {last}: {error}: a quote that is never closed?"
+        return f", after line {line}: {error}: a quote that is never closed?"
     return f": {complaint}"
+
+
+def _lines(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Values, and the line where they start: those in quotes may go on for several, and empty lines are none."""
+    reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter, strict=True)
+    start = 1
+    for values in reader:
+        if values:
+            yield start, values
+        start = reader.line_num + 1
 
 
 def _first_line(error: BaseException) -> str:

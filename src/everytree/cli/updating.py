@@ -10,6 +10,8 @@ from everytree.cli.models import ModelFile, column_types, inputs, working
 from everytree.cli.problems import UserError
 from everytree.cli.tables import Reading, TableFile, read_file
 
+ADVICE = "; models to merge come from one `fit --empty`"
+
 
 def read_rows(of: ModelFile, table: str, format: str | None, delimiter: str | None) -> TableFile:
     """A table with targets, its columns of the types that the model knows."""
@@ -50,21 +52,23 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
         try:
             merged.model.merge(other.model)
         except (TypeError, ValueError) as error:
-            raise UserError(
-                f"{other.path}: does not fit {merged.path}: {error}; models to merge come from one `fit --empty`"
-            ) from None
+            raise UserError(f"{other.path}: does not fit {merged.path}: {error}{ADVICE}") from None
         memory = replace(merged.memory, counted=(*merged.memory.counted, *other.memory.counted))
         merged = replace(merged, memory=memory)
     return merged
 
 
 def _check_columns(one: ModelFile, other: ModelFile) -> None:
-    """Models that read other columns are told apart in a few words; the library compares the rest."""
-    mine, theirs = (set(part.model.schema_.input_names or ()) for part in (one, other))
+    """Models of other columns are told apart in a few words; the library compares the rest."""
+    schemas = one.model.schema_, other.model.schema_
+    mine, theirs = (set(schema.input_names or ()) for schema in schemas)
     for has, lacks, names in ((one, other, mine - theirs), (other, one, theirs - mine)):
         if names:
-            raise UserError(f"{lacks.path}: does not read the column {min(names)!r}, but {has.path} does; models to "
-                            "merge come from one `fit --empty`")  # fmt: skip
+            raise UserError(f"{lacks.path}: does not read the column {min(names)!r}, but {has.path} does{ADVICE}")
+    for column, twin in zip(*(schema.columns for schema in schemas), strict=False):
+        if column != twin:
+            way = "other cut points or categories"
+            raise UserError(f"{other.path}: knows the column {twin.name!r} by {way} than {one.path}{ADVICE}")
 
 
 def _having(parts: Sequence[ModelFile], digest: str) -> str:

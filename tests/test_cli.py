@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import resource
 import runpy
 import signal
 import subprocess
@@ -26,6 +25,7 @@ import everytree as et
 from everytree.__main__ import main
 from everytree.files import load_with_notes
 
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs signals, pipes and a shell of POSIX")
 DOCS = Path(__file__).parents[1] / "docs"
 WRITERS = {
     "csv": pyarrow.csv.write_csv,
@@ -140,6 +140,7 @@ def test_pipes_in_and_out(folder):
     assert got["prediction"].to_pylist() == model.predict(wine()).tolist()
 
 
+@POSIX
 def test_a_reader_that_stops_reading_is_no_error_to_speak_of(folder):
     command = f"{sys.executable} -m everytree predict {folder}/w.et {folder}/wine.csv"
     done = subprocess.run(f"{command} | head -c 1", shell=True, capture_output=True, check=False)
@@ -202,6 +203,16 @@ def test_without_a_header_columns_are_numbered_for_good(here, capfd):
     assert main(["predict", "model.et", "new.csv"]) == 0
     assert capfd.readouterr().out == "prediction\n" + "0\n" * 5
     assert "say --no-header" in fails(capfd, "fit", "rows.csv", "-y", "target")
+    Path("other.csv").write_text("a;b\n1;2\n")
+    assert "say --delimiter" in fails(capfd, "fit", "other.csv", "-y", "b")
+
+
+def test_rows_that_trees_cannot_place_are_mentioned(here, capfd):
+    WRITERS["csv"](pa.table({"x": ["a", "b"] * 30, "y": [0, 1] * 30}), "known.csv")
+    WRITERS["csv"](pa.table({"x": ["a", "c", "d"], "y": [0, 1, 1]}), "more.csv")
+    assert main(["fit", "known.csv", "-y", "y", "--trees", "3", "-q"]) == 0
+    assert main(["update", "model.et", "more.csv"]) == 0
+    assert "of 3 trees, 3 cannot place them and leave out up to 2 rows" in capfd.readouterr().err
 
 
 def test_text_that_looks_like_numbers_stays_text(folder, here):
@@ -265,7 +276,7 @@ def test_every_command_has_examples(command, capfd):
     assert f"everytree {command} " in capfd.readouterr().out.split("Arguments")[0].split("\n", 3)[3]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@POSIX
 def test_progress_is_shown_on_a_terminal_only(folder, here):
     import pty
 
@@ -397,6 +408,7 @@ def test_options_that_do_not_go_together(folder, here, capfd):
         assert fails(capfd, *usage, code=2)
 
 
+@POSIX
 def test_an_output_that_cannot_be_written_leaves_nothing(folder, here, capfd):
     wines = (f"{folder}/w.et", f"{folder}/wine.csv")
     assert "cannot be written: there is no folder 'none'" in fails(capfd, "predict", *wines, "-o", "none/a.csv")
@@ -405,6 +417,8 @@ def test_an_output_that_cannot_be_written_leaves_nothing(folder, here, capfd):
     Path("old.csv").write_text("as it was")
 
     def small_disk() -> None:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
     done = run("predict", *wines, "-o", "old.csv", "--proba", cwd=here, preexec_fn=small_disk)
@@ -415,6 +429,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(folder, here, capfd):
     assert os.listdir() == ["old.csv"]
 
 
+@POSIX
 def test_a_device_is_written_to_and_not_replaced(here):
     os.mkfifo("pipe")
     with subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE) as reader:
@@ -425,6 +440,7 @@ def test_a_device_is_written_to_and_not_replaced(here):
     assert not Path("pipe").is_file()
 
 
+@POSIX
 def test_an_interrupted_run_leaves_nothing(here):
     table = load_breast_cancer(as_frame=True).frame.sample(60_000, replace=True, random_state=0)
     pyarrow.parquet.write_table(pa.Table.from_pandas(table, preserve_index=False), "long.parquet")
@@ -466,6 +482,7 @@ def test_the_report_says_that_it_is_not_installed_or_is_written(folder, here, ca
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 
+@POSIX
 def test_the_transcript_in_the_page_is_what_the_commands_print():
     page = (DOCS / "command_line.md").read_text()
     again = runpy.run_path(str(DOCS / "make_transcript.py"))["transcript"](page)

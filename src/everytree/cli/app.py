@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import replace
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from everytree import __version__
 from everytree.cli.problems import StoppedError, UserError
 
 Families = Literal["normal", "poisson", "exponential", "geometric", "linear"]
@@ -59,7 +59,7 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed giv
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"everytree {__version__}")
+        typer.echo(f"everytree {version_of('everytree')}")
         raise typer.Exit()
 
 
@@ -199,7 +199,7 @@ def update(
     everytree update model.et today.csv
     everytree update model.et today.parquet --out newer.et
     """
-    from everytree.cli.fitting import described, n_rows_of
+    from everytree.cli.fitting import described, n_rows_of, rows_placed
     from everytree.cli.models import check_model_output, open_model
     from everytree.cli.updating import read_rows, update_model
 
@@ -208,8 +208,13 @@ def update(
     of = open_model(model)
     of = replace(of, memory=replace(of.memory, target=target or of.memory.target))
     source = read_rows(of, table, format, delimiter)
+    before = rows_placed(of.model)
     newer = update_model(of, source, jobs=jobs, allow_twice=allow_twice, progress=_shows(quiet))
     newer.save(place)
+    left_out = source.n_rows - (rows_placed(newer.model) - before)
+    if (left_out > 0).any():
+        _say(quiet, f"{source.name}: has values that were not there at fit; of {len(left_out)} trees, "
+             f"{(left_out > 0).sum()} cannot place them and leave out up to {left_out.max()} rows")  # fmt: skip
     n_rows, evidence = n_rows_of(newer.model), newer.model.log_evidence_
     _say(quiet, f"{place}: {described(newer.model)}, {source.n_rows} rows more, {n_rows} in all, "
          f"log evidence {evidence:.4f}")  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from everytree.cli.models import Memory, working
 from everytree.cli.problems import UserError, one_of
-from everytree.cli.tables import NO_HEADER_HINT, TableFile
+from everytree.cli.tables import DELIMITER_HINT, NO_HEADER_HINT, TableFile
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
@@ -79,8 +79,9 @@ def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
     try:
         return target_values(source, memory.target)
     except UserError as problem:
-        is_unlike = memory.target not in source.columns and "nearest" not in str(problem)
-        hint = NO_HEADER_HINT if is_unlike and memory.has_header and source.first_line else ""
+        if memory.target in source.columns or source.first_line is None or "nearest" in str(problem):
+            raise
+        hint = DELIMITER_HINT if len(source.columns) == 1 else NO_HEADER_HINT if memory.has_header else ""
         raise UserError(f"{problem}{hint}") from None
 
 
@@ -140,6 +141,11 @@ def described(model: Any) -> str:
     """A model in a few words."""
     n_trees = len(model.forest_) if hasattr(model.forest_, "posteriors") else 1
     return f"{type(model).__name__}{f' of {n_trees} trees' if n_trees > 1 else ''}"
+
+
+def rows_placed(model: Any) -> NDArray[np.int64]:
+    """(n_trees,) rows that each tree has counted: it leaves out those with answers that it has no branch for."""
+    return np.array([post.n_rows for post in getattr(model, "posteriors_", ())])
 
 
 def n_rows_of(model: Any) -> int:

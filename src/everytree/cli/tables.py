@@ -29,6 +29,7 @@ FORMATS = {
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 STREAM = "-"
 """The path that stands for standard input and output."""
+DELIMITER_HINT = "; if something else than a comma or a tab is between the values, say --delimiter"
 NO_HEADER_HINT = "; if the first line is a row rather than names, say --no-header"
 
 

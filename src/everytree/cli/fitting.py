@@ -79,9 +79,10 @@ def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
     try:
         return target_values(source, memory.target)
     except UserError as problem:
-        if memory.target in source.columns or source.first_line is None or "nearest" in str(problem):
+        if memory.target in source.columns or source.first_line is None:
             raise
-        hint = DELIMITER_HINT if len(source.columns) == 1 else NO_HEADER_HINT if memory.has_header else ""
+        is_like_none = memory.has_header and "nearest" not in str(problem)
+        hint = DELIMITER_HINT if len(source.columns) == 1 else NO_HEADER_HINT if is_like_none else ""
         raise UserError(f"{problem}{hint}") from None
 
 

@@ -182,9 +182,11 @@ def _read_binary(name: str, content: bytes, kind: str) -> Any:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
-    read = parquet.read_table if kind == "parquet" else feather.read_table
+    # Without threads: with them, pyarrow 26 may abort where the process ends soon after a read.
     try:
-        return read(pa.BufferReader(content))
+        if kind == "parquet":
+            return parquet.read_table(pa.BufferReader(content), use_threads=False, pre_buffer=False)
+        return feather.read_table(pa.BufferReader(content), use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UserError(f"{name}: is no {kind.capitalize()} file that pyarrow can read: {_first_line(error)}") from None
 
@@ -197,17 +199,14 @@ def _read_text(name: str, content: bytes, kind: str, how: Reading) -> Any:
         raise UserError(f"--delimiter must be one character, but is {delimiter!r}")
     _check_text(name, content)
     try:
-        table = _parse(content, delimiter, how, use_threads=True)
-    except (pa.ArrowException, ValueError, KeyError):
-        try:  # only one thread counts the lines
-            table = _parse(content, delimiter, how, use_threads=False)
-        except (pa.ArrowException, ValueError, KeyError) as error:
-            raise UserError(f"{name}{_where_malformed(content, delimiter, how, _first_line(error))}") from None
+        table = _parse(content, delimiter, how)
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise UserError(f"{name}{_where_malformed(content, delimiter, how, _first_line(error))}") from None
     return table if how.has_header else table.rename_columns([f"column{k + 1}" for k in range(table.num_columns)])
 
 
-def _parse(content: bytes, delimiter: str, how: Reading, use_threads: bool) -> Any:
-    """Rows of text; types are those that all values of a column allow."""
+def _parse(content: bytes, delimiter: str, how: Reading) -> Any:
+    """Rows of text; types are those that all values of a column allow. One thread alone tells rows in its errors."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -215,7 +214,7 @@ def _parse(content: bytes, delimiter: str, how: Reading, use_threads: bool) -> A
     types = {_name_in_file(name, how): arrow_types[kind] for name, kind in (how.types or {}).items()}
     return arrow_csv.read_csv(
         pa.BufferReader(content),
-        read_options=arrow_csv.ReadOptions(use_threads=use_threads, autogenerate_column_names=not how.has_header),
+        read_options=arrow_csv.ReadOptions(use_threads=False, autogenerate_column_names=not how.has_header),
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
         convert_options=arrow_csv.ConvertOptions(
             column_types=types, null_values=sorted(SAYS_MISSING), strings_can_be_null=True

@@ -7,15 +7,32 @@ import sys
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from everytree.cli.options import (
+    Delimiter,
+    Drop,
+    Exact,
+    Families,
+    FormatOption,
+    Jobs,
+    Kind,
+    ModelPath,
+    NoHeader,
+    OutModel,
+    Quiet,
+    Seed,
+    TablePath,
+    Target,
+    Trees,
+    Twice,
+    names,
+    numbers,
+)
 from everytree.cli.problems import StoppedError, UserError
-
-Families = Literal["normal", "poisson", "exponential", "geometric", "linear"]
-Format = Literal["csv", "tsv", "parquet", "feather"]
 
 
 class _Commands(TyperGroup):
@@ -32,29 +49,6 @@ app = typer.Typer(
     cls=_Commands, name="everytree", no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
-
-TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Feather; - is standard input.")]
-ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
-FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="Of standard input and output, and of names that do not tell.")
-]
-Delimiter = Annotated[str | None, typer.Option(help="Between values of CSV and TSV; a comma or a tab by default.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads, -1 for all; the result does not depend on it.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
-Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
-NoHeader = Annotated[
-    bool, typer.Option("--no-header", help="The first line is a row; columns are column1, column2, ...")
-]
-Twice = Annotated[bool, typer.Option("--allow-twice", help="Count rows that are counted already once more.")]
-OutModel = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Where the model goes.")]
-Kind = Annotated[
-    Literal["auto", "class", "number"],
-    typer.Option(help="What targets are; auto: text, and whole numbers of at most ten values, are classes."),
-]
-Drop = Annotated[str, typer.Option(metavar="COLUMNS", help="Columns to leave out, with commas between them.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
-Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 
 def _version(wanted: bool) -> None:
@@ -128,7 +122,7 @@ def fit(
     source = read_file(table, Reading(format, not no_header, delimiter))
     memory = Memory(target, weight, exposure, censored, has_header=not no_header)
     wanted = Wanted(
-        "exact" if exact else "tree" if tree else "forest", kind, family, trees, depth, seed, jobs, _names(drop),
+        "exact" if exact else "tree" if tree else "forest", kind, family, trees, depth, seed, jobs, names(drop),
         progress=_shows(quiet),
     )  # fmt: skip
     model = fit_table(source, memory, wanted)
@@ -165,15 +159,16 @@ def predict(
     """
     from everytree.cli.models import column_types, open_model
     from everytree.cli.predicting import Asked, predict_table
-    from everytree.cli.tables import Reading, check_output, format_of, read_file, write_file
+    from everytree.cli.tables import Reading, format_of, read_file
+    from everytree.cli.writing import check_output, write_file
 
     check_output(out)
     format_of(out, format)
     of = open_model(model)
     types = column_types(of.model, None)
     source = read_file(table, Reading(format, of.memory.has_header, delimiter, types))
-    levels = _numbers("--quantiles", quantiles)
-    asked = Asked(proba, std, levels, interval, _names(keep), jobs, _shows(quiet))
+    levels = numbers("--quantiles", quantiles)
+    asked = Asked(proba, std, levels, interval, names(keep), jobs, _shows(quiet))
     if of.memory.exposure is not None and of.memory.exposure not in source.columns:
         _say(quiet, f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
     write_file(predict_table(source, of, asked), out, format)
@@ -282,8 +277,8 @@ def report(
     everytree report model.et held_out.csv --out report.html
     """
     from everytree.cli.models import open_model
-    from everytree.cli.tables import check_output
     from everytree.cli.updating import read_rows
+    from everytree.cli.writing import check_output
 
     check_output(out)
     if out == "-":
@@ -334,24 +329,11 @@ def bench(
     from everytree.cli.timing import bench_table
 
     source = read_file(table, Reading(format, not no_header, delimiter))
-    wanted = Wanted("exact" if exact else "forest", kind, None, trees, None, seed, jobs, _names(drop))
+    wanted = Wanted("exact" if exact else "forest", kind, None, trees, None, seed, jobs, names(drop))
     typer.echo(bench_table(source, Memory(target, has_header=not no_header), wanted))
 
 
 # ---- small things ---------------------------------------------------------------------------------------------------
-
-
-def _names(listed: str) -> list[str]:
-    """Names with commas between them."""
-    return [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def _numbers(option: str, listed: str) -> list[float]:
-    """Numbers with commas between them."""
-    try:
-        return [float(number) for number in _names(listed)]
-    except ValueError:
-        raise typer.BadParameter(f"{listed!r} is no list of numbers such as .05,.5,.95", param_hint=option) from None
 
 
 def _shows(quiet: bool) -> bool:

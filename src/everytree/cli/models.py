@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from everytree.cli.problems import UserError, one_of
-from everytree.cli.tables import STREAM, TableFile, check_output
+from everytree.cli.tables import STREAM, TableFile
+from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
 from everytree.files import ModelFileError, load_with_notes, save
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,9 +83,6 @@ def _check(source: TableFile, model: Any, asked: Asked) -> None:
         0.0 < level < 1.0 for level in (*asked.quantiles, *([] if asked.interval is None else [asked.interval]))
     ):
         raise UserError("--quantiles and --interval must lie between 0 and 1")
-
-
-Answer = Callable[[Any, Any, Asked, dict[str, Any]], dict[str, NDArray[Any]]]
 
 
 def _classes(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> dict[str, NDArray[Any]]:

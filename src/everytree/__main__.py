@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 
 
@@ -20,6 +22,21 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
+def command() -> None:
+    """Run the command of this process, and end it.
+
+    Where pyarrow has been at work the process ends without tearing down its libraries: pyarrow 26 may abort there while
+    its threads are still starting, after everything has been written.
+    """
+    code = main()
+    if "pyarrow" in sys.modules:
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 def _without_extra(given: list[str]) -> int:
     """The demo needs nothing; the other commands need what is said here."""
     if given != ["demo"]:
@@ -34,4 +51,4 @@ def _without_extra(given: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

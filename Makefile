@@ -12,7 +12,7 @@ demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and sho
 	@$(RUN) -m everytree demo
 
 test: $(VENV)/.tested           ## the whole test suite
-	$(RUN) -m pytest -q -m "not slow"
+	$(RUN) -m pytest -q -m "not slow" -n auto --dist worksteal
 
 check: $(VENV)/.checked         ## lint, format and types
 	$(VENV)/bin/ruff check .

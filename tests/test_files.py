@@ -24,6 +24,8 @@ from cases import CASES, assert_same, examples, random_codes, random_tree, rng_f
 from corruptions import join, split
 from estimator_cases import FOUR
 from estimator_cases import Case as EstimatorCase
+from everytree import files
+from everytree.files import container
 from everytree.forest import Forest
 from forests import random_forest, random_split_prior
 
@@ -457,3 +459,22 @@ def test_a_mapped_model_does_not_write_to_its_file_and_survives_its_replacement(
     assert path.read_bytes() == before
     et.save(post, path)
     assert snapshot(post) == snapshot(et.load(path))
+
+
+def test_notes_are_kept_beside_the_model_and_checked(tmp_path):
+    path, tree, notes = tmp_path / "tree", et.MetaTree.complete([0, 1, 1]), {"about": ["ä", 1, None, {"x": 0.1}]}
+    et.save(tree, path, notes=notes)
+    assert files.load_with_notes(path) == (tree, notes)
+    assert et.load(path) == tree
+    et.save(tree, path)
+    assert files.load_with_notes(path) == (tree, {})
+    for wrong in ({"x": object()}, {"x": float("nan")}, {1: 2}, {"x": (1, 2)}):
+        with pytest.raises(TypeError, match="notes must be what JSON can hold"):
+            et.save(tree, tmp_path / "other", notes=wrong)
+    assert not (tmp_path / "other").exists()
+    contents = container.read(path)
+    for forged in ("[1]", "{", '{"a": NaN}'):
+        metadata = {name: value for name, value in contents.metadata.items() if name != "sha256"}
+        container.write(path, {**metadata, "notes": forged}, contents.arrays)
+        with pytest.raises(et.ModelFileError, match="notes: "):
+            et.load(path)

@@ -53,6 +53,7 @@ ORDER = [
     "files",
     "export",
     "demo",
+    "cli",
     "__main__",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -111,6 +112,31 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise ValueError(f"the rows of other came with {other._row_names} besides, these with {self._row_names}")
         self._check_targets(other)
         return self._rows_of(other)
+
+    def blank(self) -> Self:
+        """A copy with the same columns, structures and priors that has seen no rows.
+
+        Copies of it can learn from different rows anywhere, with `partial_fit`, and `merge` then adds them up without
+        counting a row twice, which it would where each of them had the rows of this one too.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+        >>> here, there = model.blank().partial_fit(X[::2], y[::2]), model.blank().partial_fit(X[1::2], y[1::2])
+        >>> round(abs(here.merge(there).log_evidence_ - model.log_evidence_), 9)
+        0.0
+        """
+        check_is_fitted(self, "forest_")
+        empty = copy.copy(self)
+        empty._forget_rows()
+        return empty
+
+    @abstractmethod
+    def _forget_rows(self) -> None:
+        """Statistics of nothing, in objects of its own: those there are belong to another estimator too."""
 
     @abstractmethod
     def _check_targets(self, other: Self) -> None:

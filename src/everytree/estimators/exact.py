@@ -128,6 +128,9 @@ class _ExactStructure(Readable):
             raise ValueError("other has another split_prior")
         return self._joined(other._rows)
 
+    def _forget_rows(self) -> None:
+        self._run(self._rows.at(np.zeros(0, dtype=np.int64)), self.posterior_.family)
+
     def _joined(self, new: Rows) -> Self:
         """The model of the rows there are and new ones."""
         old, weights = self._rows, None

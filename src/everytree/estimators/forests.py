@@ -10,14 +10,16 @@ from everytree.codes import whole_number
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batched import BatchedEstimator
 from everytree.estimators.grown import check_grower
+from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
 from everytree.fitting import Rows, Weights
+from everytree.posterior import Posterior
 from everytree.progress import Progress
 from everytree.structure.growers import Grown, MaxFeatures
 
 
-class _ForestStructure(BatchedEstimator):
-    """Many structures, each grown on a part of the rows."""
+class _ForestStructure(Readable, BatchedEstimator):
+    """Many structures, each grown on a part of the rows; the one that explains the rows best is shown."""
 
     n_estimators: int
     grower: Any
@@ -43,6 +45,9 @@ class _ForestStructure(BatchedEstimator):
             rows, seeds, progress, grower=self.grower, max_features=self.max_features, subsample=self.subsample
         )
         return grown, grown
+
+    def _pictured(self) -> Posterior:
+        return max(self.posteriors_, key=lambda post: post.log_evidence)
 
 
 class MetaForestClassifier(Classification, _ForestStructure):

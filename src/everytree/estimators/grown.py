@@ -28,6 +28,7 @@ from everytree.forest import Forest
 from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.progress import Progress
+from everytree.scale.counts import ForestCounts
 from everytree.schema import Schema
 from everytree.structure.growers import GROWERS, Grown, Growth, grow
 from everytree.structure.importers import Imported
@@ -109,6 +110,9 @@ class GrownEstimator(MetaEstimator):
     def _rows_of(self, other: Self) -> Self:
         self.forest_.merge(other.forest_)
         return self
+
+    def _forget_rows(self) -> None:
+        self.forest_ = ForestCounts(self.forest_).forest()
 
     def _grow(self, rows: Rows, seeds: list[int], progress: Progress, **options: Any) -> list[Grown]:
         """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""

@@ -11,7 +11,7 @@ from everytree.posterior import Posterior
 
 
 class Readable(MetaEstimator):
-    """An estimator with one tree to be read by a person."""
+    """An estimator with a tree to be read by a person."""
 
     @abstractmethod
     def _pictured(self) -> Posterior:

@@ -106,7 +106,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         known = self.classes_[np.minimum(numbers, self.n_classes_ - 1)] == labels
         if not known.all():
             row = int(np.argmin(known))
-            raise ValueError(f"y[{row}] is {labels[row]!r}, but the classes are {self.classes_.tolist()}")
+            raise ValueError(f"y[{row}] is {labels.tolist()[row]!r}, but the classes are {self.classes_.tolist()}")
         return np.asarray(numbers)
 
     def _check_targets(self, other: Self) -> None:

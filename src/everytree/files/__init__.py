@@ -5,12 +5,13 @@ A file has the safetensors format: see `everytree.files.container` for its layou
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from everytree.files.container import ModelFileError, read, write
+from everytree.files.container import ModelFileError, parse_json, read, write
 from everytree.files.others import (
     read_exact,
     read_growing,
@@ -35,7 +36,7 @@ from everytree.posterior import Posterior
 from everytree.schema import Schema
 from everytree.structure.exact import ExactPosterior
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "load_with_notes", "save"]
 
 Write = Callable[[Writer, Any], None]
 Read = Callable[[Reader], Any]
@@ -58,7 +59,7 @@ _ONLINE = ("OnlineForestClassifier", "OnlineForestRegressor")
 _NAMES = [*_KINDS, *_ESTIMATORS, *_ONLINE]
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
     """Store a model in one file, from which `load` makes it again with the same answers to the last bit.
 
     The file is written beside `path`, brought to the disk, and then given its name: after a failure or a crash there is
@@ -72,6 +73,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         your own.
     path : path-like
         By custom it ends in `.safetensors`. A file of this name is replaced.
+    notes : mapping of str, optional
+        Anything that JSON can hold, to be kept with the model: what it is about, or where its rows came from.
+        `everytree.files.load_with_notes` returns it; the model does not depend on it.
 
     Examples
     --------
@@ -90,7 +94,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     to = Writer.empty()
     kind[1](to, model)
     values, arrays = to.finish()
-    write(path, {"library": version("everytree"), "kind": name, "model": values}, arrays)
+    kept = {} if notes is None else {"notes": _notes_as_text(notes)}
+    write(path, {"library": version("everytree"), "kind": name, **kept, "model": values}, arrays)
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
@@ -112,6 +117,24 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     OSError
         The file cannot be read.
     """
+    return load_with_notes(path, mmap=mmap)[0]
+
+
+def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[Any, dict[str, Any]]:
+    """The model that `save` stored, and the notes that were kept with it, empty where there are none.
+
+    Arguments and errors as in `load`.
+
+    Examples
+    --------
+    >>> import os, tempfile, everytree as et
+    >>> from everytree.files import load_with_notes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "tree.safetensors")
+    ...     et.save(et.MetaTree.complete([0, 1, 1]), path, notes={"about": "two questions"})
+    ...     load_with_notes(path)[1]
+    {'about': 'two questions'}
+    """
     contents = read(path, mapped=mmap)
     name = contents.metadata.get("kind", "")
     kind = _kind(name)
@@ -120,7 +143,28 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     of = Reader.of(path, contents)
     model = kind[2](of)
     of.finish()
-    return model
+    return model, _notes_of(path, contents.metadata.get("notes", "{}"))
+
+
+def _notes_as_text(notes: Mapping[str, Any]) -> str:
+    """Notes in JSON, which must be able to hold them: what comes back is what was given."""
+    try:
+        text = json.dumps(dict(notes), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"notes must be what JSON can hold: {error}") from None
+    if parse_json(text) != dict(notes):
+        raise TypeError("notes must be what JSON can hold: names that are text, lists rather than tuples")
+    return text
+
+
+def _notes_of(path: object, text: str) -> dict[str, Any]:
+    try:
+        notes = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path}: notes: is no JSON: {error}") from None
+    if not isinstance(notes, dict):
+        raise ModelFileError(f"{path}: notes: must be a JSON object")
+    return notes
 
 
 def _kind(name: str) -> tuple[type, Write, Read] | None:

@@ -13,9 +13,14 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
     """Write the parts to a temporary file beside `path`, then give it that name; a failure leaves what was there.
 
     The contents are on the disk before the name is, and the name is before this returns: after a crash at any moment
-    the name leads to all of the old contents or all of the new.
+    the name leads to all of the old contents or all of the new. A device or a pipe is written to as it is: there is
+    nothing in it to keep, and a file in its place would be a surprise.
     """
     target = Path(os.path.realpath(path))  # a link keeps leading to where it led
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with open(target, "wb") as stream:
+            stream.writelines(parts)
+        return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     # Made by open itself, so that the user's mask decides who may read; tempfile's files are for the owner alone.
     number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)

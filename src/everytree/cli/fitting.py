@@ -1,0 +1,154 @@
+"""Which estimator a table and its options ask for, and its fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.cli.models import Memory, working
+from everytree.cli.problems import UserError, one_of
+from everytree.cli.tables import DELIMITER_HINT, NO_HEADER_HINT, TableFile
+from everytree.estimators import (
+    ExactTreeClassifier,
+    ExactTreeRegressor,
+    MetaForestClassifier,
+    MetaForestRegressor,
+    MetaTreeClassifier,
+    MetaTreeRegressor,
+)
+
+Structure = Literal["forest", "tree", "exact"]
+MOST_CLASSES = 10
+"""Whole numbers with no more distinct values than this are taken for classes, unless told otherwise."""
+
+ESTIMATORS: dict[tuple[Structure, str], type[Any]] = {
+    ("forest", "class"): MetaForestClassifier,
+    ("forest", "number"): MetaForestRegressor,
+    ("tree", "class"): MetaTreeClassifier,
+    ("tree", "number"): MetaTreeRegressor,
+    ("exact", "class"): ExactTreeClassifier,
+    ("exact", "number"): ExactTreeRegressor,
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of a fit.
+
+    Attributes
+    ----------
+    structure : {"forest", "tree", "exact"}
+    kind : {"auto", "class", "number"}
+    family : str or None
+        Leaf model of numbers.
+    trees, depth, seed, jobs : int or None
+        None leaves it to the estimator.
+    drop : sequence of str
+        Columns that are no features.
+    """
+
+    structure: Structure = "forest"
+    kind: str = "auto"
+    family: str | None = None
+    trees: int | None = None
+    depth: int | None = None
+    seed: int | None = None
+    jobs: int | None = None
+    drop: Sequence[str] = ()
+    progress: bool = False
+
+
+def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
+    """A fitted estimator."""
+    target = _target(source, memory)
+    X = features(source, memory, wanted.drop)
+    model = make_estimator(kind_of(target, wanted, memory), wanted)
+    columns = row_columns(source, memory)
+    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
+    weight = None if memory.weight is None else source.values(memory.weight, "weight")
+    with source.blamed(**roles), working(model, wanted.jobs, wanted.progress):
+        return model.fit(X, target, weight, **columns)
+
+
+def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
+    assert memory.target is not None
+    try:
+        return target_values(source, memory.target)
+    except UserError as problem:
+        if memory.target in source.columns or source.first_line is None:
+            raise
+        is_like_none = memory.has_header and "nearest" not in str(problem)
+        hint = DELIMITER_HINT if len(source.columns) == 1 else NO_HEADER_HINT if is_like_none else ""
+        raise UserError(f"{problem}{hint}") from None
+
+
+def target_values(source: TableFile, target: str) -> NDArray[Any]:
+    """The column of targets; text as NumPy's."""
+    values = source.values(target, "target")
+    return values.astype(str) if values.dtype == object and isinstance(values[0], str) else values
+
+
+def row_columns(source: TableFile, memory: Memory) -> dict[str, NDArray[Any]]:
+    """What the family wants to know of each row."""
+    named = {"exposure": memory.exposure, "censored": memory.censored}
+    return {role: source.values(name, role) for role, name in named.items() if name is not None}
+
+
+def features(source: TableFile, memory: Memory, drop: Sequence[str]) -> Any:
+    """All columns but those with another role, and those to be dropped."""
+    for name in drop:
+        if name not in source.columns:
+            raise UserError(f"{source.name}: there is no column {name!r} to drop; {one_of(name, source.columns)}")
+    others = {memory.target, memory.weight, memory.exposure, memory.censored, *drop}
+    kept = [name for name in source.columns if name not in others]
+    if not kept:
+        raise UserError(f"{source.name}: no column is left to predict {memory.target!r} from")
+    return source.table.select(kept)
+
+
+def kind_of(target: NDArray[Any], wanted: Wanted, memory: Memory) -> str:
+    """Whether targets are classes or numbers: as told, or as the options or the values have it."""
+    if wanted.kind != "auto":
+        if wanted.kind == "class" and wanted.family is not None:
+            raise UserError(f"--family {wanted.family} is for numbers, but --kind is class")
+        return wanted.kind
+    if wanted.family is not None or memory.exposure is not None or memory.censored is not None:
+        return "number"
+    if target.dtype.kind not in "iuf":
+        return "class"
+    is_whole = target.dtype.kind in "iu" or bool((target == np.floor(target)).all())
+    return "class" if is_whole and len(np.unique(target)) <= MOST_CLASSES else "number"
+
+
+def make_estimator(kind: str, wanted: Wanted) -> Any:
+    """The estimator with its parameters."""
+    exact = wanted.structure == "exact"
+    given = {
+        "n_estimators": wanted.trees,
+        "max_depth": wanted.depth,
+        "random_state": None if exact else (wanted.seed or 0),  # the same command gives the same model
+        "family": wanted.family,
+    }
+    if wanted.trees is not None and wanted.structure != "forest":
+        raise UserError("--trees is for forests, but --tree and --exact have one tree")
+    return ESTIMATORS[wanted.structure, kind](**{name: value for name, value in given.items() if value is not None})
+
+
+def described(model: Any) -> str:
+    """A model in a few words."""
+    n_trees = len(model.forest_) if hasattr(model.forest_, "posteriors") else 1
+    return f"{type(model).__name__}{f' of {n_trees} trees' if n_trees > 1 else ''}"
+
+
+def rows_placed(model: Any) -> NDArray[np.int64]:
+    """(n_trees,) rows that each tree has counted: it leaves out those with answers that it has no branch for."""
+    return np.array([post.n_rows for post in getattr(model, "posteriors_", ())])
+
+
+def n_rows_of(model: Any) -> int:
+    """Rows that a fitted model has seen."""
+    return int(model.forest_.n_rows if hasattr(model.forest_, "n_rows") else len(model._rows.y))

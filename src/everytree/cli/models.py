@@ -1,0 +1,174 @@
+"""Model files, and what the command line remembers in their notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from everytree.cli.problems import UserError, one_of
+from everytree.cli.tables import STREAM, TableFile
+from everytree.cli.writing import check_output
+from everytree.estimators.base import MetaEstimator
+from everytree.files import ModelFileError, load_with_notes, save
+
+NOTES = "command_line"
+"""Where these notes stand among those of a file, which may have others."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows that a model has seen: the file's name without its folder, how many, and the file's SHA-256."""
+
+    table: str
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a model file knows of the tables it goes with.
+
+    Attributes
+    ----------
+    target, weight, exposure, censored : str or None
+        Names of columns.
+    has_header : bool
+        Whether text files name their columns.
+    counted : tuple of Counted
+        Tables whose rows the model has seen.
+    """
+
+    target: str | None = None
+    weight: str | None = None
+    exposure: str | None = None
+    censored: str | None = None
+    has_header: bool = True
+    counted: tuple[Counted, ...] = ()
+
+    def also(self, source: TableFile) -> Memory:
+        """The same, with one table more."""
+        return replace(self, counted=(*self.counted, _as_counted(source)))
+
+    def has_counted(self, source: TableFile) -> bool:
+        return any(one.digest == source.digest for one in self.counted)
+
+    @classmethod
+    def read(cls, plain: Any) -> Memory:
+        """Checked, since anybody can write a file."""
+        given = dict(plain)
+        counted = tuple(Counted(**one) for one in given.pop("counted", ()))
+        memory = cls(**given, counted=counted)
+        names = (memory.target, memory.weight, memory.exposure, memory.censored)
+        is_sound = all(name is None or isinstance(name, str) for name in names) and isinstance(memory.has_header, bool)
+        if not is_sound or any(tuple(map(type, asdict(one).values())) != (str, int, str) for one in counted):
+            raise ValueError("names must be text, numbers of rows whole")
+        return memory
+
+
+def _as_counted(source: TableFile) -> Counted:
+    return Counted(Path(source.name).name, source.n_rows, source.digest)
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model, its memory, and all notes of its file."""
+
+    path: str
+    model: Any
+    memory: Memory
+    notes: dict[str, Any]
+
+    def save(self, path: str) -> None:
+        """To a file, as a whole or not at all."""
+        save_model(self.model, path, self.memory, self.notes)
+
+
+def open_model(path: str, *, estimator: bool = True) -> ModelFile:
+    """A model from a file; a fitted estimator unless any model will do."""
+    if path == STREAM:
+        raise UserError("a model cannot come from standard input; give the name of its file")
+    try:
+        model, notes = load_with_notes(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except ModelFileError as error:
+        complaint = str(error).removeprefix(f"{path}: ")
+        raise UserError(f"{path}: is no model that this everytree can read: {complaint}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        memory = Memory.read(notes.get(NOTES, {}))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path}: notes.{NOTES}: {error}") from None
+    if estimator and not (isinstance(model, MetaEstimator) and hasattr(model, "forest_")):
+        raise UserError(f"{path}: holds a {type(model).__name__}, but a fitted estimator is needed, as `fit` writes it")
+    return ModelFile(path, model, memory, notes)
+
+
+def save_model(model: Any, path: str, memory: Memory, notes: dict[str, Any] | None = None) -> None:
+    """A model with its memory."""
+    plain = {field.name: getattr(memory, field.name) for field in fields(memory) if field.name != "counted"}
+    plain["counted"] = [asdict(one) for one in memory.counted]
+    try:
+        save(model, path, notes={**(notes or {}), NOTES: plain})
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+
+
+def check_model_output(path: str) -> None:
+    """Whether a model can be written here, said before the work rather than after it."""
+    if path == STREAM:
+        raise UserError("a model cannot go to standard output; give --out the name of a file")
+    check_output(path)
+
+
+@contextmanager
+def working(model: Any, jobs: int | None, progress: bool) -> Iterator[None]:
+    """Threads and progress for one run; a model's own parameters are as before when it is stored."""
+    before = {name: getattr(model, name) for name in ("n_jobs", "verbose")}
+    model.set_params(n_jobs=jobs, verbose=int(progress))
+    try:
+        yield
+    finally:
+        model.set_params(**before)
+
+
+# ---- what a model reads of a table ----------------------------------------------------------------------------------
+
+
+def column_types(model: Any, target: str | None) -> dict[str, str]:
+    """What the model knows its columns to be: text that looks like numbers is still text."""
+    types: dict[str, str] = {}
+    schema = model.schema_
+    for column in schema.columns if schema.input_names is not None else ():
+        name = column.source if isinstance(column.source, str) else column.name
+        if column.kind == "numeric":
+            types[name] = "number"
+        elif column.kind == "categorical" and any(isinstance(value, str) for value in column.categories):
+            types[name] = "text"
+    if target is not None and hasattr(model, "classes_") and model.classes_.dtype.kind in "OU":
+        types[target] = "text"
+    return types
+
+
+def inputs(source: TableFile, of: ModelFile, ignored: Sequence[str | None]) -> Any:
+    """The columns of a table that a model reads, in its order; others are ignored."""
+    names = of.model.schema_.input_names
+    if names is None:
+        kept = [name for name in source.columns if name not in ignored]
+        if len(kept) != of.model.n_features_in_:
+            raise UserError(
+                f"{source.name}: has {len(kept)} columns besides the target, but {of.path} reads "
+                f"{of.model.n_features_in_}, by their place"
+            )
+        return source.table.select(kept)
+    for name in names:
+        if name not in source.columns:
+            raise UserError(
+                f"{source.name}: there is no column {name!r}, which the model {of.path} reads; "
+                f"{one_of(name, source.columns)}"
+            )
+    return source.table.select(names)

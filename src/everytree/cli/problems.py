@@ -1,0 +1,32 @@
+"""What a user can put right, said in one sentence."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something wrong with a file, a column or an option; the message names it and says what would be right."""
+
+
+def one_of(name: str, names: Iterable[str]) -> str:
+    """The names that are most like one that is not there, or all names where none is like it."""
+    known = list(names)
+    folded = {other.casefold(): other for other in reversed(known)}
+    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if like:
+        return f"the nearest are {_listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"
+    more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+    return f"there are {_listed(known[:20])}{more}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+class StoppedError(UserError):
+    """The user has had enough."""
+
+    def __init__(self) -> None:
+        super().__init__("interrupted; nothing was written")

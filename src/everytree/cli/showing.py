@@ -1,0 +1,86 @@
+"""A model in words: what it was fitted on, what matters to it, and a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from everytree.cli.fitting import described, n_rows_of
+from everytree.cli.models import ModelFile
+
+BAR = 30
+
+
+def show_model(of: ModelFile, *, top: int, depth: int) -> str:
+    """All of it, as text."""
+    model = of.model
+    if not hasattr(model, "forest_"):
+        drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
+        return f"{of.path}: {model!r}\n{drawn}".rstrip()
+    parts = [_facts(of), _importances(model, top), _tree(model, depth)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _facts(of: ModelFile) -> str:
+    model, memory = of.model, of.memory
+    facts = {
+        "model": described(model),
+        "target": f"{memory.target or 'not told'}, {_target_kind(model)}",
+        "columns": repr(model.schema_).removeprefix("Schema(").split(";")[0],
+        "rows": f"{n_rows_of(model)}{_origin(of)}",
+        "evidence": f"log p(y | X) = {model.log_evidence_:.4f}",
+    }
+    for role in ("weight", "exposure", "censored"):
+        if getattr(memory, role):
+            facts[role] = f"column {getattr(memory, role)}"
+    return "\n".join([of.path, *(f"{name:<10}{said}" for name, said in facts.items())])
+
+
+def _target_kind(model: Any) -> str:
+    if not hasattr(model, "classes_"):
+        return f"numbers ({model.family})"
+    labels = [str(label) for label in model.classes_]
+    more = ", ..." if len(labels) > 6 else ""
+    return f"{len(labels)} classes: {', '.join(labels[:6])}{more}"
+
+
+def _origin(of: ModelFile) -> str:
+    counted = of.memory.counted
+    return ": " + ", ".join(f"{one.table} ({one.rows})" for one in counted) if counted else ""
+
+
+def _importances(model: Any, top: int) -> str:
+    """The columns that say most, with bars."""
+    importances = model.feature_importances_
+    names = model.schema_.input_names or [f"column {k}" for k in range(len(importances))]
+    order = np.argsort(-importances, kind="stable")[:top]
+    order = order[importances[order] > 0.0]
+    if not len(order):
+        return ""
+    width = max(len(str(names[k])) for k in order)
+    largest = importances[order[0]]
+    lines = [
+        f"  {names[k]:<{width}}  {'█' * max(round(BAR * importances[k] / largest), 1):<{BAR}}  {importances[k]:.3f}"
+        for k in order
+    ]
+    return "\n".join([f"the {len(order)} most important of {len(importances)} columns", *lines])
+
+
+def _tree(model: Any, depth: int) -> str:
+    """One tree drawn, and how probable its best pruning is."""
+    if n_rows_of(model) == 0:
+        return "It has seen no rows: structures and priors alone."
+    best = _best_tree(model)
+    return f"{best}\n{model.to_text(max_depth=depth)}"
+
+
+def _best_tree(model: Any) -> str:
+    if hasattr(model, "map_tree_"):  # over every structure
+        tree = model.map_tree_
+        return f"the most probable tree: {tree.n_leaves} leaves, probability {np.exp(tree.log_prob):.3g}"
+    post = model._pictured()
+    (ranked,) = post.top_trees(1)
+    which = "the tree of the largest evidence" if len(model.forest_) > 1 else "the tree"
+    size = f"{ranked.tree.n_leaves} leaves, probability {np.exp(ranked.log_prob):.3g}"
+    return f"{which}, to be read from the top; its most probable pruning has {size}"

@@ -1,0 +1,233 @@
+"""A model as plain arrays inside the page, with all that its script needs to predict one row as Python does.
+
+Trees lie one after another, nodes in level order, so that children need no pointers: each node says how many it has.
+Only terminals carry statistics, since those of a node are the sum of its children's. A split probability is a whole
+number of 2**-40, which moves no prediction by more than 1e-11.
+
+What does not fit within `MOST_BYTES` is left out where it matters least: nodes least likely to be in their trees. The
+page then says by how much any predicted probability can be off.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.columns import Column
+from everytree.drawing import CLASS_COLOURS
+from everytree.estimators.base import MetaEstimator
+from everytree.families.base import FloatArray, NativeFamily
+from everytree.posterior import Posterior
+from everytree.report.words import Words, cut_name, heaviest, is_exact, posteriors
+from everytree.structure.exact_prediction import Leaves
+
+MOST_BYTES = 3_000_000
+"""Of arrays, before they are written as text, which makes a third more."""
+
+NEVER = 1e-13
+"""A node that is in its tree less often than this changes no answer."""
+
+ADDITIVE = ("categorical", "poisson", "exponential", "geometric")
+"""Leaf models whose parameters a posteriori are those a priori plus statistics."""
+
+
+def model_data(model: MetaEstimator, words: Words) -> dict[str, Any]:
+    """Everything the script of the page knows, ready for JSON."""
+    family: NativeFamily = model.forest_.posterior.family if is_exact(model) else model.forest_.family
+    can_predict = family.kernel in (*ADDITIVE, "normal") and family.has_one_prior
+    posts, weights = posteriors(model)
+    budget = MOST_BYTES // 2 if is_exact(model) else MOST_BYTES
+    data = {
+        "kernel": family.kernel if can_predict else None,
+        "prior": family.summarise(np.zeros((1, family.n_statistics)))[0].tolist() if can_predict else [],
+        "classes": words.classes,
+        "colours": list(CLASS_COLOURS),
+        "sharpness": float(getattr(model.forest_, "sharpness", 1.0)),
+        "inputs": inputs_data(model, words),
+        "columns": [
+            column_data(column, int(place))
+            for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
+        ],
+        "features": words.features,
+        "is_exact": is_exact(model),
+        "weights": weights,
+        "evidence": [post.log_evidence for post in posts],
+        "first_shown": heaviest(model),
+        "trees": trees_data(posts, weights, budget, can_predict),
+        "leaves": leaves_data(model, budget) if is_exact(model) and can_predict else None,
+    }
+    data["left_out"] = data["leaves"]["left_out"] if data["leaves"] else data["trees"]["left_out"]
+    return data
+
+
+# ---- columns --------------------------------------------------------------------------------------------------------
+
+
+def inputs_data(model: MetaEstimator, words: Words) -> list[dict[str, Any]]:
+    """For each input column what a visitor may enter: of several columns of codes that read it, the finest decides."""
+    readers: dict[int, list[Column]] = {}
+    for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True):
+        readers.setdefault(int(place), []).append(column)
+    inputs = []
+    for place, name in enumerate(words.inputs):
+        columns = readers.get(place, [Column(None, "numeric")])
+        kind = columns[0].kind
+        cuts = np.unique(np.concatenate([column.cuts for column in columns]))
+        categories = list(dict.fromkeys(value for column in columns for value in column.categories))
+        inputs.append(
+            {
+                "name": name,
+                "kind": kind,
+                "categories": [str(value) for value in categories],
+                "range": _range(cuts) if kind in ("numeric", "datetime") else None,
+                "may_miss": not is_exact(model) or any(column.has_missing for column in columns),
+                "may_be_new": not is_exact(model),
+            }
+        )
+    return inputs
+
+
+def _range(cuts: FloatArray) -> list[float]:
+    """Where a slider starts, ends and stands first: a little beyond the outer cuts, and at the middle one."""
+    if not len(cuts):
+        return [0.0, 1.0, 0.5]
+    margin = 0.05 * (cuts[-1] - cuts[0]) or max(abs(cuts[0]), 1.0)
+    return [float(cuts[0] - margin), float(cuts[-1] + margin), float(cuts[len(cuts) // 2])]
+
+
+def column_data(column: Column, place: int) -> dict[str, Any]:
+    """How a value becomes a code."""
+    return {
+        "input": place,
+        "kind": column.kind,
+        "cuts": column.cuts.tolist(),
+        "cut_names": [cut_name(column, float(cut)) for cut in column.cuts] if column.kind == "datetime" else None,
+        "categories": [str(value) for value in column.categories],
+        "groups": list(column.groups),
+        "single": column.single,
+        "has_missing": column.has_missing,
+        "n_codes": column.n_codes,
+    }
+
+
+# ---- trees ----------------------------------------------------------------------------------------------------------
+
+
+def trees_data(posts: Sequence[Posterior], weights: Sequence[float], budget: int, with_statistics: bool) -> Any:
+    """The nodes of all trees that matter, or that there is room for."""
+    reached = [post.node_prob for post in posts]
+    width = 1 + _n_columns(posts[0].family) if with_statistics else 0
+    least = _least_probable(reached, budget // (6 + 4 * width))
+    kept = [prob >= least for prob in reached]
+    parts = [_tree_arrays(post, keep, with_statistics) for post, keep in zip(posts, kept, strict=True)]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    statistics = joined.pop("statistics")
+    left_out = sum(
+        weight * float(prob[~keep].max(initial=0.0))
+        for weight, prob, keep in zip(weights, reached, kept, strict=True)
+    )
+    return {
+        "sizes": [int(keep.sum()) for keep in kept],
+        "all_sizes": [post.tree.n_nodes for post in posts],
+        **{name: packed(array) for name, array in joined.items()},
+        "statistics": [packed(column) for column in statistics.T],
+        "left_out": left_out,
+    }
+
+
+def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
+    """Nodes below this probability are left out. Siblings have the same one: they stay or go together."""
+    every = np.concatenate(reached)
+    if len(every) <= most_nodes:
+        return NEVER
+    return max(NEVER, float(np.nextafter(np.partition(every, -most_nodes)[-most_nodes], 2.0)))
+
+
+def _tree_arrays(post: Posterior, keep: NDArray[np.bool_], with_statistics: bool) -> dict[str, NDArray[Any]]:
+    """One tree. A node whose children are left out is a terminal here."""
+    tree = post.tree
+    first_child = np.where(tree.is_terminal, 0, tree.first_child)
+    inner = keep & ~tree.is_terminal & keep[first_child]
+    ends = keep & ~inner
+    fixed = np.round(np.clip(post.split_prob[inner], 0.0, 1.0) * (2**40 - 1)).astype(np.uint64)
+    return {
+        "n_children": np.where(inner, tree.n_children, 0)[keep],
+        "feature": tree.feature[inner],
+        "threshold": tree.threshold[inner] + 1,
+        "missing_child": tree.missing_child[inner] + 1,
+        "split_high": (fixed >> np.uint64(8)).astype(np.uint32),
+        "split_low": (fixed & np.uint64(255)).astype(np.uint8),
+        "is_open": (ends & ~tree.is_terminal)[keep].astype(np.uint8),
+        "statistics": additive(post.family, post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
+    }
+
+
+def additive(family: Any, statistics: FloatArray) -> FloatArray:
+    """Numbers that add up over disjoint rows and from which, with the prior, the leaf's parameters follow.
+
+    For `normal`: the weight, and the sums of y - m and of (y - m)**2 about the prior mean m.
+    """
+    summary = family.summarise(statistics)
+    prior = family.summarise(np.zeros((1, family.n_statistics)))
+    if family.kernel in ADDITIVE:
+        return np.ascontiguousarray(statistics[:, : summary.shape[1]])
+    mean, strength, _, scale = summary.T
+    prior_mean, prior_strength, _, prior_scale = prior[0]
+    first = (mean - prior_mean) * strength
+    second = 2.0 * (scale - prior_scale) + first**2 / strength
+    weight = strength - prior_strength
+    whole = np.round(weight)
+    return np.stack([np.where(np.abs(weight - whole) < 1e-9 * strength, whole, weight), first, second], axis=1)
+
+
+def _n_columns(family: Any) -> int:
+    return 3 if family.kernel == "normal" else family.summarise(np.zeros((1, family.n_statistics))).shape[1]
+
+
+# ---- exact models ---------------------------------------------------------------------------------------------------
+
+
+def leaves_data(model: Any, budget: int) -> dict[str, Any]:
+    """The leaf regions of an exact model: their conditions, how probable they are, and their statistics."""
+    posterior = model.forest_.posterior
+    engine, family = posterior._fitted(), posterior.family
+    most = budget // (16 + 4 * posterior.max_depth + 4 * _n_columns(family))
+    leaves = posterior._leaves(False)
+    if len(leaves.weight) > most:
+        leaves = Leaves.of(engine, engine.threshold(posterior.target_truncation, most, False), False)
+    kinds = np.array([kind == "ordered" for kind in posterior.kinds])
+    ordered = kinds[leaves.column] if len(leaves.column) else np.zeros(0, dtype=bool)
+    low, high = _intervals(leaves.codes, ordered)
+    return {
+        "weight": packed(leaves.weight),
+        "n_conditions": packed(np.diff(leaves.start)),
+        "column": packed(leaves.column),
+        "low": packed(low),
+        "high": packed(high),
+        "statistics": [packed(column) for column in additive(family, leaves.statistics).T],
+        "left_out": leaves.left_out if len(leaves.weight) < len(posterior._leaves(False).weight) else 0.0,
+    }
+
+
+def _intervals(codes: NDArray[np.uint64], ordered: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sets of codes as first and last: ends of an interval, or the one category, which is a bit of a word."""
+    low, high = codes & np.uint64(0xFFFFFFFF), codes >> np.uint64(32)
+    bit = np.array([int(code).bit_length() - 1 for code in codes.tolist()], dtype=np.int64)
+    return np.where(ordered, low, bit), np.where(ordered, high, bit)
+
+
+# ---- arrays as text -------------------------------------------------------------------------------------------------
+
+
+def packed(values: NDArray[Any]) -> list[str]:
+    """An array as the smallest type that holds every value, little endian, in base 64."""
+    whole = values.dtype.kind in "iub" or bool((values == np.floor(values)).all() and (np.abs(values) < 2**32).all())
+    kind = "f8"
+    if whole and (not len(values) or values.min() >= 0):
+        top = int(values.max(initial=0))
+        kind = next((kind for kind, most in (("u1", 2**8), ("u2", 2**16), ("u4", 2**32)) if top < most), "f8")
+    return [kind, b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode("ascii")]

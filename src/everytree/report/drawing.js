@@ -3,6 +3,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 const BOX = { width: 178, height: 52, across: 236, down: 66 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
+const FIRST_UNFOLDED = 21; // so many nodes can be read at once: the rest starts folded
+
+const LARGEST_CODE = 65534; // a threshold of this only asks whether there is a value
 
 const byId = (id) => document.getElementById(id);
 const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(1)}%`);
@@ -39,6 +42,7 @@ function answerText(tree, s, offset) {
   const takesMissing = tree.missingChild[s] === offset;
   if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
   if (threshold < 0) return `= ${codeName(column, offset)}`;
+  if (threshold === LARGEST_CODE) return takesMissing ? "missing" : "known";
   const answer = column.kind === "boolean" ? ["no", "yes"][offset] : `${offset ? ">" : "≤"} ${codeName(column, threshold)}`;
   return takesMissing ? `${answer} or missing` : answer;
 }
@@ -46,7 +50,7 @@ function answerText(tree, s, offset) {
 // Categories have an order of the model's own: which ones a threshold means is written out.
 function answerCategories(tree, s, offset) {
   const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
-  if (column.kind !== "categorical" || threshold < 0) return "";
+  if (column.kind !== "categorical" || threshold < 0 || threshold === LARGEST_CODE) return "";
   const [from, to] = offset ? [threshold + 1, column.n_codes - 1] : [0, threshold];
   const names = [];
   for (let code = from; code <= to; code++) names.push(codeName(column, code));
@@ -185,7 +189,7 @@ function drawNode(s, x, y) {
   });
   if (isInner) node.setAttribute("aria-expanded", unfolded);
   node.append(shape("rect", { class: "box", width: BOX.width, height: BOX.height, rx: 9 }));
-  const top = s ? 18 : 26;
+  const top = s ? 18 : 10;
   if (s) node.append(shape("text", { class: "answer-text", x: 10, y: 17 }, short(answer, isInner ? 18 : 25)));
   if (isInner) {
     node.append(shape("text", { class: "asks", x: 10, y: top + 16 }, short(`${question(tree, s)}?`, 17)));
@@ -247,7 +251,8 @@ function markPath() {
 function sayReach() {
   const { tree, reach, least } = view, all = tree.allSize.toLocaleString("en"), n = view.order.length.toLocaleString("en");
   const what = reach === 0 ? "the most probable pruning" : least === 0 ? "every node" : `nodes with probability ${nice(least, 2)} or more`;
-  byId("reach-text").textContent = `${what}: ${n} of ${all} nodes`;
+  const shown = countShown(), folded = shown > view.order.length ? `, ${n} of them unfolded` : "";
+  byId("reach-text").textContent = `${what}: ${shown.toLocaleString("en")} of ${all} nodes${folded}`;
   byId("reach").setAttribute("aria-valuetext", byId("reach-text").textContent);
 }
 
@@ -421,14 +426,45 @@ function onKey(event) {
 function setReach(reach) {
   view.reach = reach;
   view.least = leastShown(view.tree, reach);
-  view.folds.clear();
+  foldAllBut(FIRST_UNFOLDED);
   hideTip();
   draw();
-  fit(0.45);
+  fit(0.7);
+}
+
+// Unfold the nodes most probable to be in the tree, and fold what the slider shows beyond so many.
+function foldAllBut(most) {
+  const { tree, folds } = view, waiting = [0];
+  folds.clear();
+  for (let n = 1; waiting.length; ) {
+    waiting.sort((a, b) => tree.prob[b] - tree.prob[a] || tree.depth[a] - tree.depth[b]);
+    const s = waiting.shift();
+    if (!isUnfolded(s)) continue;
+    n += tree.nChildren[s];
+    if (n > most && s) {
+      folds.set(s, false);
+      for (const other of waiting) if (isUnfolded(other)) folds.set(other, false);
+      return;
+    }
+    for (let c = 0; c < tree.nChildren[s]; c++) waiting.push(tree.firstChild[s] + c);
+  }
+}
+
+// How many nodes the slider shows, folded or not.
+function countShown() {
+  const { tree } = view;
+  let count = 0;
+  for (let s = 0; s < tree.size; s++) {
+    const above = tree.parent[s];
+    view.isShown[s] = s === 0 || (view.isShown[above] && (tree.isSplit[above] === 1 || tree.prob[s] >= view.least)) ? 1 : 0;
+    count += view.isShown[s];
+  }
+  return count;
 }
 
 function showTree(number) {
   view.tree = study(trees[number]);
+  view.isShown = new Uint8Array(view.tree.size);
   view.at = 0;
   setReach(Number(byId("reach").value));
 }
@@ -438,8 +474,10 @@ function startDrawing() {
   const select = byId("tree-select");
   if (trees.length > 1) {
     const order = trees.map((_, t) => t).sort((a, b) => data.weights[b] - data.weights[a] || data.evidence[b] - data.evidence[a]);
+    const isUniform = data.weights.every((w) => Math.abs(w - data.weights[0]) < 1e-12);
     for (const t of order) {
-      const text = `${t + 1}: weight ${percent(data.weights[t])}, evidence ${nice(data.evidence[t], 6)}`;
+      const weight = isUniform ? "" : `, weight ${percent(data.weights[t])}`;
+      const text = `${t + 1}: evidence ${nice(data.evidence[t], 5)}${weight}`;
       select.append(element("option", { value: t }, text));
     }
     select.value = data.first_shown;
@@ -453,10 +491,11 @@ function startDrawing() {
   byId("zoom-out").addEventListener("click", () => zoomBy(0.8));
   byId("zoom-fit").addEventListener("click", () => fit());
   byId("unfold-all").addEventListener("click", () => {
-    byId("reach").value = 100;
-    setReach(100);
+    view.folds.clear();
+    draw();
+    fit();
   });
   listen();
   showTree(data.first_shown);
-  addEventListener("resize", () => fit(0.45));
+  addEventListener("resize", () => fit(0.7));
 }

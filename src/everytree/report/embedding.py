@@ -83,7 +83,7 @@ def inputs_data(model: MetaEstimator, words: Words) -> list[dict[str, Any]]:
                 "name": name,
                 "kind": kind,
                 "categories": [str(value) for value in categories],
-                "range": _range(cuts) if kind in ("numeric", "datetime") else None,
+                "range": _range(cuts) if kind in ("numeric", "datetime") and len(cuts) else None,
                 "may_miss": not is_exact(model) or any(column.has_missing for column in columns),
                 "may_be_new": not is_exact(model),
             }
@@ -92,11 +92,16 @@ def inputs_data(model: MetaEstimator, words: Words) -> list[dict[str, Any]]:
 
 
 def _range(cuts: FloatArray) -> list[float]:
-    """Where a slider starts, ends and stands first: a little beyond the outer cuts, and at the middle one."""
-    if not len(cuts):
-        return [0.0, 1.0, 0.5]
-    margin = 0.05 * (cuts[-1] - cuts[0]) or max(abs(cuts[0]), 1.0)
-    return [float(cuts[0] - margin), float(cuts[-1] + margin), float(cuts[len(cuts) // 2])]
+    """Where a slider starts and ends, where it stands first and what its steps are.
+
+    A little beyond the outer cuts, and between the middle ones. Cuts of whole numbers lie halfway between them.
+    """
+    margin = 0.05 * float(cuts[-1] - cuts[0]) or 0.25 * abs(float(cuts[0])) or 1.0
+    low, high = float(cuts[0]) - margin, float(cuts[-1]) + margin
+    middle = float(cuts[max(len(cuts) // 2 - 1, 0) : len(cuts) // 2 + 1].mean())
+    if (cuts - np.floor(cuts) == 0.5).all():
+        return [float(np.floor(low)), float(np.ceil(high)), float(np.floor(middle)), 1.0]
+    return [low, high, float(f"{middle:.6g}"), (high - low) / 200]
 
 
 def column_data(column: Column, place: int) -> dict[str, Any]:

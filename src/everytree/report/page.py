@@ -73,14 +73,14 @@ def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
     """
     about.check_model(model)
     words = Words.of(model)
-    data = {**model_data(model, words), "start": None}
+    data = model_data(model, words)
     sections = {
         "title": escape(f"{type(model).__name__}"),
         "lead": escape(_lead(model)),
         "facts": _pairs(about.facts(model)),
         "priors": _pairs(about.priors(model)),
         "parameters": _pairs(about.parameters(model)),
-        "quality": _quality_section(model, table, target, data),
+        "quality": _quality_section(model, table, target),
         "importances": _importances(model, words),
         "folding": folding_tree(model, words),
         "trees": _trees(model, words),
@@ -120,7 +120,7 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">{items}</dl>'
 
 
-def _quality_section(model: Any, table: Any, target: Any, data: dict[str, Any]) -> str:
+def _quality_section(model: Any, table: Any, target: Any) -> str:
     """Scores and charts, or why there are none."""
     if table is None:
         return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")

@@ -28,23 +28,20 @@ function field(input, k) {
   return box;
 }
 
-// Categories and yes or no: what it may be, something new, nothing.
+// Categories, yes or no, and numbers that nobody cut: what it may be, something new, nothing.
 function choice(input, k, id) {
   const select = element("select", { id });
-  const isFlag = input.kind === "boolean";
-  const values = isFlag ? ["no", "yes"] : input.categories;
+  const isText = input.kind === "categorical";
+  const values = isText ? input.categories : input.kind === "boolean" ? ["no", "yes"] : ["any value"];
   values.forEach((name, i) => select.append(element("option", { value: i }, name)));
-  if (!isFlag && input.may_be_new) select.append(element("option", { value: "new" }, "— another one —"));
+  if (isText && input.may_be_new) select.append(element("option", { value: "new" }, "— another one —"));
   if (input.may_miss) select.append(element("option", { value: "missing" }, "— missing —"));
   const read = () => {
     if (select.value === "missing") return null;
     if (select.value === "new") return NEW;
-    return isFlag ? Number(select.value) : values[Number(select.value)];
+    return isText ? values[Number(select.value)] : Number(select.value);
   };
-  const start = startValue(k);
-  if (start === null && input.may_miss) select.value = "missing";
-  else if (isFlag) select.value = start ? 1 : 0;
-  else select.value = Math.max(0, values.indexOf(start));
+  select.value = values.length >> 1; // categories are in the order of their mean targets: start in the middle
   row[k] = read();
   select.addEventListener("input", () => change(k, read()));
   return select;
@@ -54,16 +51,13 @@ const NEW = Symbol("a category that is not listed");
 
 // A number to type, a slider beside it, and a box for a missing value.
 function numberEntry(input, k, id, entry) {
-  const [low, high, middle] = input.range, isDate = input.kind === "datetime";
+  const [low, high, middle, step] = input.range, isDate = input.kind === "datetime";
   const typed = element("input", isDate ? { id, type: "datetime-local", step: "1" } : { id, type: "number", step: "any", inputmode: "decimal" });
-  const slider = element("input", { type: "range", min: low, max: high, step: "any", "aria-label": `${input.name}, slider` });
-  slider.step = (high - low) / 200;
+  const slider = element("input", { type: "range", min: low, max: high, step, "aria-label": `${input.name}, slider` });
   const write = (value) => (typed.value = isDate ? new Date(value / 1000).toISOString().slice(0, 19) : String(value));
   const read = () => (isDate ? Date.parse(`${typed.value}Z`) * 1000 : typed.value === "" ? NaN : Number(typed.value));
-  const start = startValue(k);
-  const first = typeof start === "number" ? start : Number(middle.toPrecision(6));
-  write(first);
-  slider.value = first;
+  write(middle);
+  slider.value = middle;
   row[k] = read();
   typed.addEventListener("input", () => {
     const value = read();
@@ -88,12 +82,8 @@ function numberEntry(input, k, id, entry) {
     change(k, row[k]);
   });
   entry.append(none);
-  if (start === null && data.start) setMissing(true);
   return [slider];
 }
-
-// The first row of the table the page was made with, where there was one.
-const startValue = (k) => (data.start ? data.start[k] : undefined);
 
 let waiting = false;
 function change(k, value) {
@@ -221,6 +211,7 @@ function conditionText(k, low, high) {
     for (let code = low; code <= high; code++) names.push(codeName(column, code));
     return `${name} = ${names.join(" or ")}`;
   }
+  if (low === 0 && high === column.n_codes - 1) return `${name} known`;
   const orMissing = column.has_missing && high === last ? " or missing" : "";
   const above = low > 0 ? codeName(column, low - 1) + " < " : "";
   const upTo = high < column.n_codes - 1 ? ` ≤ ${codeName(column, high)}` : "";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -147,7 +148,7 @@ def _n_rows(model: MetaEstimator) -> int:
 
 def _leaf_model(model: MetaEstimator) -> str:
     family = model.forest_.posterior.family if is_exact(model) else model.forest_.family
-    return one_line(family)
+    return re.sub(r"\d+\.\d+", lambda digits: number(float(digits[0])), one_line(family))
 
 
 def priors(model: MetaEstimator) -> Iterator[tuple[str, str]]:

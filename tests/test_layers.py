@@ -50,6 +50,7 @@ ORDER = [
     "estimators",
     "files",
     "online",
+    "report",
     "demo",
     "__main__",
 ]

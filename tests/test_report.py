@@ -90,7 +90,7 @@ NAMES = (
 )  # fmt: skip
 
 
-# ---- the page as text ------------------------------------------------------------------------------------------------
+# ---- the page as text -----------------------------------------------------------------------------------------------
 
 
 class Tags(HTMLParser):
@@ -222,7 +222,7 @@ def test_few_rows_are_not_compared(fitted):
     assert "say little" in report_html(fitted["forest"], table, target=classes_of(table))
 
 
-# ---- what is inside ----------------------------------------------------------------------------------------------------
+# ---- what is inside -------------------------------------------------------------------------------------------------
 
 
 def data_of(page: str) -> dict:
@@ -255,7 +255,7 @@ def test_arrays_are_packed_without_loss(values):
     assert np.frombuffer(b64decode(text), dtype=f"<{kind}").tolist() == list(values)
 
 
-# ---- in a browser -----------------------------------------------------------------------------------------------------
+# ---- in a browser ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -302,6 +302,8 @@ class Visitor:
     def _choose(self, select, value) -> None:
         if value is None or (isinstance(value, float) and np.isnan(value)):
             select.select_option("missing")
+        elif select.locator("option").first.inner_text() == "any value":
+            select.select_option("0")
         elif isinstance(value, bool | np.bool_):
             select.select_option(label="yes" if value else "no")
         else:
@@ -341,7 +343,7 @@ def visit(browser, tmp_path):
 
 def rows_for(model) -> pd.DataFrame:
     """Rows of every kind, those with gaps and with answers that nobody gave at fit where the model takes them."""
-    rows = mixed_table(12).drop(columns=[])
+    rows = mixed_table(12)
     rows.loc[0, EVIL], rows.loc[1, "colour"] = np.nan, None
     rows.loc[2, "colour"] = EVIL_CATEGORY
     if not isinstance(model, et.ExactTreeClassifier | et.ExactTreeRegressor):
@@ -366,3 +368,186 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
             quantiles = model.predict_quantiles(row, (0.05, 0.5, 0.95))[0]
             there = [shown[key] for key in ("mean", "std", "5%", "median", "95%")]
             np.testing.assert_allclose(there, [mean[0], std[0], *quantiles], rtol=1e-9, atol=1e-9)
+
+
+def test_path_weights_are_those_of_the_posterior(fitted, visit):
+    model = fitted["tree"]
+    visitor, rows = visit(model), rows_for(model)
+    post = model.posterior_
+    leaf_prob, node_prob = post.leaf_prob, post.node_prob
+    for i in range(4):
+        row = rows.iloc[[i]]
+        visitor.enter(model, row.iloc[0].tolist())
+        items = visitor.page.locator("#path li").all()
+        shown = {int(item.get_attribute("data-node")): float(item.get_attribute("data-value")) for item in items}
+        assert sum(shown.values()) == pytest.approx(1.0, abs=1e-12)
+        end = int(model.forest_.ends(model.schema_.encode(row))[0, 0])
+        assert set(shown) == {*ancestors(post.tree, end), end}
+        for node, weight in shown.items():
+            assert weight == pytest.approx(node_prob[node] if node == end else leaf_prob[node], abs=1e-11)
+        assert visitor.count(".node.on-path") >= 1
+
+
+def ancestors(tree, node: int) -> list[int]:
+    above = []
+    while tree.parent[node] >= 0:
+        node = int(tree.parent[node])
+        above.append(node)
+    return above
+
+
+def test_the_slider_goes_from_the_map_tree_to_the_whole_meta_tree(fitted, visit):
+    post = fitted["tree"].posterior_
+    best = post.map_tree()
+    visitor = visit(fitted["tree"])
+    page = visitor.page
+    assert visitor.count(".node") == best.n_leaves + len(best.inner)
+    assert "most probable pruning" in page.locator("#reach-text").inner_text()
+    page.locator("#reach").focus()
+    page.keyboard.press("ArrowRight")
+    few = visitor.count(".node")
+    page.keyboard.press("End")
+    page.locator("#unfold-all").click()
+    assert best.n_leaves + len(best.inner) <= few <= visitor.count(".node") == post.tree.n_nodes
+    assert "every node" in page.locator("#reach-text").inner_text()
+    page.locator("#reach").focus()
+    page.keyboard.press("Home")
+    assert visitor.count(".node") == best.n_leaves + len(best.inner)
+
+
+def test_a_click_folds_and_unfolds(fitted, visit):
+    visitor = visit(fitted["tree"])
+    root, all_nodes = visitor.page.locator(".node[data-node='0']"), visitor.count(".node")
+    assert root.get_attribute("aria-expanded") == "true"
+    root.click()
+    assert visitor.count(".node") == 1
+    assert root.get_attribute("aria-expanded") == "false"
+    assert root.locator(".more").text_content().startswith("+")
+    root.click()
+    assert visitor.count(".node") == all_nodes
+
+
+def test_dragging_and_zooming_move_the_picture_and_fold_nothing(fitted, visit):
+    visitor = visit(fitted["tree"])
+    page, stage = visitor.page, visitor.page.locator("#drawing > g")
+    page.locator("#canvas").scroll_into_view_if_needed()
+    before, n_nodes = stage.get_attribute("transform"), visitor.count(".node")
+    frame = page.locator(".node[data-node='0'] .box").bounding_box()
+    x, y = frame["x"] + 20, frame["y"] + 20
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y + 30, steps=4)
+    page.mouse.up()
+    dragged = stage.get_attribute("transform")
+    assert dragged != before
+    assert visitor.count(".node") == n_nodes
+    page.locator("#zoom-in").click()
+    assert stage.get_attribute("transform") != dragged
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    page.locator("#zoom-fit").click()
+    box, canvas = page.locator("#drawing > g").bounding_box(), page.locator("#canvas").bounding_box()
+    assert box["x"] >= canvas["x"]
+    assert box["x"] + box["width"] <= canvas["x"] + canvas["width"] + 1
+
+
+def test_everything_can_be_done_with_the_keyboard(fitted, visit):
+    visitor = visit(fitted["forest"])
+    page = visitor.page
+    focused = "((at) => at.id || at.getAttribute('data-node') || at.tagName)(document.activeElement)"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(focused))
+    order = [seen.index(name) for name in ("tree-select", "reach", "zoom-in", "0", "value-0", "value-4")]
+    assert order == sorted(order)
+    page.locator(".node[data-node='0']").focus()
+    assert page.locator("#tip").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(focused) == "1"
+    page.keyboard.press("ArrowLeft")
+    if page.locator(".node[data-node='1']").get_attribute("aria-expanded") == "false":
+        page.keyboard.press("ArrowLeft")
+    assert page.evaluate(focused) == "0"
+    n_nodes = visitor.count(".node")
+    page.keyboard.press("Enter")
+    assert visitor.count(".node") == 1
+    page.keyboard.press(" ")
+    assert visitor.count(".node") in range(2, n_nodes + 1)
+    for key in ("+", "-", "0", "End", "Home"):
+        page.keyboard.press(key)
+    before = visitor.probs()
+    page.locator(".field[data-input='0'] input[type=range]").focus()
+    page.keyboard.press("End")
+    visitor.settle()
+    assert visitor.probs() != before
+
+
+def test_the_tooltip_says_rows_split_and_prediction(fitted, visit):
+    model = fitted["tree"]
+    visitor = visit(model)
+    visitor.page.locator(".node[data-node='0']").hover()
+    tip = visitor.page.locator("#tip")
+    assert tip.is_visible()
+    words = tip.inner_text()
+    assert f"{model.posterior_.n_rows} rows" in words
+    assert f"{100 * model.posterior_.split_prob[0]:.1f}%" in words
+    assert EVIL_CLASS in words
+
+
+def test_another_tree_of_the_forest_can_be_drawn(fitted, visit):
+    visitor = visit(fitted["forest"])
+    page = visitor.page
+    first = page.locator("#reach-text").inner_text()
+    assert page.locator("#tree-select option").count() == 7
+    page.locator("#tree-select").select_option(index=3)
+    visitor.settle()
+    assert page.locator("#reach-text").inner_text() != first
+    number = int(page.locator("#tree-select").input_value())
+    assert f"tree {number + 1}" in page.locator("#path-title").inner_text()
+
+
+def test_evil_names_are_shown_and_do_nothing(fitted, visit):
+    visitor = visit(fitted["forest"])
+    assert EVIL in visitor.page.locator("#inputs").inner_text()
+    assert EVIL_CATEGORY in visitor.page.locator("#value-2").inner_text()
+    assert visitor.count("img") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(fitted, visit, scheme):
+    options = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
+    visitor = visit(fitted["normal"], **options)
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360
+    light, ink = visitor.page.evaluate(
+        "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color].map("
+        "(text) => text.match(/\\d+/g).slice(0, 3).reduce((sum, c) => sum + Number(c), 0))"
+    )
+    assert (light > ink) == (scheme == "light")
+    visitor.page.locator(".node[data-node='0']").tap()
+
+
+def test_with_scripts_off_the_tree_folds_and_the_page_says_what_is_missing(browser, fitted, tmp_path):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(write_report(fitted["tree"], None, tmp_path / "report.html").as_uri())
+    assert "scripts are off" in page.locator("#whatif").inner_text()
+    assert not page.locator("#picture").is_visible()
+    page.locator("#as-list > summary").click()
+    inner = page.locator("#as-list .folding > details")
+    assert inner.get_attribute("open") is not None
+    inner.locator("> summary").click()
+    assert inner.get_attribute("open") is None
+    context.close()
+
+
+def test_a_large_forest_answers_a_change_at_once(visit):
+    table = mixed_table(3000)
+    model = et.MetaForestRegressor(random_state=0).fit(table, numbers_of(table, "normal"))
+    visitor = visit(model)
+    row = table.iloc[[7]]
+    visitor.enter(model, row.iloc[0].tolist())
+    assert visitor.numbers()["mean"] == pytest.approx(model.predict(row)[0], rel=1e-9)

@@ -5,8 +5,6 @@ const BOX = { width: 178, height: 52, across: 236, down: 66 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
 const FIRST_UNFOLDED = 21; // so many nodes can be read at once: the rest starts folded
 
-const LARGEST_CODE = 65534; // a threshold of this only asks whether there is a value
-
 const byId = (id) => document.getElementById(id);
 const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(1)}%`);
 const short = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
@@ -42,7 +40,7 @@ function answerText(tree, s, offset) {
   const takesMissing = tree.missingChild[s] === offset;
   if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
   if (threshold < 0) return `= ${codeName(column, offset)}`;
-  if (threshold === LARGEST_CODE) return takesMissing ? "missing" : "known";
+  if (threshold >= column.n_codes - 1) return offset ? "missing" : "known"; // asks only whether there is a value
   const answer = column.kind === "boolean" ? ["no", "yes"][offset] : `${offset ? ">" : "≤"} ${codeName(column, threshold)}`;
   return takesMissing ? `${answer} or missing` : answer;
 }
@@ -50,7 +48,7 @@ function answerText(tree, s, offset) {
 // Categories have an order of the model's own: which ones a threshold means is written out.
 function answerCategories(tree, s, offset) {
   const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
-  if (column.kind !== "categorical" || threshold < 0 || threshold === LARGEST_CODE) return "";
+  if (column.kind !== "categorical" || threshold < 0 || threshold >= column.n_codes - 1) return "";
   const [from, to] = offset ? [threshold + 1, column.n_codes - 1] : [0, threshold];
   const names = [];
   for (let code = from; code <= to; code++) names.push(codeName(column, code));

@@ -25,11 +25,13 @@ from everytree.posterior import Posterior
 from everytree.report.words import Words, cut_name, heaviest, is_exact, posteriors
 from everytree.structure.exact_prediction import Leaves
 
-MOST_BYTES = 3_000_000
+MOST_BYTES = 3_300_000
 """Of arrays, before they are written as text, which makes a third more."""
 
 NEVER = 1e-13
 """A node that is in its tree less often than this changes no answer."""
+
+ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
 
 ADDITIVE = ("categorical", "poisson", "exponential", "geometric")
 """Leaf models whose parameters a posteriori are those a priori plus statistics."""
@@ -57,7 +59,7 @@ def model_data(model: MetaEstimator, words: Words) -> dict[str, Any]:
         "weights": weights,
         "evidence": [post.log_evidence for post in posts],
         "first_shown": heaviest(model),
-        "trees": trees_data(posts, weights, budget, can_predict),
+        "trees": trees_data(posts, weights, model.schema_.n_codes, budget, can_predict),
         "leaves": leaves_data(model, budget) if is_exact(model) and can_predict else None,
     }
     data["left_out"] = data["leaves"]["left_out"] if data["leaves"] else data["trees"]["left_out"]
@@ -122,26 +124,37 @@ def column_data(column: Column, place: int) -> dict[str, Any]:
 # ---- trees ----------------------------------------------------------------------------------------------------------
 
 
-def trees_data(posts: Sequence[Posterior], weights: Sequence[float], budget: int, with_statistics: bool) -> Any:
+def trees_data(
+    posts: Sequence[Posterior], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
+) -> dict[str, Any]:
     """The nodes of all trees that matter, or that there is room for."""
     reached = [post.node_prob for post in posts]
-    width = 1 + _n_columns(posts[0].family) if with_statistics else 0
-    least = _least_probable(reached, budget // (6 + 4 * width))
-    kept = [prob >= least for prob in reached]
-    parts = [_tree_arrays(post, keep, with_statistics) for post, keep in zip(posts, kept, strict=True)]
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    statistics = joined.pop("statistics")
+    most_nodes = sum(map(len, reached))
+    while True:
+        least = _least_probable(reached, most_nodes)
+        kept = [prob >= least for prob in reached]
+        trees = [_tree_arrays(post, keep, n_codes, with_statistics) for post, keep in zip(posts, kept, strict=True)]
+        arrays = _joined(trees)
+        n_bytes = sum(3 * len(text) // 4 for _, text in arrays)
+        if n_bytes <= budget or most_nodes <= len(posts):
+            break
+        most_nodes = min(int(0.95 * budget / n_bytes * sum(keep.sum() for keep in kept)), most_nodes - 1)
     left_out = sum(
-        weight * float(prob[~keep].max(initial=0.0))
-        for weight, prob, keep in zip(weights, reached, kept, strict=True)
+        weight * float(prob[~keep].max(initial=0.0)) for weight, prob, keep in zip(weights, reached, kept, strict=True)
     )
     return {
         "sizes": [int(keep.sum()) for keep in kept],
         "all_sizes": [post.tree.n_nodes for post in posts],
-        **{name: packed(array) for name, array in joined.items()},
-        "statistics": [packed(column) for column in statistics.T],
+        "arrays": dict(zip(ARRAYS, arrays, strict=False)),
+        "statistics": arrays[len(ARRAYS) :],
         "left_out": left_out,
     }
+
+
+def _joined(trees: list[dict[str, NDArray[Any]]]) -> list[list[str]]:
+    """Arrays of all trees together, as text: those of `ARRAYS`, then the columns of statistics."""
+    joined = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
+    return [packed(joined[name]) for name in ARRAYS] + [packed(column) for column in joined["statistics"].T]
 
 
 def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
@@ -149,10 +162,13 @@ def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
     every = np.concatenate(reached)
     if len(every) <= most_nodes:
         return NEVER
-    return max(NEVER, float(np.nextafter(np.partition(every, -most_nodes)[-most_nodes], 2.0)))
+    least = float(np.partition(every, -most_nodes)[-most_nodes]) if most_nodes > 0 else 1.0
+    return max(NEVER, min(float(np.nextafter(least, 2.0)), 1.0))  # roots, which are in every tree, stay
 
 
-def _tree_arrays(post: Posterior, keep: NDArray[np.bool_], with_statistics: bool) -> dict[str, NDArray[Any]]:
+def _tree_arrays(
+    post: Posterior, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
+) -> dict[str, NDArray[Any]]:
     """One tree. A node whose children are left out is a terminal here."""
     tree = post.tree
     first_child = np.where(tree.is_terminal, 0, tree.first_child)
@@ -162,11 +178,11 @@ def _tree_arrays(post: Posterior, keep: NDArray[np.bool_], with_statistics: bool
     return {
         "n_children": np.where(inner, tree.n_children, 0)[keep],
         "feature": tree.feature[inner],
-        "threshold": tree.threshold[inner] + 1,
+        # All from the last code on ask only whether there is a value; the smallest of them fits in a byte.
+        "threshold": np.minimum(tree.threshold[inner], n_codes[tree.feature[inner]] - 1) + 1,
         "missing_child": tree.missing_child[inner] + 1,
         "split_high": (fixed >> np.uint64(8)).astype(np.uint32),
         "split_low": (fixed & np.uint64(255)).astype(np.uint8),
-        "is_open": (ends & ~tree.is_terminal)[keep].astype(np.uint8),
         "statistics": additive(post.family, post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
     }
 

@@ -50,8 +50,9 @@ def _of_trees(model: MetaEstimator) -> Importances:
         whose = f"{DRAWS} trees drawn from the posterior"
     else:
         spread, whose = by_tree, f"the {len(posts)} trees of the forest"
+    low, high = np.quantile(spread, [0.05, 0.95], axis=0)
     return Importances(
-        model.feature_importances_, *np.quantile(spread, [0.05, 0.95], axis=0), np.minimum(asked, 1.0),
+        model.feature_importances_, low, high, np.minimum(asked, 1.0),
         "Share of the expected gain in log evidence that splits on the column bring. Whiskers: where 90% of "
         f"{whose} are.",
     )  # fmt: skip

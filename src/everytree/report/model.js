@@ -15,14 +15,13 @@ function unpack([kind, text]) {
 // Trees out of the joined arrays. Children of nodes in level order follow each other, so counting finds the first ones.
 function unpackTrees(packed) {
   const of = {};
-  for (const name of ["n_children", "feature", "threshold", "missing_child", "split_high", "split_low", "is_open"])
-    of[name] = unpack(packed[name]);
+  for (const name of Object.keys(packed.arrays)) of[name] = unpack(packed.arrays[name]);
   const columns = packed.statistics.map(unpack);
   let node = 0, inner = 0, end = 0;
   return packed.sizes.map((size, number) => {
     const tree = {
       number, size, allSize: packed.all_sizes[number],
-      nChildren: of.n_children.subarray(node, node + size), isOpen: of.is_open.subarray(node, node + size),
+      nChildren: of.n_children.subarray(node, node + size),
       feature: new Int32Array(size).fill(-1), threshold: new Int32Array(size), missingChild: new Int32Array(size),
       split: new Float64Array(size), firstChild: new Int32Array(size), parent: new Int32Array(size).fill(-1),
       depth: new Int32Array(size), statistics: columns.map(() => new Float64Array(size)),

@@ -32,7 +32,7 @@ MOST_IMPORTANCES = 30
 def write_report(model: Any, table: Any, path: str | os.PathLike[str], *, target: Any = None) -> Path:
     """Write one self-contained HTML page about a fitted model.
 
-    The page needs no network and no server, and computes in itself what it answers. A failure leaves the file as it was.
+    The page needs no network and no server, and computes itself what it answers. A failure leaves the file as it was.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
     words = Words.of(model)
     data = model_data(model, words)
     sections = {
-        "title": escape(f"{type(model).__name__}"),
+        "title": escape(type(model).__name__),
         "lead": escape(_lead(model)),
         "facts": _pairs(about.facts(model)),
         "priors": _pairs(about.priors(model)),
@@ -125,7 +125,9 @@ def _quality_section(model: Any, table: Any, target: Any) -> str:
     if table is None:
         return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")
     if getattr(model, "_row_names", []) not in ([], ["inputs"]):
-        return _absent(f"Rows of this model come with {', '.join(model._row_names)} besides, which a table has no place for.")
+        return _absent(
+            f"Rows of this model come with {', '.join(model._row_names)} besides, which a table has no place for."
+        )
     X, y = split_table(model, table, target)
     if len(y) < FEWEST_ROWS:
         return _absent(f"The table has {len(y)} rows; fewer than {FEWEST_ROWS} say little about quality.")
@@ -144,26 +146,25 @@ def _imported(model: Any) -> list[str]:
 
 
 def _quality(quality: Quality, more: list[str]) -> str:
-    head = '<thead><tr><th scope="col">Held-out rows</th><th scope="col">this model</th><th scope="col">plain forest</th></tr></thead>'
+    columns = "".join(f'<th scope="col">{name}</th>' for name in ("Held-out rows", "this model", "plain forest"))
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(ours)}</td><td>{escape(plain)}</td></tr>'
         for name, ours, plain in quality.rows
     )
+    table = f'<table class="scores"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
     notes = "".join(f"<p>{escape(note)}</p>" for note in [*quality.notes, *more])
-    charts = "".join(quality.charts)
-    return f'<div class="quality"><table class="scores">{head}<tbody>{rows}</tbody></table><div class="charts">{charts}</div></div><div class="notes">{notes}</div>'
+    charts = f'<div class="charts">{"".join(quality.charts)}</div>'
+    return f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
 
 
 def _importances(model: MetaEstimator, words: Words) -> str:
     found = importances(model)
     order = (-found.middle).argsort(kind="stable")[:MOST_IMPORTANCES]
     texts = [
-        f"{found.middle[k]:.3f} ({found.low[k]:.3f}–{found.high[k]:.3f}), asked with probability {found.asked[k]:.2f}"
+        f"{found.middle[k]:.3f} ({found.low[k]:.3f} to {found.high[k]:.3f}), asked with probability {found.asked[k]:.2f}"
         for k in order
     ]
-    chart = ranges(
-        [words.inputs[k] for k in order], found.middle[order], found.low[order], found.high[order], texts
-    )
+    chart = ranges([words.inputs[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
     left = len(words.inputs) - len(order)
     rest = f"<p>{left} more columns matter less than these.</p>" if left else ""
     return f"<p>{escape(found.meaning)}</p>{chart}{rest}"

@@ -60,7 +60,7 @@ def split_table(model: MetaEstimator, table: Any, target: Any) -> tuple[Any, NDA
     if not isinstance(frame, nw.DataFrame):
         if target is None or isinstance(target, str):
             raise ValueError("target must be an array of targets, since table has no names of columns")
-        return np.asarray(table), np.asarray(target)
+        return _same_length(np.asarray(table), np.asarray(target))
     known = model.schema_.input_names
     if target is None:
         extra = [name for name in frame.columns if known is not None and name not in known]
@@ -76,15 +76,17 @@ def split_table(model: MetaEstimator, table: Any, target: Any) -> tuple[Any, NDA
         y = np.asarray(target)
     if known is not None and set(known) <= set(frame.columns):
         frame = frame.select(known)
-    return frame, np.asarray(y)
+    return _same_length(frame, np.asarray(y))
+
+
+def _same_length(X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    if len(X) != len(y):
+        raise ValueError(f"target has {len(y)} entries, but the table has {len(X)} rows")
+    return X, y
 
 
 def held_out(model: MetaEstimator, X: Any, y: NDArray[Any]) -> Quality:
     """Scores and charts from predictions of rows by models that have not seen them."""
-    if len(X) != len(y):
-        raise ValueError(f"target has {len(y)} entries, but the table has {len(X)} rows")
-    if len(y) < FEWEST_ROWS:
-        raise ValueError(f"a comparison needs {FEWEST_ROWS} rows or more, but the table has {len(y)}")
     notes = []
     if len(y) > MOST_ROWS:
         some = np.sort(np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False))
@@ -145,11 +147,11 @@ def _classes(model: Any, X: Any, y: NDArray[Any]) -> Quality:
     pairs = [(truth[:, shown].ravel(), p[:, shown].ravel()) for p in (ours, plain)]
     charts = [
         unit_chart(
-            [Series(label, kind, *_calibration(*pair), dots=True) for (label, kind), pair in zip(_KINDS, pairs, strict=True)],
+            [Series(*who, *_calibration(*pair), dots=True) for who, pair in zip(_KINDS, pairs, strict=True)],
             "Calibration", "predicted probability", "observed share", "perfect",
         ),
         unit_chart(
-            [Series(label, kind, *_roc(*pair)) for (label, kind), pair in zip(_KINDS, pairs, strict=True)],
+            [Series(*who, *_roc(*pair)) for who, pair in zip(_KINDS, pairs, strict=True)],
             "ROC", "false positive rate", "true positive rate", "chance",
         ),
     ]  # fmt: skip
@@ -208,9 +210,7 @@ def _numbers(model: Any, X: Any, y: NDArray[Any]) -> Quality:
     level = np.linspace(0.0, 1.0, 41)
     kinds = list(zip(_KINDS, inside, pit, strict=True))
     edges = np.linspace(0.0, 1.0, 11)
-    bars = [
-        Series(label, kind, edges[:-1], np.histogram(p, edges)[0] * 10 / len(y)) for (label, kind), _, p in kinds
-    ]
+    bars = [Series(label, kind, edges[:-1], np.histogram(p, edges)[0] * 10 / len(y)) for (label, kind), _, p in kinds]
     charts = [
         unit_chart(
             [Series(label, kind, level, (held[:, None] <= level).mean(axis=0)) for (label, kind), held, _ in kinds],
@@ -251,4 +251,5 @@ def _difference(what: str, ours: FloatArray, plain: FloatArray) -> str:
     apart = plain - ours
     error = float(apart.std(ddof=1) / np.sqrt(len(apart)))
     which = "lower" if apart.mean() >= 0.0 else "higher"
-    return f"This model's {what} is {abs(apart.mean()):.3g} {which} than the plain forest's, ± {error:.2g} (standard error)."
+    size = f"{abs(apart.mean()):.3g} {which} than the plain forest's, ± {error:.2g} (standard error)"
+    return f"This model's {what} is {size}."

@@ -70,7 +70,11 @@ def probable_trees(model: MetaEstimator, words: Words) -> Iterator[tuple[float, 
         for exact in model.forest_.posterior.top_trees(MOST_TREES):
             post = _counted(model, exact.as_metatree())
             drawing = _described(post, words)
-            yield math.exp(exact.log_prob), exact.n_leaves, tree_text(drawing, {n.number for n in drawing.nodes if n.is_terminal})
+            yield (
+                math.exp(exact.log_prob),
+                exact.n_leaves,
+                tree_text(drawing, {n.number for n in drawing.nodes if n.is_terminal}),
+            )
         return
     post = posteriors(model)[0][heaviest(model)]
     drawing = _described(post, words)

@@ -6,7 +6,7 @@ const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
 const FIRST_UNFOLDED = 21; // so many nodes can be read at once: the rest starts folded
 
 const byId = (id) => document.getElementById(id);
-const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(1)}%`);
+const percent = (share) => (share < 0.0005 ? "<0.1%" : share > 0.9995 && share < 1 ? ">99.9%" : `${(100 * share).toFixed(1)}%`);
 const short = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
 const nice = (value, digits = 4) => (Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : value > 0 ? "∞" : value < 0 ? "−∞" : "?");
 
@@ -39,7 +39,7 @@ function answerText(tree, s, offset) {
   const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
   const takesMissing = tree.missingChild[s] === offset;
   if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
-  if (threshold < 0) return `= ${codeName(column, offset)}`;
+  if (threshold < 0) return offset < column.n_codes ? `= ${codeName(column, offset)}` : "missing";
   if (threshold >= column.n_codes - 1) return offset ? "missing" : "known"; // asks only whether there is a value
   const answer = column.kind === "boolean" ? ["no", "yes"][offset] : `${offset ? ">" : "≤"} ${codeName(column, threshold)}`;
   return takesMissing ? `${answer} or missing` : answer;
@@ -187,12 +187,9 @@ function drawNode(s, x, y) {
   });
   if (isInner) node.setAttribute("aria-expanded", unfolded);
   node.append(shape("rect", { class: "box", width: BOX.width, height: BOX.height, rx: 9 }));
-  const top = s ? 18 : 10;
-  if (s) node.append(shape("text", { class: "answer-text", x: 10, y: 17 }, short(answer, isInner ? 18 : 25)));
-  if (isInner) {
-    node.append(shape("text", { class: "asks", x: 10, y: top + 16 }, short(`${question(tree, s)}?`, 17)));
-    node.append(...chanceChip(tree.split[s], top));
-  } else node.append(shape("text", { x: 10, y: top + 16 }, short(outcomeText(outcome) || "leaf", 23)));
+  node.append(shape("text", { class: "answer-text", x: 10, y: 18 }, short(answer || "all rows", isInner ? 17 : 25)));
+  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, short(`${question(tree, s)}?`, 21)), ...chanceChip(tree.split[s]));
+  else node.append(shape("text", { x: 10, y: 35 }, short(outcomeText(outcome) || "leaf", 23)));
   node.append(...outcomeBar(outcome));
   if (isInner && !unfolded) node.append(shape("text", { class: "more", x: BOX.width + 8, y: 31 }, `+${nodesBelow(s)}`));
   return node;
@@ -209,11 +206,11 @@ function nodesBelow(s) {
   return count.toLocaleString("en");
 }
 
-function chanceChip(prob, top) {
+function chanceChip(prob) {
   const fill = `color-mix(in oklab, var(--dark) ${(100 * prob).toFixed(0)}%, var(--pale))`;
   return [
-    shape("rect", { x: BOX.width - 50, y: top + 3, width: 42, height: 18, rx: 5, style: `fill:${fill}` }),
-    shape("text", { class: "chance", x: BOX.width - 29, y: top + 16, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
+    shape("rect", { x: BOX.width - 50, y: 5, width: 43, height: 18, rx: 5, style: `fill:${fill}` }),
+    shape("text", { class: "chance", x: BOX.width - 28.5, y: 18, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
   ];
 }
 

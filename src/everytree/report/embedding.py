@@ -96,12 +96,12 @@ def inputs_data(model: MetaEstimator, words: Words) -> list[dict[str, Any]]:
 def _range(cuts: FloatArray) -> list[float]:
     """Where a slider starts and ends, where it stands first and what its steps are.
 
-    A little beyond the outer cuts, and between the middle ones. Cuts of whole numbers lie halfway between them.
+    A little beyond the outer cuts, and between the middle ones. Cuts between whole numbers are multiples of a half.
     """
     margin = 0.05 * float(cuts[-1] - cuts[0]) or 0.25 * abs(float(cuts[0])) or 1.0
     low, high = float(cuts[0]) - margin, float(cuts[-1]) + margin
     middle = float(cuts[max(len(cuts) // 2 - 1, 0) : len(cuts) // 2 + 1].mean())
-    if (cuts - np.floor(cuts) == 0.5).all():
+    if (2.0 * cuts == np.floor(2.0 * cuts)).all():
         return [float(np.floor(low)), float(np.ceil(high)), float(np.floor(middle)), 1.0]
     return [low, high, float(f"{middle:.6g}"), (high - low) / 200]
 

@@ -160,10 +160,8 @@ def _quality(quality: Quality, more: list[str]) -> str:
 def _importances(model: MetaEstimator, words: Words) -> str:
     found = importances(model)
     order = (-found.middle).argsort(kind="stable")[:MOST_IMPORTANCES]
-    texts = [
-        f"{found.middle[k]:.3f} ({found.low[k]:.3f} to {found.high[k]:.3f}), asked with probability {found.asked[k]:.2f}"
-        for k in order
-    ]
+    numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
+    texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
     chart = ranges([words.inputs[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
     left = len(words.inputs) - len(order)
     rest = f"<p>{left} more columns matter less than these.</p>" if left else ""

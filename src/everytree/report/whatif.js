@@ -18,7 +18,7 @@ function startPanel() {
 // ---- one field an input column -----------------------------------------------------------------------------------------
 
 function field(input, k) {
-  const box = element("div", { class: "field", "data-input": k });
+  const box = element("div", { class: input.range ? "field number" : "field", "data-input": k });
   const id = `value-${k}`;
   box.append(element("label", { for: id }, input.name));
   const entry = element("span", { class: "entry" });

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import everytree as et
 from everytree.report import embedding, report_html, write_report
-from everytree.report.words import Words
+from everytree.report.subject import Subject
 
 EVIL = "<script>alert('column')</script>"
 EVIL_CATEGORY = '"><img src=x onerror=alert(1)>'
@@ -242,7 +242,7 @@ def test_a_forest_of_100_trees_is_below_5_mb_and_complete():
 def test_what_does_not_fit_is_left_out_by_probability_and_the_page_says_so(fitted, monkeypatch):
     model = fitted["forest"]
     monkeypatch.setattr(embedding, "MOST_BYTES", 2000)
-    data = embedding.model_data(model, Words.of(model))
+    data = embedding.model_data(Subject.of(model))
     assert sum(data["trees"]["sizes"]) < sum(data["trees"]["all_sizes"])
     assert 1e-11 < data["left_out"] < 1.0
 

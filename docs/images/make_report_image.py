@@ -1,4 +1,4 @@
-"""The picture of a report, made anew: `python docs/images/make_report_image.py [folder]`; needs playwright and Chromium."""
+"""The picture of a report: `python docs/images/make_report_image.py [folder]`; needs playwright and Chromium."""
 
 from __future__ import annotations
 

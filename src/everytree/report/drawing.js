@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const BOX = { width: 178, height: 52, across: 236, down: 66 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
-const FIRST_UNFOLDED = 21; // so many nodes can be read at once: the rest starts folded
+const FIRST_UNFOLDED = { wide: 21, narrow: 7 }; // so many nodes can be read at once: the rest starts folded
 
 const byId = (id) => document.getElementById(id);
 const percent = (share) => (share < 0.0005 ? "<0.1%" : share > 0.9995 && share < 1 ? ">99.9%" : `${(100 * share).toFixed(1)}%`);
@@ -421,7 +421,7 @@ function onKey(event) {
 function setReach(reach) {
   view.reach = reach;
   view.least = leastShown(view.tree, reach);
-  foldAllBut(FIRST_UNFOLDED);
+  foldAllBut(svg.clientWidth < 600 ? FIRST_UNFOLDED.narrow : FIRST_UNFOLDED.wide);
   hideTip();
   draw();
   fit(0.7);

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from everytree.columns import Column
 from everytree.drawing import CLASS_COLOURS
-from everytree.estimators.base import MetaEstimator
-from everytree.families.base import FloatArray, NativeFamily
+from everytree.families.base import FloatArray
 from everytree.posterior import Posterior
-from everytree.report.words import Words, cut_name, heaviest, is_exact, posteriors
+from everytree.report.subject import Subject
+from everytree.report.words import cut_name
+from everytree.structure.exact import ExactPosterior
 from everytree.structure.exact_prediction import Leaves
 
 MOST_BYTES = 3_300_000
@@ -37,45 +38,46 @@ ADDITIVE = ("categorical", "poisson", "exponential", "geometric")
 """Leaf models whose parameters a posteriori are those a priori plus statistics."""
 
 
-def model_data(model: MetaEstimator, words: Words) -> dict[str, Any]:
+def model_data(subject: Subject) -> dict[str, Any]:
     """Everything the script of the page knows, ready for JSON."""
-    family: NativeFamily = model.forest_.posterior.family if is_exact(model) else model.forest_.family
+    model, family, words = subject.model, subject.family, subject.words
     can_predict = family.kernel in (*ADDITIVE, "normal") and family.has_one_prior
-    posts, weights = posteriors(model)
-    budget = MOST_BYTES // 2 if is_exact(model) else MOST_BYTES
-    data = {
+    budget = MOST_BYTES // 2 if subject.is_exact else MOST_BYTES
+    trees = trees_data(subject.posts, subject.weights, model.schema_.n_codes, budget, can_predict)
+    leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
+    return {
         "kernel": family.kernel if can_predict else None,
         "prior": family.summarise(np.zeros((1, family.n_statistics)))[0].tolist() if can_predict else [],
         "classes": words.classes,
         "colours": list(CLASS_COLOURS),
         "sharpness": float(getattr(model.forest_, "sharpness", 1.0)),
-        "inputs": inputs_data(model, words),
+        "inputs": inputs_data(subject),
         "columns": [
             column_data(column, int(place))
             for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
         ],
         "features": words.features,
-        "is_exact": is_exact(model),
-        "weights": weights,
-        "evidence": [post.log_evidence for post in posts],
-        "first_shown": heaviest(model),
-        "trees": trees_data(posts, weights, model.schema_.n_codes, budget, can_predict),
-        "leaves": leaves_data(model, budget) if is_exact(model) and can_predict else None,
+        "is_exact": subject.is_exact,
+        "weights": subject.weights,
+        "evidence": [post.log_evidence for post in subject.posts],
+        "first_shown": subject.first,
+        "trees": trees,
+        "leaves": leaves,
+        "left_out": (leaves or trees)["left_out"],
     }
-    data["left_out"] = data["leaves"]["left_out"] if data["leaves"] else data["trees"]["left_out"]
-    return data
 
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
 
-def inputs_data(model: MetaEstimator, words: Words) -> list[dict[str, Any]]:
+def inputs_data(subject: Subject) -> list[dict[str, Any]]:
     """For each input column what a visitor may enter: of several columns of codes that read it, the finest decides."""
     readers: dict[int, list[Column]] = {}
-    for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True):
+    schema = subject.model.schema_
+    for column, place in zip(schema.columns, schema.input_of, strict=True):
         readers.setdefault(int(place), []).append(column)
     inputs = []
-    for place, name in enumerate(words.inputs):
+    for place, name in enumerate(subject.words.inputs):
         columns = readers.get(place, [Column(None, "numeric")])
         kind = columns[0].kind
         cuts = np.unique(np.concatenate([column.cuts for column in columns]))
@@ -86,8 +88,8 @@ def inputs_data(model: MetaEstimator, words: Words) -> list[dict[str, Any]]:
                 "kind": kind,
                 "categories": [str(value) for value in categories],
                 "range": _range(cuts) if kind in ("numeric", "datetime") and len(cuts) else None,
-                "may_miss": not is_exact(model) or any(column.has_missing for column in columns),
-                "may_be_new": not is_exact(model),
+                "may_miss": not subject.is_exact or any(column.has_missing for column in columns),
+                "may_be_new": not subject.is_exact,
             }
         )
     return inputs
@@ -212,9 +214,8 @@ def _n_columns(family: Any) -> int:
 # ---- exact models ---------------------------------------------------------------------------------------------------
 
 
-def leaves_data(model: Any, budget: int) -> dict[str, Any]:
+def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
     """The leaf regions of an exact model: their conditions, how probable they are, and their statistics."""
-    posterior = model.forest_.posterior
     engine, family = posterior._fitted(), posterior.family
     most = budget // (16 + 4 * posterior.max_depth + 4 * _n_columns(family))
     leaves = posterior._leaves(False)

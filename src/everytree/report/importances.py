@@ -10,7 +10,7 @@ import numpy as np
 from everytree.estimators.base import MetaEstimator
 from everytree.families.base import FloatArray
 from everytree.posterior import Posterior
-from everytree.report.words import is_exact
+from everytree.report.subject import Subject
 
 DRAWS = 200
 """Trees drawn from the posterior, where the spread is theirs."""
@@ -36,9 +36,9 @@ class Importances:
     meaning: str
 
 
-def importances(model: MetaEstimator) -> Importances:
+def importances(subject: Subject) -> Importances:
     """By the expected gain in evidence, or by the expected number of splits for exact models."""
-    return _of_exact(model) if is_exact(model) else _of_trees(model)
+    return _of_exact(subject.model) if subject.is_exact else _of_trees(subject.model)
 
 
 def _of_trees(model: MetaEstimator) -> Importances:

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from everytree.drawing import number
-from everytree.estimators.base import MetaEstimator
 from everytree.files.atomic import replace_file
-from everytree.report import words as about
 from everytree.report.charts import ranges
 from everytree.report.embedding import model_data
+from everytree.report.facts import facts, lead, parameters, priors
 from everytree.report.importances import importances
 from everytree.report.quality import FEWEST_ROWS, Quality, held_out, split_table
-from everytree.report.trees import folding_tree, has_lines, probable_trees
-from everytree.report.words import Words
+from everytree.report.subject import Subject
+from everytree.report.trees import folding_tree, probable_trees
 
 SCRIPTS = ("model.js", "drawing.js", "whatif.js", "main.js")
 
@@ -68,49 +67,33 @@ def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    >>> "http" in report_html(model)
-    False
+    >>> print(report_html(model)[:15])
+    <!doctype html>
     """
-    about.check_model(model)
-    words = Words.of(model)
-    data = model_data(model, words)
+    subject = Subject.of(model)
     sections = {
         "title": escape(type(model).__name__),
-        "lead": escape(_lead(model)),
-        "facts": _pairs(about.facts(model)),
-        "priors": _pairs(about.priors(model)),
-        "parameters": _pairs(about.parameters(model)),
+        "lead": escape(lead(subject)),
+        "facts": _pairs(facts(subject)),
+        "priors": _pairs(priors(subject)),
+        "parameters": _pairs(parameters(subject)),
         "quality": _quality_section(model, table, target),
-        "importances": _importances(model, words),
-        "folding": folding_tree(model, words),
-        "trees": _trees(model, words),
-        "drawn": escape(_drawn(model)),
+        "importances": _importances(subject),
+        "folding": folding_tree(subject),
+        "trees": _trees(subject),
+        "drawn": escape(_drawn(subject)),
     }
-    return _filled(sections, data)
+    return _filled(sections, model_data(subject))
 
 
 # ---- sections -------------------------------------------------------------------------------------------------------
 
 
-def _lead(model: MetaEstimator) -> str:
-    schema, n_posts = model.schema_, len(about.posteriors(model)[0])
-    n_rows = dict(about.facts(model))["Rows"]
-    if about.is_exact(model):
-        how = "every decision tree to a depth, and every choice of its splits"
-    elif n_posts == 1:
-        how = "every pruning of one decision tree"
-    else:
-        how = f"every pruning of each of {n_posts} decision trees"
-    return (
-        f"Fitted to {n_rows} rows of {schema.n_inputs} columns. It predicts by averaging {how}, each weighted by its "
-        "posterior probability."
-    )
-
-
-def _drawn(model: MetaEstimator) -> str:
-    if about.is_exact(model):
+def _drawn(subject: Subject) -> str:
+    """Which tree the picture shows."""
+    if subject.is_exact:
         return "The prunings of the single most probable tree; the model itself averages over every other tree too."
-    if len(about.posteriors(model)[0]) == 1:
+    if len(subject.posts) == 1:
         return "The one meta-tree of the model."
     return "The tree with the largest weight or evidence is shown first; the list has all the others."
 
@@ -131,8 +114,7 @@ def _quality_section(model: Any, table: Any, target: Any) -> str:
     X, y = split_table(model, table, target)
     if len(y) < FEWEST_ROWS:
         return _absent(f"The table has {len(y)} rows; fewer than {FEWEST_ROWS} say little about quality.")
-    note = _imported(model)
-    return _quality(held_out(model, X, y), note)
+    return _quality(held_out(model, X, y), _imported(model))
 
 
 def _absent(why: str) -> str:
@@ -157,22 +139,22 @@ def _quality(quality: Quality, more: list[str]) -> str:
     return f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
 
 
-def _importances(model: MetaEstimator, words: Words) -> str:
-    found = importances(model)
+def _importances(subject: Subject) -> str:
+    found, names = importances(subject), subject.words.inputs
     order = (-found.middle).argsort(kind="stable")[:MOST_IMPORTANCES]
     numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
     texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
-    chart = ranges([words.inputs[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
-    left = len(words.inputs) - len(order)
+    chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
+    left = len(names) - len(order)
     rest = f"<p>{left} more columns matter less than these.</p>" if left else ""
     return f"<p>{escape(found.meaning)}</p>{chart}{rest}"
 
 
-def _trees(model: MetaEstimator, words: Words) -> str:
-    if has_lines(model):
+def _trees(subject: Subject) -> str:
+    if subject.family.kernel == "linear":
         return _absent("Leaves of this model are lines through the columns; single trees of them are not written out.")
     parts = []
-    for rank, (prob, n_leaves, text) in enumerate(probable_trees(model, words), start=1):
+    for rank, (prob, n_leaves, text) in enumerate(probable_trees(subject), start=1):
         head = f"Number {rank}: probability {number(prob, 3)}, {n_leaves} lea{'f' if n_leaves == 1 else 'ves'}"
         is_open = " open" if rank == 1 else ""
         parts.append(f"<details{is_open}><summary>{head}</summary><pre tabindex='0'>{escape(text)}</pre></details>")

@@ -8,10 +8,10 @@ from html import escape
 from typing import Any
 
 from everytree.drawing import Drawing, DrawnNode, describe, more, outcome_text, weight_text
-from everytree.estimators.base import MetaEstimator
-from everytree.families import LinearRegression
+from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
-from everytree.report.words import Words, heaviest, is_exact, posteriors
+from everytree.report.subject import Subject
+from everytree.report.words import Words
 
 MOST_LISTED = 120
 """Nodes of the list that folds; the rest is counted."""
@@ -25,10 +25,10 @@ MOST_DESCRIBED = 20_000
 """Nodes that the most probable trees may have."""
 
 
-def folding_tree(model: MetaEstimator, words: Words) -> str:
+def folding_tree(subject: Subject) -> str:
     """The most probable part of the tree with the largest weight, as nested lists that fold without scripts."""
-    posts, _ = posteriors(model)
-    drawing = describe(posts[heaviest(model)], **words.options(), max_depth=32, max_nodes=MOST_LISTED)
+    post, options = subject.posts[subject.first], subject.words.options()
+    drawing = describe(post, **options, max_depth=32, max_nodes=MOST_LISTED)
     return f'<div class="folding">{"".join(_items(drawing))}</div>'
 
 
@@ -64,25 +64,21 @@ def _line(drawing: Drawing, node: DrawnNode) -> str:
     return answer + " · ".join(known)
 
 
-def probable_trees(model: MetaEstimator, words: Words) -> Iterator[tuple[float, int, str]]:
+def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
     """Probability, number of leaves and text of each of the most probable trees, best first."""
-    if is_exact(model):
-        for exact in model.forest_.posterior.top_trees(MOST_TREES):
-            post = _counted(model, exact.as_metatree())
-            drawing = _described(post, words)
-            yield (
-                math.exp(exact.log_prob),
-                exact.n_leaves,
-                tree_text(drawing, {n.number for n in drawing.nodes if n.is_terminal}),
-            )
+    if subject.is_exact:
+        for exact in subject.average.top_trees(MOST_TREES):
+            drawing = _described(_counted(subject.model, exact.as_metatree()), subject.words)
+            leaves = {node.number for node in drawing.nodes if node.is_terminal}
+            yield math.exp(exact.log_prob), exact.n_leaves, tree_text(drawing, leaves)
         return
-    post = posteriors(model)[0][heaviest(model)]
-    drawing = _described(post, words)
+    post = subject.posts[subject.first]
+    drawing = _described(post, subject.words)
     for tree, log_prob in post.top_trees(MOST_TREES):
         yield math.exp(log_prob), tree.n_leaves, tree_text(drawing, set(tree.leaves.tolist()))
 
 
-def _counted(model: Any, tree: Any) -> Posterior:
+def _counted(model: Any, tree: MetaTree) -> Posterior:
     """The rows of an exact model in one tree."""
     rows = model._rows
     post = Posterior(tree, model.forest_.posterior.family, model.split_prior)
@@ -113,9 +109,3 @@ def tree_text(drawing: Drawing, leaves: set[int]) -> str:
             for child in reversed(node.children)
         ]
     return "\n".join(lines)
-
-
-def has_lines(model: MetaEstimator) -> bool:
-    """Whether leaves are lines through the columns, of which one row cannot be shown without its inputs."""
-    family = model.forest_.posterior.family if is_exact(model) else model.forest_.family
-    return isinstance(family, LinearRegression)

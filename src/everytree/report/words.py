@@ -1,20 +1,14 @@
-"""What a model's columns, codes and classes are called on the page, and plain facts about it."""
+"""What a model's columns, codes and classes are called on the page."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
 from everytree.columns import Column
-from everytree.drawing import amount, number, one_line
+from everytree.drawing import one_line
 from everytree.estimators.base import MetaEstimator
-from everytree.posterior import Posterior
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,87 +77,3 @@ def cut_name(column: Column, cut: float) -> str:
         return (EPOCH + timedelta(microseconds=cut)).strftime("%Y-%m-%d %H:%M").removesuffix(" 00:00")
     except OverflowError:
         return f"{cut:.6g}"
-
-
-# ---- which model it is ----------------------------------------------------------------------------------------------
-
-
-def check_model(model: Any) -> None:
-    """Fitted, and one of the estimators that keep whole trees."""
-    if not isinstance(model, MetaEstimator):
-        raise TypeError(
-            "model must be a fitted MetaForest, MetaTree or ExactTree classifier or regressor, "
-            f"not {type(model).__name__}"
-        )
-    check_is_fitted(model, "forest_")
-
-
-def is_exact(model: MetaEstimator) -> bool:
-    """Whether the average is over every choice of splits too."""
-    return hasattr(model, "truncation_")
-
-
-def posteriors(model: MetaEstimator) -> tuple[list[Posterior], list[float]]:
-    """The meta-trees to draw and their weights; of an exact model the prunings of its most probable tree."""
-    if is_exact(model):
-        return [model.map_posterior_], [1.0]
-    return list(model.forest_.posteriors), model.forest_.weights.tolist()
-
-
-def heaviest(model: MetaEstimator) -> int:
-    """The tree with the largest weight, and among equals the largest evidence."""
-    posts, weights = posteriors(model)
-    return max(range(len(posts)), key=lambda i: (weights[i], posts[i].log_evidence))
-
-
-# ---- facts ----------------------------------------------------------------------------------------------------------
-
-
-def facts(model: MetaEstimator) -> Iterator[tuple[str, str]]:
-    """What was fitted on what, as pairs of words."""
-    schema, posts = model.schema_, posteriors(model)[0]
-    kinds = [column.kind for column in schema.columns]
-    kind_counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
-    yield "Rows", amount(float(_n_rows(model)))
-    yield "Columns", f"{schema.n_inputs} ({', '.join(kind_counts)})"
-    if hasattr(model, "classes_"):
-        yield "Classes", ", ".join(Words.of(model).classes)
-    yield "Log evidence", f"{number(model.log_evidence_, 8)} nats"
-    if is_exact(model):
-        posterior: Any = model.forest_.posterior
-        yield "Averaged over", f"every tree to depth {posterior.max_depth} and every choice of its splits"
-        yield "Expected leaves", number(posterior.expected_leaves())
-        yield "Posterior mass left out", f"{posterior.truncation:.1e} at most"
-    else:
-        n_nodes = sum(post.tree.n_nodes for post in posts)
-        what = "every pruning of 1 tree" if len(posts) == 1 else f"every pruning of {len(posts)} trees"
-        yield "Averaged over", f"{what} ({n_nodes:,} nodes)"
-        yield "Expected leaves", number(float(np.mean([post.expected_leaves() for post in posts]))) + " a tree"
-    yield "Leaf model", _leaf_model(model)
-
-
-def _n_rows(model: MetaEstimator) -> int:
-    return int(model.forest_.posterior.n_rows if is_exact(model) else model.forest_.n_rows)
-
-
-def _leaf_model(model: MetaEstimator) -> str:
-    family = model.forest_.posterior.family if is_exact(model) else model.forest_.family
-    return re.sub(r"\d+\.\d+", lambda digits: number(float(digits[0])), one_line(family))
-
-
-def priors(model: MetaEstimator) -> Iterator[tuple[str, str]]:
-    """What was chosen by rows that trees had not seen, or given."""
-    choice: Any = getattr(model, "choice_", None)
-    if choice is None:
-        yield "split_prior", one_line(model.split_prior)
-        return
-    for name, value in choice.parameters.items():
-        yield name, number(value, 4) if isinstance(value, float) else one_line(value)
-    yield "sharpness of the average", number(choice.sharpness)
-    if np.isfinite(choice.score):
-        yield "mean log probability of unseen rows", number(choice.score)
-
-
-def parameters(model: MetaEstimator) -> Iterator[tuple[str, str]]:
-    """The estimator's own parameters."""
-    return ((name, one_line(repr(value))) for name, value in model.get_params(deep=False).items())

@@ -76,7 +76,17 @@ def models() -> dict[str, object]:
     plain = table[["count", EVIL]].fillna(0.0)
     grown = RandomForestClassifier(5, max_depth=4, random_state=0).fit(plain, two)
     made["imported"] = et.from_sklearn(grown, plain, two, random_state=0)
+    made["imported categories"] = from_lightgbm(table, two)
     return made
+
+
+def from_lightgbm(table: pd.DataFrame, y: np.ndarray):
+    """Splits into groups of categories, and columns that are read more than once."""
+    lightgbm = pytest.importorskip("lightgbm")
+    some = table[["count", "colour"]].assign(colour=table["colour"].astype("category"))
+    params = {"min_data_per_group": 1, "cat_smooth": 1.0, "max_cat_to_onehot": 1, "verbose": -1}
+    booster = lightgbm.LGBMClassifier(n_estimators=6, num_leaves=8, **params).fit(some, y)
+    return et.from_lightgbm(booster, some, y, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +96,7 @@ def fitted():
 
 NAMES = (
     "forest", "forest by evidence", "tree", "one class", "exact", "exact numbers", "normal", "poisson", "exponential",
-    "geometric", "imported",
+    "geometric", "imported", "imported categories",
 )  # fmt: skip
 
 
@@ -220,6 +230,14 @@ def test_rows_with_exposure_and_lines_in_leaves_say_what_is_missing():
 def test_few_rows_are_not_compared(fitted):
     table = mixed_table(20)
     assert "say little" in report_html(fitted["forest"], table, target=classes_of(table))
+    assert "nothing to tell apart" in report_html(fitted["one class"], mixed_table(60), target=["only"] * 60)
+
+
+def test_a_model_from_a_file_has_the_same_page(fitted, tmp_path):
+    pytest.importorskip("safetensors")
+    for name in ("forest", "exact"):
+        et.save(fitted[name], tmp_path / "model")
+        assert report_html(et.load(tmp_path / "model")) == report_html(fitted[name])
 
 
 # ---- what is inside -------------------------------------------------------------------------------------------------
@@ -351,7 +369,9 @@ def rows_for(model) -> pd.DataFrame:
         rows.loc[4, "count"] = np.nan
         rows.loc[5, "when"] = pd.NaT
     rows.loc[6, EVIL], rows.loc[7, EVIL] = 1e6, -1e6
-    return rows if model.n_features_in_ == 5 else rows[["count", EVIL]].fillna(0.5)
+    if model.n_features_in_ == 5:
+        return rows
+    return rows[["count", EVIL]].fillna(0.5) if EVIL in model.feature_names_in_ else rows[["count", "colour"]]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from everytree.drawing import number
 from everytree.files.atomic import replace_file
 from everytree.report.charts import ranges
@@ -114,6 +116,8 @@ def _quality_section(model: Any, table: Any, target: Any) -> str:
     X, y = split_table(model, table, target)
     if len(y) < FEWEST_ROWS:
         return _absent(f"The table has {len(y)} rows; fewer than {FEWEST_ROWS} say little about quality.")
+    if len(np.unique(y)) < 2:
+        return _absent("All targets of the table are the same, so there is nothing to tell apart.")
     return _quality(held_out(model, X, y), _imported(model))
 
 

@@ -564,7 +564,7 @@ def test_with_scripts_off_the_tree_folds_and_the_page_says_what_is_missing(brows
     context.close()
 
 
-def test_a_large_forest_answers_a_change_at_once(visit):
+def test_a_large_forest_answers_as_python_does(visit):
     table = mixed_table(3000)
     model = et.MetaForestRegressor(random_state=0).fit(table, numbers_of(table, "normal"))
     visitor = visit(model)

@@ -137,7 +137,7 @@ def trees_data(
         kept = [prob >= least for prob in reached]
         trees = [_tree_arrays(post, keep, n_codes, with_statistics) for post, keep in zip(posts, kept, strict=True)]
         arrays = _joined(trees)
-        n_bytes = sum(3 * len(text) // 4 for _, text in arrays)
+        n_bytes = sum(3 * len(text) // 4 for array in arrays for text in array[1:])
         if n_bytes <= budget or most_nodes <= len(posts):
             break
         most_nodes = min(int(0.95 * budget / n_bytes * sum(keep.sum() for keep in kept)), most_nodes - 1)
@@ -246,10 +246,25 @@ def _intervals(codes: NDArray[np.uint64], ordered: NDArray[np.bool_]) -> tuple[N
 
 
 def packed(values: NDArray[Any]) -> list[str]:
-    """An array as the smallest type that holds every value, little endian, in base 64."""
+    """An array as the smallest type that holds every value, little endian, in base 64.
+
+    Other numbers that repeat, as those of leaves with one row do from tree to tree, are listed once: places first, then
+    the list.
+    """
     whole = values.dtype.kind in "iub" or bool((values == np.floor(values)).all() and (np.abs(values) < 2**32).all())
-    kind = "f8"
     if whole and (not len(values) or values.min() >= 0):
-        top = int(values.max(initial=0))
-        kind = next((kind for kind, most in (("u1", 2**8), ("u2", 2**16), ("u4", 2**32)) if top < most), "f8")
-    return [kind, b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode("ascii")]
+        return [kind := _smallest(values), _base64(values, kind)]
+    distinct, places = np.unique(values, return_inverse=True)
+    kind = _smallest(places)
+    if 8 * len(distinct) + int(kind[1]) * len(places) < 8 * len(values):
+        return [kind, _base64(places, kind), _base64(distinct, "f8")]
+    return ["f8", _base64(values, "f8")]
+
+
+def _smallest(values: NDArray[Any]) -> str:
+    top = int(values.max(initial=0))
+    return next((kind for kind, most in (("u1", 2**8), ("u2", 2**16), ("u4", 2**32)) if top < most), "f8")
+
+
+def _base64(values: NDArray[Any], kind: str) -> str:
+    return b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode("ascii")

@@ -7,9 +7,13 @@ const data = JSON.parse(document.getElementById("model-data").textContent);
 
 const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f8: Float64Array };
 
-function unpack([kind, text]) {
+// Values, or places in a list of them.
+function unpack([kind, text, list]) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return new KINDS[kind](bytes.buffer);
+  const values = new KINDS[kind](bytes.buffer);
+  if (!list) return values;
+  const distinct = unpack(["f8", list]);
+  return Float64Array.from(values, (place) => distinct[place]);
 }
 
 // Trees out of the joined arrays. Children of nodes in level order follow each other, so counting finds the first ones.

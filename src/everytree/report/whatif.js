@@ -8,7 +8,7 @@ function startPanel() {
     return;
   }
   byId("panel").hidden = false;
-  const off = data.left_out > 1e-11 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
+  const off = data.left_out > 1e-10 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
   const unit = data.kernel === "poisson" ? " Counts are for an exposure of 1." : "";
   byId("exactness").textContent = off + unit;
   byId("inputs").addEventListener("submit", (event) => event.preventDefault());

@@ -52,6 +52,7 @@ ORDER = [
     "online",
     "files",
     "export",
+    "report",
     "demo",
     "cli",
     "__main__",

@@ -608,3 +608,13 @@ def test_images_are_made(tmp_path):
         assert len(picture) < 200_000
         assert picture == (again / f"{name}.png").read_bytes()
         assert (IMAGES.parent / f"{name}.png").exists()
+
+
+def test_a_split_that_only_asks_whether_there_is_a_value_says_so():
+    """Growers ask for missing values with the largest threshold there is, whatever the names of the codes."""
+    tree = et.MetaTree.from_arrays(
+        [0, -1, -1], [1, -1, -1], [2, 0, 0], [65534, -1, -1], missing_child=[1, -1, -1], n_features=1
+    )
+    text = et.Posterior(tree, et.Bernoulli()).to_text(code_names=[["a", "b"]])
+    assert "known" in text
+    assert "missing" in text

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.codes import whole_number
+from everytree.codes import LARGEST_CODE, whole_number
 from everytree.families import Family, LinearRegression
 from everytree.families.base import FloatArray
 from everytree.metatree import MetaTree
@@ -253,6 +253,8 @@ class Names:
             return "missing"
         if threshold < 0:
             return f"= {self.code(feature, child)}"
+        if threshold == LARGEST_CODE:  # the question is only whether there is a value
+            return "missing" if takes_missing else "known"
         answer = f"{'≤' if child == 0 else '>'} {self.code(feature, threshold)}"
         return f"{answer} or missing" if takes_missing else answer
 

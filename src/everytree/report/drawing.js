@@ -1,0 +1,496 @@
+// The tree as a picture: from the most probable pruning to the whole meta-tree, folded and moved by the visitor.
+
+const SVG = "http://www.w3.org/2000/svg";
+const BOX = { width: 178, height: 52, across: 236, down: 66 };
+const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
+const FIRST_UNFOLDED = { wide: 21, narrow: 7 }; // so many nodes can be read at once: the rest starts folded
+
+const byId = (id) => document.getElementById(id);
+const percent = (share) => (share < 0.0005 ? "<0.1%" : share > 0.9995 && share < 1 ? ">99.9%" : `${(100 * share).toFixed(1)}%`);
+const short = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
+const nice = (value, digits = 4) => (Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : value > 0 ? "∞" : value < 0 ? "−∞" : "?");
+
+function element(tag, attributes = {}, text = null) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== null) made.textContent = text;
+  return made;
+}
+
+function shape(tag, attributes, text = null) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== null) made.textContent = text;
+  return made;
+}
+
+// ---- words -----------------------------------------------------------------------------------------------------------
+
+function codeName(column, code) {
+  if (code >= column.n_codes) return "missing";
+  if (column.kind === "boolean") return ["no", "yes"][code];
+  const place = column.groups.length ? column.groups.lastIndexOf(code) : code;
+  if (column.kind !== "categorical") return column.cut_names ? column.cut_names[place] : nice(column.cuts[place], 6);
+  return column.groups.length ? column.categories.filter((_, i) => column.groups[i] === code).join(", ") : column.categories[place];
+}
+
+// What a row says to go from a node to a child of it.
+function answerText(tree, s, offset) {
+  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
+  const takesMissing = tree.missingChild[s] === offset;
+  if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
+  if (threshold < 0) return offset < column.n_codes ? `= ${codeName(column, offset)}` : "missing";
+  if (threshold >= column.n_codes - 1) return offset ? "missing" : "known"; // asks only whether there is a value
+  const answer = column.kind === "boolean" ? ["no", "yes"][offset] : `${offset ? ">" : "≤"} ${codeName(column, threshold)}`;
+  return takesMissing ? `${answer} or missing` : answer;
+}
+
+// Categories have an order of the model's own: which ones a threshold means is written out.
+function answerCategories(tree, s, offset) {
+  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
+  if (column.kind !== "categorical" || threshold < 0 || threshold >= column.n_codes - 1) return "";
+  const [from, to] = offset ? [threshold + 1, column.n_codes - 1] : [0, threshold];
+  const names = [];
+  for (let code = from; code <= to; code++) names.push(codeName(column, code));
+  return names.length > 12 ? `${names.slice(0, 11).join(", ")} and ${names.length - 11} more` : names.join(", ");
+}
+
+const question = (tree, s) => data.features[tree.feature[s]];
+const nodeAnswer = (tree, s) => (s ? answerText(tree, tree.parent[s], s - tree.firstChild[tree.parent[s]]) : "");
+
+function weightText(statistics, i) {
+  if (!data.kernel) return "";
+  const [column, unit] = { poisson: [1, "exposure"], exponential: [0, "events"] }[data.kernel] || [0, "rows"];
+  const weight = data.kernel === "categorical" ? statistics.reduce((sum, c) => sum + c[i], 0) : statistics[column][i];
+  const amount = Math.abs(weight - Math.round(weight)) < 1e-9 * Math.max(1, weight) ? Math.round(weight).toLocaleString("en") : weight.toFixed(1);
+  return `${amount} ${unit}`;
+}
+
+function leafOutcome(statistics, i) {
+  if (!data.kernel) return {};
+  const values = parameters(statistics, i);
+  if (data.kernel !== "categorical") return FAMILIES[data.kernel](values);
+  const total = values.reduce((sum, v) => sum + v, 0);
+  return { probs: values.map((v) => v / total) };
+}
+
+function outcomeText(outcome) {
+  if (!data.kernel) return "";
+  if (!outcome.probs) return `${nice(outcome.mean)} ± ${nice(Math.sqrt(outcome.variance), 3)}`;
+  const best = data.classes.length === 2 ? 1 : outcome.probs.indexOf(Math.max(...outcome.probs));
+  return `${data.classes[best] ?? data.classes[0]} ${percent(outcome.probs[best])}`;
+}
+
+const classColour = (c) => data.colours[c % data.colours.length];
+
+// ---- which nodes ------------------------------------------------------------------------------------------------------
+
+// Probability that each node is in the tree, and which nodes the most probable pruning splits; made when first asked for.
+function study(tree) {
+  if (tree.prob) return tree;
+  const { size, split, parent, nChildren, firstChild } = tree;
+  tree.prob = new Float64Array(size);
+  tree.prob[0] = 1;
+  for (let s = 1; s < size; s++) tree.prob[s] = tree.prob[parent[s]] * split[parent[s]];
+  tree.isSplit = new Uint8Array(size);
+  const best = new Float64Array(size);
+  for (let s = size - 1; s >= 0; s--) {
+    if (!nChildren[s]) continue;
+    let below = Math.log(split[s]);
+    for (let c = 0; c < nChildren[s]; c++) below += best[firstChild[s] + c];
+    const stop = Math.log1p(-split[s]);
+    tree.isSplit[s] = below > stop;
+    best[s] = Math.max(below, stop);
+  }
+  tree.nMap = 1;
+  const inMap = new Uint8Array(size);
+  inMap[0] = 1;
+  for (let s = 1; s < size; s++) tree.nMap += inMap[s] = inMap[parent[s]] & tree.isSplit[parent[s]];
+  tree.ranked = Float64Array.from(tree.prob).sort().reverse();
+  return tree;
+}
+
+// The least probability of nodes to show: none beyond the most probable pruning at 0, all nodes at 100.
+function leastShown(tree, reach) {
+  if (reach === 0) return Infinity;
+  const most = Math.min(tree.size, MOST_DRAWN);
+  const wanted = tree.nMap + Math.max(0, most - tree.nMap) * (reach / 100) ** 2;
+  if (reach === 100 && tree.size <= MOST_DRAWN) return 0;
+  return tree.ranked[Math.min(Math.round(wanted), tree.size) - 1];
+}
+
+// ---- the picture ------------------------------------------------------------------------------------------------------
+
+const view = { tree: null, reach: 0, least: Infinity, folds: new Map(), x: 0, y: 0, zoom: 1, at: 0, path: new Set(), drawn: new Map(), order: [] };
+const svg = byId("drawing"), tip = byId("tip");
+const stage = shape("g", {});
+svg.append(stage);
+
+function isUnfolded(s) {
+  const { tree } = view;
+  if (!tree.nChildren[s]) return false;
+  return view.folds.get(s) ?? (tree.isSplit[s] === 1 || tree.prob[tree.firstChild[s]] >= view.least);
+}
+
+// Rows for leaves from top to bottom; a node stands in the middle of its children.
+function layOut() {
+  const places = new Map(), { tree } = view;
+  let row = 0;
+  view.order = [];
+  const visit = (s) => {
+    view.order.push(s);
+    const place = { x: tree.depth[s] * BOX.across, y: 0 };
+    places.set(s, place);
+    if (isUnfolded(s) && view.order.length < 4 * MOST_DRAWN) {
+      const first = tree.firstChild[s], last = first + tree.nChildren[s] - 1;
+      for (let c = first; c <= last; c++) visit(c);
+      place.y = 0.5 * (places.get(first).y + places.get(last).y);
+    } else place.y = BOX.down * row++;
+  };
+  visit(0);
+  return places;
+}
+
+function draw() {
+  const places = layOut(), { tree } = view;
+  const links = [], nodes = [];
+  view.drawn = new Map();
+  view.places = places;
+  view.scale = data.kernel && data.kernel !== "categorical" ? commonScale() : null;
+  for (const s of view.order) {
+    const { x, y } = places.get(s);
+    if (s && places.has(tree.parent[s])) links.push(link(places.get(tree.parent[s]), { x, y }, s));
+    const node = drawNode(s, x, y);
+    view.drawn.set(s, node);
+    nodes.push(node);
+  }
+  stage.replaceChildren(...links, ...nodes);
+  if (!view.drawn.has(view.at)) view.at = 0;
+  view.drawn.get(view.at).setAttribute("tabindex", "0");
+  markPath();
+  sayReach();
+}
+
+function link(from, to, s) {
+  const x1 = from.x + BOX.width, y1 = from.y + BOX.height / 2, x2 = to.x, y2 = to.y + BOX.height / 2, half = (x1 + x2) / 2;
+  return shape("path", { class: "link", "data-to": s, d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}` });
+}
+
+function drawNode(s, x, y) {
+  const { tree } = view, isInner = tree.nChildren[s] > 0, unfolded = isUnfolded(s);
+  const outcome = leafOutcome(tree.statistics, s), answer = nodeAnswer(tree, s);
+  const words = [answer, isInner ? `${question(tree, s)}? split with probability ${tree.split[s].toFixed(3)}` : "leaf", outcomeText(outcome), weightText(tree.statistics, s)];
+  const node = shape("g", {
+    class: "node", transform: `translate(${x} ${y})`, role: "treeitem", tabindex: "-1", "data-node": s,
+    "aria-level": tree.depth[s] + 1, "aria-label": words.filter(Boolean).join(", "), "aria-describedby": "tip",
+    opacity: (0.5 + 0.5 * tree.prob[s]).toFixed(3),
+  });
+  if (isInner) node.setAttribute("aria-expanded", unfolded);
+  node.append(shape("rect", { class: "box", width: BOX.width, height: BOX.height, rx: 9 }));
+  node.append(shape("text", { class: "answer-text", x: 10, y: 18 }, short(answer || "all rows", isInner ? 17 : 25)));
+  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, short(`${question(tree, s)}?`, 21)), ...chanceChip(tree.split[s]));
+  else node.append(shape("text", { x: 10, y: 35 }, short(outcomeText(outcome) || "leaf", 23)));
+  node.append(...outcomeBar(outcome));
+  if (isInner && !unfolded) node.append(shape("text", { class: "more", x: BOX.width + 8, y: 31 }, `+${nodesBelow(s)}`));
+  return node;
+}
+
+function nodesBelow(s) {
+  const { tree } = view;
+  let count = 0;
+  for (const waiting = [s]; waiting.length; ) {
+    const node = waiting.pop();
+    for (let c = 0; c < tree.nChildren[node]; c++) waiting.push(tree.firstChild[node] + c), count++;
+    if (count > 9999) break;
+  }
+  return count.toLocaleString("en");
+}
+
+function chanceChip(prob) {
+  const fill = `color-mix(in oklab, var(--dark) ${(100 * prob).toFixed(0)}%, var(--pale))`;
+  return [
+    shape("rect", { x: BOX.width - 50, y: 5, width: 43, height: 18, rx: 5, style: `fill:${fill}` }),
+    shape("text", { class: "chance", x: BOX.width - 28.5, y: 18, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
+  ];
+}
+
+// Class probabilities side by side, or one standard deviation to both sides of the mean.
+function outcomeBar(outcome) {
+  const left = 10, width = BOX.width - 20, y = BOX.height - 10, height = 5, bars = [];
+  if (outcome.probs) {
+    let from = 0;
+    outcome.probs.forEach((p, c) => {
+      bars.push(shape("rect", { x: left + width * from, y, width: Math.max(width * p, 0), height, style: `fill:${classColour(c)}` }));
+      from += p;
+    });
+  } else if (view.scale && Number.isFinite(outcome.mean)) {
+    const [low, high] = view.scale, place = (v) => left + width * Math.min(Math.max((v - low) / (high - low || 1), 0), 1);
+    const spread = Math.sqrt(outcome.variance), a = place(outcome.mean - spread), b = place(outcome.mean + spread);
+    bars.push(shape("rect", { class: "scale", x: left, y, width, height }), shape("rect", { class: "band", x: a, y, width: b - a, height }));
+    bars.push(shape("rect", { class: "mean", x: place(outcome.mean) - 1.5, y: y - 1, width: 3, height: height + 2 }));
+  }
+  return bars;
+}
+
+// One scale for all nodes: the root's mean and two and a half standard deviations.
+function commonScale() {
+  const root = leafOutcome(view.tree.statistics, 0), reach = 2.5 * Math.sqrt(root.variance);
+  return Number.isFinite(reach) ? [IS_POSITIVE ? Math.max(0, root.mean - reach) : root.mean - reach, root.mean + reach] : [0, 1];
+}
+
+function markPath() {
+  for (const [s, node] of view.drawn) node.classList.toggle("on-path", view.path.has(s));
+  for (const one of stage.querySelectorAll(".link")) one.classList.toggle("on-path", view.path.has(Number(one.dataset.to)));
+}
+
+function sayReach() {
+  const { tree, reach, least } = view, all = tree.allSize.toLocaleString("en"), n = view.order.length.toLocaleString("en");
+  const what = reach === 0 ? "the most probable pruning" : least === 0 ? "every node" : `nodes with probability ${nice(least, 2)} or more`;
+  const shown = countShown(), folded = shown > view.order.length ? `, ${n} of them unfolded` : "";
+  byId("reach-text").textContent = `${what}: ${shown.toLocaleString("en")} of ${all} nodes${folded}`;
+  byId("reach").setAttribute("aria-valuetext", byId("reach-text").textContent);
+}
+
+// ---- moving -----------------------------------------------------------------------------------------------------------
+
+function place() {
+  stage.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.zoom})`);
+}
+
+function extent() {
+  let right = 0, low = 0, high = 0;
+  for (const { x, y } of view.places.values()) (right = Math.max(right, x)), (low = Math.min(low, y)), (high = Math.max(high, y));
+  return { width: right + BOX.width + 50, top: low, height: high - low + BOX.height };
+}
+
+function fit(least = 0.04) {
+  const { width, height, top } = extent(), w = svg.clientWidth, h = svg.clientHeight, margin = 16;
+  view.zoom = Math.min(1.1, Math.max(least, Math.min((w - 2 * margin) / width, (h - 2 * margin) / height)));
+  view.x = margin;
+  view.y = view.zoom * height < h ? (h - view.zoom * height) / 2 - view.zoom * top : h / 2 - view.zoom * (view.places.get(0).y + BOX.height / 2);
+  place();
+}
+
+function zoomBy(factor, x = svg.clientWidth / 2, y = svg.clientHeight / 2) {
+  const zoom = Math.min(3, Math.max(0.04, view.zoom * factor)), ratio = zoom / view.zoom;
+  view.x = x - ratio * (x - view.x);
+  view.y = y - ratio * (y - view.y);
+  view.zoom = zoom;
+  place();
+  hideTip();
+}
+
+function reveal(s) {
+  const at = view.places.get(s), { zoom } = view, margin = 14;
+  const left = view.x + zoom * at.x, top = view.y + zoom * at.y, w = zoom * BOX.width, h = zoom * BOX.height;
+  view.x += Math.max(0, margin - left) - Math.max(0, left + w + margin - svg.clientWidth);
+  view.y += Math.max(0, margin - top) - Math.max(0, top + h + margin - svg.clientHeight);
+  place();
+}
+
+function toggle(s) {
+  if (!view.tree.nChildren[s]) return;
+  const before = view.places.get(s), [x, y] = [before.x, before.y];
+  view.folds.set(s, !isUnfolded(s));
+  draw();
+  const after = view.places.get(s); // the node that was clicked stays where it is
+  view.x += view.zoom * (x - after.x);
+  view.y += view.zoom * (y - after.y);
+  place();
+}
+
+function focusNode(s) {
+  view.drawn.get(view.at)?.setAttribute("tabindex", "-1");
+  view.at = s;
+  const node = view.drawn.get(s);
+  node.setAttribute("tabindex", "0");
+  reveal(s);
+  node.focus({ preventScroll: true });
+}
+
+function showTip(s) {
+  const { tree } = view, answer = nodeAnswer(tree, s), at = view.places.get(s);
+  const categories = s ? answerCategories(tree, tree.parent[s], s - tree.firstChild[tree.parent[s]]) : "";
+  const rows = [];
+  if (categories) rows.push(["one of", categories]);
+  rows.push(["in the tree", percent(tree.prob[s])]);
+  if (tree.nChildren[s]) rows.push(["split", percent(tree.split[s])]);
+  if (data.kernel) rows.push(["seen", weightText(tree.statistics, s)], ...outcomeRows(leafOutcome(tree.statistics, s)));
+  const list = element("dl");
+  for (const [name, value] of rows) list.append(element("dt", {}, name), element("dd", {}, value));
+  const said = s ? `${question(tree, tree.parent[s])} ${answer}` : "all rows";
+  tip.replaceChildren(element("span", {}, said), element("b", {}, tree.nChildren[s] ? `${question(tree, s)}?` : "leaf"), list);
+  tip.hidden = false;
+  const canvas = byId("canvas"), below = view.y + view.zoom * (at.y + BOX.height) + 8;
+  const left = Math.min(Math.max(view.x + view.zoom * at.x, 6), canvas.clientWidth - tip.offsetWidth - 6);
+  const over = view.y + view.zoom * at.y - tip.offsetHeight - 8;
+  const top = below + tip.offsetHeight < canvas.clientHeight ? below : Math.max(over, 4);
+  tip.style.transform = `translate(${left}px, ${top}px)`;
+}
+
+function outcomeRows(outcome) {
+  if (!outcome.probs) return [["if a leaf: mean", nice(outcome.mean, 5)], ["std", nice(Math.sqrt(outcome.variance), 4)]];
+  const order = outcome.probs.map((p, c) => [p, c]).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  return order.map(([p, c]) => [data.classes[c] ?? "any other", percent(p)]);
+}
+
+function hideTip() {
+  tip.hidden = true;
+}
+
+// ---- what the visitor does ----------------------------------------------------------------------------------------------
+
+const nodeOf = (event) => {
+  const node = event.target.closest?.(".node");
+  return node ? Number(node.dataset.node) : -1;
+};
+
+function listen() {
+  const pointers = new Map();
+  let moved = 0, apart = 0;
+  svg.addEventListener("pointerdown", (event) => {
+    pointers.set(event.pointerId, [event.clientX, event.clientY]);
+    if (pointers.size === 1) moved = 0;
+    apart = 0;
+  });
+  addEventListener("pointermove", (event) => {
+    const before = pointers.get(event.pointerId);
+    if (!before) return;
+    pointers.set(event.pointerId, [event.clientX, event.clientY]);
+    moved += Math.abs(event.clientX - before[0]) + Math.abs(event.clientY - before[1]);
+    if (moved < 5) return;
+    hideTip();
+    svg.classList.add("moving");
+    if (pointers.size === 2) {
+      const [a, b] = [...pointers.values()], now = Math.hypot(a[0] - b[0], a[1] - b[1]), frame = svg.getBoundingClientRect();
+      if (apart) zoomBy(now / apart, (a[0] + b[0]) / 2 - frame.left, (a[1] + b[1]) / 2 - frame.top);
+      apart = now;
+    }
+    view.x += (event.clientX - before[0]) / pointers.size;
+    view.y += (event.clientY - before[1]) / pointers.size;
+    place();
+  });
+  for (const name of ["pointerup", "pointercancel"])
+    addEventListener(name, (event) => {
+      pointers.delete(event.pointerId);
+      svg.classList.remove("moving");
+    });
+  svg.addEventListener("click", (event) => {
+    const s = nodeOf(event);
+    if (s < 0 || moved >= 5) return;
+    toggle(s);
+    focusNode(s);
+  });
+  svg.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const frame = svg.getBoundingClientRect();
+    zoomBy(Math.exp(-event.deltaY / 240), event.clientX - frame.left, event.clientY - frame.top);
+  }, { passive: false });
+  svg.addEventListener("pointerover", (event) => (nodeOf(event) >= 0 ? showTip(nodeOf(event)) : hideTip()));
+  svg.addEventListener("pointerleave", hideTip);
+  svg.addEventListener("focusin", (event) => nodeOf(event) >= 0 && showTip(nodeOf(event)));
+  svg.addEventListener("focusout", hideTip);
+  svg.addEventListener("keydown", onKey);
+}
+
+function onKey(event) {
+  const s = nodeOf(event), { tree, order } = view;
+  if (s < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+  const here = order.indexOf(s);
+  const keys = {
+    Enter: () => (toggle(s), focusNode(s)),
+    " ": () => (toggle(s), focusNode(s)),
+    ArrowRight: () => tree.nChildren[s] && (isUnfolded(s) ? focusNode(tree.firstChild[s]) : (toggle(s), focusNode(s))),
+    ArrowLeft: () => (isUnfolded(s) ? (toggle(s), focusNode(s)) : s && focusNode(tree.parent[s])),
+    ArrowDown: () => here + 1 < order.length && focusNode(order[here + 1]),
+    ArrowUp: () => here > 0 && focusNode(order[here - 1]),
+    Home: () => focusNode(0),
+    End: () => focusNode(order[order.length - 1]),
+    Escape: hideTip,
+    "+": () => zoomBy(1.25),
+    "=": () => zoomBy(1.25),
+    "-": () => zoomBy(0.8),
+    0: () => fit(),
+  };
+  if (!keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+}
+
+function setReach(reach) {
+  view.reach = reach;
+  view.least = leastShown(view.tree, reach);
+  foldAllBut(svg.clientWidth < 600 ? FIRST_UNFOLDED.narrow : FIRST_UNFOLDED.wide);
+  hideTip();
+  draw();
+  fit(0.7);
+}
+
+// Unfold the nodes most probable to be in the tree, and fold what the slider shows beyond so many.
+function foldAllBut(most) {
+  const { tree, folds } = view, waiting = [0];
+  folds.clear();
+  for (let n = 1; waiting.length; ) {
+    waiting.sort((a, b) => tree.prob[b] - tree.prob[a] || tree.depth[a] - tree.depth[b]);
+    const s = waiting.shift();
+    if (!isUnfolded(s)) continue;
+    n += tree.nChildren[s];
+    if (n > most && s) {
+      folds.set(s, false);
+      for (const other of waiting) if (isUnfolded(other)) folds.set(other, false);
+      return;
+    }
+    for (let c = 0; c < tree.nChildren[s]; c++) waiting.push(tree.firstChild[s] + c);
+  }
+}
+
+// How many nodes the slider shows, folded or not.
+function countShown() {
+  const { tree } = view;
+  let count = 0;
+  for (let s = 0; s < tree.size; s++) {
+    const above = tree.parent[s];
+    view.isShown[s] = s === 0 || (view.isShown[above] && (tree.isSplit[above] === 1 || tree.prob[s] >= view.least)) ? 1 : 0;
+    count += view.isShown[s];
+  }
+  return count;
+}
+
+function showTree(number) {
+  view.tree = study(trees[number]);
+  view.isShown = new Uint8Array(view.tree.size);
+  view.at = 0;
+  setReach(Number(byId("reach").value));
+}
+
+function startDrawing() {
+  byId("picture").hidden = false;
+  const select = byId("tree-select");
+  if (trees.length > 1) {
+    const order = trees.map((_, t) => t).sort((a, b) => data.weights[b] - data.weights[a] || data.evidence[b] - data.evidence[a]);
+    const isUniform = data.weights.every((w) => Math.abs(w - data.weights[0]) < 1e-12);
+    for (const t of order) {
+      const weight = isUniform ? "" : `, weight ${percent(data.weights[t])}`;
+      const text = `${t + 1}: evidence ${nice(data.evidence[t], 5)}${weight}`;
+      select.append(element("option", { value: t }, text));
+    }
+    select.value = data.first_shown;
+    byId("pick-tree").hidden = false;
+  }
+  data.classes.forEach((name, c) => byId("tree-key").append(element("span", { class: "key square", style: `--of:${classColour(c)}` }, name)));
+  byId("tree-key").append(element("span", {}, "A number in a coloured field: probability that the node is split."));
+  if (data.kernel && !data.classes.length) byId("tree-key").append(element("span", {}, "Bars: mean ± standard deviation of the node's rows."));
+  byId("reach").addEventListener("input", () => setReach(Number(byId("reach").value)));
+  byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
+  byId("zoom-out").addEventListener("click", () => zoomBy(0.8));
+  byId("zoom-fit").addEventListener("click", () => fit());
+  byId("unfold-all").addEventListener("click", () => {
+    view.folds.clear();
+    draw();
+    fit();
+  });
+  listen();
+  showTree(data.first_shown);
+  addEventListener("resize", () => fit(0.7));
+}

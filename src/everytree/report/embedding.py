@@ -1,0 +1,270 @@
+"""A model as plain arrays inside the page, with all that its script needs to predict one row as Python does.
+
+Trees lie one after another, nodes in level order, so that children need no pointers: each node says how many it has.
+Only terminals carry statistics, since those of a node are the sum of its children's. A split probability is a whole
+number of 2**-40, which moves no prediction by more than 1e-11.
+
+What does not fit within `MOST_BYTES` is left out where it matters least: nodes least likely to be in their trees. The
+page then says by how much any predicted probability can be off.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.columns import Column
+from everytree.drawing import CLASS_COLOURS
+from everytree.families.base import FloatArray
+from everytree.posterior import Posterior
+from everytree.report.subject import Subject
+from everytree.report.words import cut_name
+from everytree.structure.exact import ExactPosterior
+from everytree.structure.exact_prediction import Leaves
+
+MOST_BYTES = 3_300_000
+"""Of arrays, before they are written as text, which makes a third more."""
+
+NEVER = 1e-13
+"""A node that is in its tree less often than this changes no answer."""
+
+ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
+
+ADDITIVE = ("categorical", "poisson", "exponential", "geometric")
+"""Leaf models whose parameters a posteriori are those a priori plus statistics."""
+
+
+def model_data(subject: Subject) -> dict[str, Any]:
+    """Everything the script of the page knows, ready for JSON."""
+    model, family, words = subject.model, subject.family, subject.words
+    can_predict = family.kernel in (*ADDITIVE, "normal") and family.has_one_prior
+    budget = MOST_BYTES // 2 if subject.is_exact else MOST_BYTES
+    trees = trees_data(subject.posts, subject.weights, model.schema_.n_codes, budget, can_predict)
+    leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
+    return {
+        "kernel": family.kernel if can_predict else None,
+        "prior": family.summarise(np.zeros((1, family.n_statistics)))[0].tolist() if can_predict else [],
+        "classes": words.classes,
+        "colours": list(CLASS_COLOURS),
+        "sharpness": float(getattr(model.forest_, "sharpness", 1.0)),
+        "inputs": inputs_data(subject),
+        "columns": [
+            column_data(column, int(place))
+            for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
+        ],
+        "features": words.features,
+        "is_exact": subject.is_exact,
+        "weights": subject.weights,
+        "evidence": [post.log_evidence for post in subject.posts],
+        "first_shown": subject.first,
+        "trees": trees,
+        "leaves": leaves,
+        "left_out": (leaves or trees)["left_out"],
+    }
+
+
+# ---- columns --------------------------------------------------------------------------------------------------------
+
+
+def inputs_data(subject: Subject) -> list[dict[str, Any]]:
+    """For each input column what a visitor may enter: of several columns of codes that read it, the finest decides."""
+    readers: dict[int, list[Column]] = {}
+    schema = subject.model.schema_
+    for column, place in zip(schema.columns, schema.input_of, strict=True):
+        readers.setdefault(int(place), []).append(column)
+    inputs = []
+    for place, name in enumerate(subject.words.inputs):
+        columns = readers.get(place, [Column(None, "numeric")])
+        kind = columns[0].kind
+        cuts = np.unique(np.concatenate([column.cuts for column in columns]))
+        categories = list(dict.fromkeys(value for column in columns for value in column.categories))
+        inputs.append(
+            {
+                "name": name,
+                "kind": kind,
+                "categories": [str(value) for value in categories],
+                "range": _range(cuts) if kind in ("numeric", "datetime") and len(cuts) else None,
+                "may_miss": not subject.is_exact or any(column.has_missing for column in columns),
+                "may_be_new": not subject.is_exact,
+            }
+        )
+    return inputs
+
+
+def _range(cuts: FloatArray) -> list[float]:
+    """Where a slider starts and ends, where it stands first and what its steps are.
+
+    A little beyond the outer cuts, and between the middle ones. Cuts between whole numbers are multiples of a half.
+    """
+    margin = 0.05 * float(cuts[-1] - cuts[0]) or 0.25 * abs(float(cuts[0])) or 1.0
+    low, high = float(cuts[0]) - margin, float(cuts[-1]) + margin
+    middle = float(cuts[max(len(cuts) // 2 - 1, 0) : len(cuts) // 2 + 1].mean())
+    if (2.0 * cuts == np.floor(2.0 * cuts)).all():
+        return [float(np.floor(low)), float(np.ceil(high)), float(np.floor(middle)), 1.0]
+    return [low, high, float(f"{middle:.6g}"), (high - low) / 200]
+
+
+def column_data(column: Column, place: int) -> dict[str, Any]:
+    """How a value becomes a code."""
+    return {
+        "input": place,
+        "kind": column.kind,
+        "cuts": column.cuts.tolist(),
+        "cut_names": [cut_name(column, float(cut)) for cut in column.cuts] if column.kind == "datetime" else None,
+        "categories": [str(value) for value in column.categories],
+        "groups": list(column.groups),
+        "single": column.single,
+        "has_missing": column.has_missing,
+        "n_codes": column.n_codes,
+    }
+
+
+# ---- trees ----------------------------------------------------------------------------------------------------------
+
+
+def trees_data(
+    posts: Sequence[Posterior], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
+) -> dict[str, Any]:
+    """The nodes of all trees that matter, or that there is room for."""
+    reached = [post.node_prob for post in posts]
+    most_nodes = sum(map(len, reached))
+    while True:
+        least = _least_probable(reached, most_nodes)
+        kept = [prob >= least for prob in reached]
+        trees = [_tree_arrays(post, keep, n_codes, with_statistics) for post, keep in zip(posts, kept, strict=True)]
+        arrays = _joined(trees)
+        n_bytes = sum(3 * len(text) // 4 for array in arrays for text in array[1:])
+        if n_bytes <= budget or most_nodes <= len(posts):
+            break
+        most_nodes = min(int(0.95 * budget / n_bytes * sum(keep.sum() for keep in kept)), most_nodes - 1)
+    left_out = sum(
+        weight * float(prob[~keep].max(initial=0.0)) for weight, prob, keep in zip(weights, reached, kept, strict=True)
+    )
+    return {
+        "sizes": [int(keep.sum()) for keep in kept],
+        "all_sizes": [post.tree.n_nodes for post in posts],
+        "arrays": dict(zip(ARRAYS, arrays, strict=False)),
+        "statistics": arrays[len(ARRAYS) :],
+        "left_out": left_out,
+    }
+
+
+def _joined(trees: list[dict[str, NDArray[Any]]]) -> list[list[str]]:
+    """Arrays of all trees together, as text: those of `ARRAYS`, then the columns of statistics."""
+    joined = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
+    return [packed(joined[name]) for name in ARRAYS] + [packed(column) for column in joined["statistics"].T]
+
+
+def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
+    """Nodes below this probability are left out. Siblings have the same one: they stay or go together."""
+    every = np.concatenate(reached)
+    if len(every) <= most_nodes:
+        return NEVER
+    least = float(np.partition(every, -most_nodes)[-most_nodes]) if most_nodes > 0 else 1.0
+    return max(NEVER, min(float(np.nextafter(least, 2.0)), 1.0))  # roots, which are in every tree, stay
+
+
+def _tree_arrays(
+    post: Posterior, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
+) -> dict[str, NDArray[Any]]:
+    """One tree. A node whose children are left out is a terminal here."""
+    tree = post.tree
+    first_child = np.where(tree.is_terminal, 0, tree.first_child)
+    inner = keep & ~tree.is_terminal & keep[first_child]
+    ends = keep & ~inner
+    fixed = np.round(np.clip(post.split_prob[inner], 0.0, 1.0) * (2**40 - 1)).astype(np.uint64)
+    return {
+        "n_children": np.where(inner, tree.n_children, 0)[keep],
+        "feature": tree.feature[inner],
+        # All from the last code on ask only whether there is a value; the smallest of them fits in a byte.
+        "threshold": np.minimum(tree.threshold[inner], n_codes[tree.feature[inner]] - 1) + 1,
+        "missing_child": tree.missing_child[inner] + 1,
+        "split_high": (fixed >> np.uint64(8)).astype(np.uint32),
+        "split_low": (fixed & np.uint64(255)).astype(np.uint8),
+        "statistics": additive(post.family, post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
+    }
+
+
+def additive(family: Any, statistics: FloatArray) -> FloatArray:
+    """Numbers that add up over disjoint rows and from which, with the prior, the leaf's parameters follow.
+
+    For `normal`: the weight, and the sums of y - m and of (y - m)**2 about the prior mean m.
+    """
+    summary = family.summarise(statistics)
+    prior = family.summarise(np.zeros((1, family.n_statistics)))
+    if family.kernel in ADDITIVE:
+        return np.ascontiguousarray(statistics[:, : summary.shape[1]])
+    mean, strength, _, scale = summary.T
+    prior_mean, prior_strength, _, prior_scale = prior[0]
+    first = (mean - prior_mean) * strength
+    second = 2.0 * (scale - prior_scale) + first**2 / strength
+    weight = strength - prior_strength
+    whole = np.round(weight)
+    return np.stack([np.where(np.abs(weight - whole) < 1e-9 * strength, whole, weight), first, second], axis=1)
+
+
+def _n_columns(family: Any) -> int:
+    return 3 if family.kernel == "normal" else family.summarise(np.zeros((1, family.n_statistics))).shape[1]
+
+
+# ---- exact models ---------------------------------------------------------------------------------------------------
+
+
+def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
+    """The leaf regions of an exact model: their conditions, how probable they are, and their statistics."""
+    engine, family = posterior._fitted(), posterior.family
+    most = budget // (16 + 4 * posterior.max_depth + 4 * _n_columns(family))
+    leaves = posterior._leaves(False)
+    if len(leaves.weight) > most:
+        leaves = Leaves.of(engine, engine.threshold(posterior.target_truncation, most, False), False)
+    kinds = np.array([kind == "ordered" for kind in posterior.kinds])
+    ordered = kinds[leaves.column] if len(leaves.column) else np.zeros(0, dtype=bool)
+    low, high = _intervals(leaves.codes, ordered)
+    return {
+        "weight": packed(leaves.weight),
+        "n_conditions": packed(np.diff(leaves.start)),
+        "column": packed(leaves.column),
+        "low": packed(low),
+        "high": packed(high),
+        "statistics": [packed(column) for column in additive(family, leaves.statistics).T],
+        "left_out": leaves.left_out if len(leaves.weight) < len(posterior._leaves(False).weight) else 0.0,
+    }
+
+
+def _intervals(codes: NDArray[np.uint64], ordered: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sets of codes as first and last: ends of an interval, or the one category, which is a bit of a word."""
+    low, high = codes & np.uint64(0xFFFFFFFF), codes >> np.uint64(32)
+    bit = np.array([int(code).bit_length() - 1 for code in codes.tolist()], dtype=np.int64)
+    return np.where(ordered, low, bit), np.where(ordered, high, bit)
+
+
+# ---- arrays as text -------------------------------------------------------------------------------------------------
+
+
+def packed(values: NDArray[Any]) -> list[str]:
+    """An array as the smallest type that holds every value, little endian, in base 64.
+
+    Other numbers that repeat, as those of leaves with one row do from tree to tree, are listed once: places first, then
+    the list.
+    """
+    whole = values.dtype.kind in "iub" or bool((values == np.floor(values)).all() and (np.abs(values) < 2**32).all())
+    if whole and (not len(values) or values.min() >= 0):
+        return [kind := _smallest(values), _base64(values, kind)]
+    distinct, places = np.unique(values, return_inverse=True)
+    kind = _smallest(places)
+    if 8 * len(distinct) + int(kind[1]) * len(places) < 8 * len(values):
+        return [kind, _base64(places, kind), _base64(distinct, "f8")]
+    return ["f8", _base64(values, "f8")]
+
+
+def _smallest(values: NDArray[Any]) -> str:
+    top = int(values.max(initial=0))
+    return next((kind for kind, most in (("u1", 2**8), ("u2", 2**16), ("u4", 2**32)) if top < most), "f8")
+
+
+def _base64(values: NDArray[Any], kind: str) -> str:
+    return b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode("ascii")

@@ -1,0 +1,67 @@
+"""What was fitted on what, as pairs of words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from everytree.drawing import amount, number, one_line
+from everytree.report.subject import Subject
+
+
+def lead(subject: Subject) -> str:
+    """The model in two sentences."""
+    n_trees = len(subject.posts)
+    if subject.is_exact:
+        how = "every decision tree to a depth, and every choice of its splits"
+    elif n_trees == 1:
+        how = "every pruning of one decision tree"
+    else:
+        how = f"every pruning of each of {n_trees} decision trees"
+    rows, n_columns = amount(float(subject.n_rows)), subject.model.schema_.n_inputs
+    weighted = "each weighted by its posterior probability"
+    return f"Fitted to {rows} rows of {n_columns} columns. It predicts by averaging {how}, {weighted}."
+
+
+def facts(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Rows, columns, evidence, size and leaf model."""
+    schema, posts = subject.model.schema_, subject.posts
+    kinds = [column.kind for column in schema.columns]
+    kind_counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
+    yield "Rows", amount(float(subject.n_rows))
+    yield "Columns", f"{schema.n_inputs} ({', '.join(kind_counts)})"
+    if subject.words.classes:
+        yield "Classes", ", ".join(subject.words.classes)
+    yield "Log evidence", f"{number(subject.model.log_evidence_, 8)} nats"
+    if subject.is_exact:
+        posterior = subject.average
+        yield "Averaged over", f"every tree to depth {posterior.max_depth} and every choice of its splits"
+        yield "Expected leaves", number(posterior.expected_leaves())
+        yield "Posterior mass left out", f"{posterior.truncation:.1e} at most"
+    else:
+        n_nodes = sum(post.tree.n_nodes for post in posts)
+        what = "every pruning of 1 tree" if len(posts) == 1 else f"every pruning of {len(posts)} trees"
+        yield "Averaged over", f"{what} ({n_nodes:,} nodes)"
+        yield "Expected leaves", number(float(np.mean([post.expected_leaves() for post in posts]))) + " a tree"
+    yield "Leaf model", re.sub(r"\d+\.\d+", lambda digits: number(float(digits[0])), one_line(subject.family))
+
+
+def priors(subject: Subject) -> Iterator[tuple[str, str]]:
+    """What was chosen by rows that trees had not seen, or given."""
+    choice: Any = getattr(subject.model, "choice_", None)
+    if choice is None:
+        yield "split_prior", one_line(subject.model.split_prior)
+        return
+    for name, value in choice.parameters.items():
+        yield name, number(value, 4) if isinstance(value, float) else one_line(value)
+    yield "sharpness of the average", number(choice.sharpness)
+    if np.isfinite(choice.score):
+        yield "mean log probability of unseen rows", number(choice.score)
+
+
+def parameters(subject: Subject) -> Iterator[tuple[str, str]]:
+    """The estimator's own parameters."""
+    return ((name, one_line(repr(value))) for name, value in subject.model.get_params(deep=False).items())

@@ -1,0 +1,311 @@
+// The model: arrays out of the page, values to codes, a row's way through every tree, and what its leaves predict.
+// The same arithmetic as in Python; tests compare the two to nine digits.
+
+const data = JSON.parse(document.getElementById("model-data").textContent);
+
+// ---- arrays --------------------------------------------------------------------------------------------------------
+
+const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f8: Float64Array };
+
+// Values, or places in a list of them.
+function unpack([kind, text, list]) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const values = new KINDS[kind](bytes.buffer);
+  if (!list) return values;
+  const distinct = unpack(["f8", list]);
+  return Float64Array.from(values, (place) => distinct[place]);
+}
+
+// Trees out of the joined arrays. Children of nodes in level order follow each other, so counting finds the first ones.
+function unpackTrees(packed) {
+  const of = {};
+  for (const name of Object.keys(packed.arrays)) of[name] = unpack(packed.arrays[name]);
+  const columns = packed.statistics.map(unpack);
+  let node = 0, inner = 0, end = 0;
+  return packed.sizes.map((size, number) => {
+    const tree = {
+      number, size, allSize: packed.all_sizes[number],
+      nChildren: of.n_children.subarray(node, node + size),
+      feature: new Int32Array(size).fill(-1), threshold: new Int32Array(size), missingChild: new Int32Array(size),
+      split: new Float64Array(size), firstChild: new Int32Array(size), parent: new Int32Array(size).fill(-1),
+      depth: new Int32Array(size), statistics: columns.map(() => new Float64Array(size)),
+    };
+    let next = 1;
+    for (let s = 0; s < size; s++) {
+      if (!tree.nChildren[s]) {
+        columns.forEach((column, j) => (tree.statistics[j][s] = column[end]));
+        end++;
+        continue;
+      }
+      tree.feature[s] = of.feature[inner];
+      tree.threshold[s] = of.threshold[inner] - 1;
+      tree.missingChild[s] = of.missing_child[inner] - 1;
+      tree.split[s] = (of.split_high[inner] * 256 + of.split_low[inner]) / (2 ** 40 - 1);
+      tree.firstChild[s] = next;
+      for (let c = 0; c < tree.nChildren[s]; c++, next++) {
+        tree.parent[next] = s;
+        tree.depth[next] = tree.depth[s] + 1;
+      }
+      inner++;
+    }
+    for (let s = size - 1; s > 0; s--) for (const column of tree.statistics) column[tree.parent[s]] += column[s];
+    node += size;
+    return tree;
+  });
+}
+
+function unpackLeaves(packed) {
+  const leaves = { statistics: packed.statistics.map(unpack) };
+  for (const name of ["weight", "n_conditions", "column", "low", "high"]) leaves[name] = unpack(packed[name]);
+  return leaves;
+}
+
+const trees = unpackTrees(data.trees);
+const leaves = data.leaves && unpackLeaves(data.leaves);
+
+// ---- values to codes: a code, or that there is none ------------------------------------------------------------------
+
+const MISSING = -1, UNSEEN = -2;
+
+// `values`: one an input column; null is missing, a category is text, anything else a number.
+function encode(values) {
+  return data.columns.map((column) => {
+    const value = values[column.input];
+    let place;
+    if (value === null || Number.isNaN(value)) return missingCode(column);
+    if (column.kind === "categorical") {
+      place = column.categories.indexOf(value);
+      if (place < 0) return column.groups.length ? missingCode(column) : UNSEEN;
+    } else place = countBelow(column.cuts, column.single ? Math.fround(value) : value);
+    const code = column.groups.length ? column.groups[place] : place;
+    return code < 0 ? missingCode(column) : code;
+  });
+}
+
+// Models of every tree have one more code for missing values, where there were any.
+const missingCode = (column) => (data.is_exact && column.has_missing ? column.n_codes : MISSING);
+
+// How many cuts are strictly below a number.
+function countBelow(cuts, x) {
+  let low = 0, high = cuts.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (cuts[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// ---- the way through a tree ------------------------------------------------------------------------------------------
+
+// The child that an answer leads to, or -1 where no branch takes it.
+function child(tree, s, code) {
+  if (code === UNSEEN) return -1;
+  if (code === MISSING) return tree.missingChild[s] < 0 ? -1 : tree.firstChild[s] + tree.missingChild[s];
+  return tree.firstChild[s] + (tree.threshold[s] < 0 ? code : Number(code > tree.threshold[s]));
+}
+
+// Nodes on a row's way, each with the probability that it is the row's leaf; the last one takes what is left.
+function walk(tree, codes) {
+  const path = [];
+  let s = 0, reached = 1;
+  for (;;) {
+    const next = tree.nChildren[s] ? child(tree, s, codes[tree.feature[s]]) : -1;
+    if (next < 0) break;
+    path.push({ tree, node: s, weight: reached * (1 - tree.split[s]) });
+    reached *= tree.split[s];
+    s = next;
+  }
+  path.push({ tree, node: s, weight: reached });
+  return path;
+}
+
+// Of a model of every tree: the regions that hold the row.
+function regions(codes) {
+  const found = [];
+  let total = 0;
+  for (let i = 0, c = 0; i < leaves.weight.length; i++) {
+    const stop = c + leaves.n_conditions[i];
+    let holds = true;
+    for (let j = c; j < stop && holds; j++) {
+      const code = codes[leaves.column[j]];
+      holds = code >= leaves.low[j] && code <= leaves.high[j];
+    }
+    if (holds) {
+      found.push({ leaf: i, first: c, stop, weight: leaves.weight[i] });
+      total += leaves.weight[i];
+    }
+    c = stop;
+  }
+  for (const one of found) one.weight /= total;
+  return found;
+}
+
+// ---- leaf models -----------------------------------------------------------------------------------------------------
+
+// Parameters a posteriori from additive statistics at place i.
+function parameters(statistics, i) {
+  if (data.kernel !== "normal") return data.prior.map((prior, j) => prior + statistics[j][i]);
+  const [mean, strength, shape, scale] = data.prior;
+  const [n, first, second] = statistics.map((column) => column[i]);
+  const total = strength + n;
+  return [mean + first / total, total, shape + 0.5 * n, scale + 0.5 * (second - (first * first) / total)];
+}
+
+// Each: mean, variance, log density or log probability, and distribution function.
+const FAMILIES = {
+  normal: ([mean, strength, shape, scale]) => {
+    const freedom = 2 * shape, squared = (scale / shape) * (1 + 1 / strength), spread = Math.sqrt(squared);
+    const constant = logGamma(shape + 0.5) - logGamma(shape) - 0.5 * Math.log(Math.PI * freedom * squared);
+    return {
+      mean: freedom > 1 ? mean : NaN,
+      variance: freedom > 2 ? (squared * freedom) / (freedom - 2) : Infinity,
+      logProb: (y) => constant - (shape + 0.5) * Math.log1p(((y - mean) / spread) ** 2 / freedom),
+      cdf: (y) => studentCdf((y - mean) / spread, freedom),
+    };
+  },
+  poisson: ([shape, rate]) => {
+    const odds = 1 / rate;
+    return {
+      mean: shape / rate,
+      variance: (shape / rate) * (1 + odds),
+      logProb: (k) => logGamma(shape + k) - logGamma(shape) - logGamma(k + 1) - shape * Math.log1p(odds) - k * Math.log1p(rate),
+      cdf: (y) => (y < 0 ? 0 : incompleteBeta(shape, Math.floor(y) + 1, 1 / (1 + odds))),
+    };
+  },
+  exponential: ([shape, rate]) => {
+    const mean = shape > 1 ? rate / (shape - 1) : Infinity;
+    return {
+      mean,
+      variance: shape > 2 ? (mean * mean * shape) / (shape - 2) : Infinity,
+      logProb: (y) => (y < 0 ? -Infinity : Math.log(shape) - Math.log(rate + y) - shape * Math.log1p(y / rate)),
+      cdf: (y) => (y < 0 ? 0 : -Math.expm1(-shape * Math.log1p(y / rate))),
+    };
+  },
+  geometric: ([alpha, beta]) => {
+    const logBeta = (a, b) => logGamma(a) + logGamma(b) - logGamma(a + b);
+    return {
+      mean: alpha > 1 ? beta / (alpha - 1) : Infinity,
+      variance: alpha > 2 ? (alpha * beta * (alpha + beta - 1)) / ((alpha - 1) ** 2 * (alpha - 2)) : Infinity,
+      logProb: (k) => logBeta(alpha + 1, beta + k) - logBeta(alpha, beta),
+      cdf: (y) => (y < 0 ? 0 : -Math.expm1(logBeta(alpha, beta + Math.floor(y) + 1) - logBeta(alpha, beta))),
+    };
+  },
+};
+const IS_COUNT = data.kernel === "poisson" || data.kernel === "geometric";
+const IS_POSITIVE = IS_COUNT || data.kernel === "exponential";
+
+// Stirling's series, after steps up to where it has every digit.
+function logGamma(x) {
+  let product = 1;
+  for (; x < 12; x++) product *= x;
+  const z = 1 / (x * x);
+  const series = (1 / 12 + z * (-1 / 360 + z * (1 / 1260 + z * (-1 / 1680 + z * (1 / 1188 - (z * 691) / 360360))))) / x;
+  return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series - Math.log(product);
+}
+
+// The regularised incomplete beta function by its continued fraction, on the side where that converges fast.
+function incompleteBeta(a, b, x) {
+  if (x <= 0) return 0;
+  if (x >= 1) return 1;
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x));
+  if (x > (a + 1) / (a + b + 2)) return 1 - (front * betaFraction(b, a, 1 - x)) / b;
+  return (front * betaFraction(a, b, x)) / a;
+}
+
+function betaFraction(a, b, x) {
+  const guard = (v) => (Math.abs(v) < 1e-300 ? 1e-300 : v);
+  let c = 1, d = 1 / guard(1 - ((a + b) * x) / (a + 1)), value = d;
+  for (let m = 1; m < 10000; m++) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / guard(1 + even * d);
+    c = guard(1 + even / c);
+    value *= d * c;
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / guard(1 + odd * d);
+    c = guard(1 + odd / c);
+    value *= d * c;
+    if (Math.abs(d * c - 1) < 1e-16) break;
+  }
+  return value;
+}
+
+function studentCdf(t, freedom) {
+  const tail = 0.5 * incompleteBeta(0.5 * freedom, 0.5, freedom / (freedom + t * t));
+  return t > 0 ? 1 - tail : tail;
+}
+
+// ---- predictions -------------------------------------------------------------------------------------------------------
+
+// All (statistics, place, weight) that a row's prediction is the mixture of.
+function components(codes) {
+  if (leaves) return regions(codes).map((one) => ({ statistics: leaves.statistics, place: one.leaf, weight: one.weight }));
+  const all = [];
+  trees.forEach((tree, t) => {
+    for (const { node, weight } of walk(tree, codes))
+      if (weight > 0) all.push({ statistics: tree.statistics, place: node, weight: weight * data.weights[t] });
+  });
+  return all;
+}
+
+// Class probabilities: the average, each to the power of the sharpness, scaled to sum to 1.
+function classProbs(parts) {
+  const probs = new Float64Array(data.prior.length);
+  for (const { statistics, place, weight } of parts) {
+    const alpha = parameters(statistics, place);
+    const total = alpha.reduce((sum, a) => sum + a, 0);
+    alpha.forEach((a, c) => (probs[c] += (weight * a) / total));
+  }
+  const top = Math.max(...probs);
+  const sharp = Array.from(probs, (p) => (data.sharpness === 1 ? p : (p / top) ** data.sharpness));
+  const total = sharp.reduce((sum, p) => sum + p, 0);
+  return data.classes.length === 1 ? [1] : sharp.map((p) => p / total);
+}
+
+// A distribution over numbers: the mixture, drawn towards its mean by the sharpness.
+function numberDistribution(parts) {
+  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...FAMILIES[data.kernel](parameters(statistics, place)) }));
+  const total = mixed.reduce((sum, one) => sum + one.weight, 0);
+  for (const one of mixed) one.weight /= total;
+  const centre = data.kernel === "normal" ? data.prior[0] : 0;
+  let first = 0, second = 0;
+  for (const one of mixed) {
+    const away = one.mean - centre;
+    first += one.weight * away;
+    second += one.weight * (one.variance + away * away);
+  }
+  const mean = centre + first, sharp = data.sharpness;
+  const variance = Math.max(second - first * first, 0) / (sharp * sharp);
+  const before = (y) => (sharp === 1 ? y : mean + (y - mean) * sharp);
+  const density = (y) => sharp * mixed.reduce((sum, one) => sum + one.weight * Math.exp(one.logProb(before(y))), 0);
+  const cdf = (y) => mixed.reduce((sum, one) => sum + one.weight * one.cdf(before(y)), 0);
+  return { mean, variance, std: Math.sqrt(variance), density, cdf, quantile: (p) => quantile(p, { mean, variance, density, cdf }) };
+}
+
+// The smallest y with cdf(y) >= p: a bracket, then Newton's steps as long as they stay inside it.
+function quantile(p, { mean, variance, density, cdf }) {
+  const step = Number.isFinite(variance) && variance > 0 ? Math.sqrt(variance) : 1;
+  const middle = Number.isFinite(mean) ? mean : 0;
+  let low = IS_POSITIVE ? (IS_COUNT ? -1 : 0) : middle - step, high = middle + step;
+  if (!IS_POSITIVE) for (let reach = step; cdf(low) >= p; reach *= 2) low -= reach;
+  for (let reach = step; cdf(high) < p; reach *= 2) high += reach;
+  if (IS_COUNT) {
+    low = Math.floor(low);
+    for (high = Math.ceil(high); high - low > 1; ) {
+      const half = Math.floor((low + high) / 2);
+      if (cdf(half) >= p) high = half;
+      else low = half;
+    }
+    return high;
+  }
+  let y = 0.5 * (low + high);
+  for (let i = 0; i < 200 && high - low > 1e-13 * (Math.abs(low) + Math.abs(high)); i++) {
+    const over = cdf(y) - p;
+    if (over >= 0) high = y;
+    else low = y;
+    const newton = y - over / density(y);
+    if (Math.abs(newton - y) < 1e-13 * (step + Math.abs(y))) return newton;
+    y = newton > low && newton < high ? newton : 0.5 * (low + high);
+  }
+  return y;
+}

@@ -1,0 +1,200 @@
+"""The page itself: a template, filled with what the other modules say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from everytree.drawing import number
+from everytree.files.atomic import replace_file
+from everytree.report.charts import ranges
+from everytree.report.embedding import model_data
+from everytree.report.facts import facts, lead, parameters, priors
+from everytree.report.importances import importances
+from everytree.report.quality import FEWEST_ROWS, Quality, held_out, split_table
+from everytree.report.subject import Subject
+from everytree.report.trees import folding_tree, probable_trees
+
+SCRIPTS = ("model.js", "drawing.js", "whatif.js", "main.js")
+
+MOST_IMPORTANCES = 30
+
+
+def write_report(model: Any, table: Any, path: str | os.PathLike[str], *, target: Any = None) -> Path:
+    """Write one self-contained HTML page about a fitted model.
+
+    The page needs no network and no server, and computes itself what it answers. A failure leaves the file as it was.
+
+    Parameters
+    ----------
+    model, table, target
+        As in `report_html`; `table` may be None.
+    path : path-like
+        Where the page goes.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    page = report_html(model, table, target=target)
+    replace_file(path, [page.encode("utf-8")])
+    return Path(path)
+
+
+def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
+    """One self-contained HTML page about a fitted model, as text.
+
+    Parameters
+    ----------
+    model : MetaForest*, MetaTree* or ExactTree* estimator, fitted
+    table : data frame or (n_rows, n_features) array_like, optional
+        Rows with their targets, for a comparison with a plain forest: both are fitted anew to parts of it, so it may
+        be the table the model was fitted to. Without it the page has no such section.
+    target : str or (n_rows,) array_like, optional
+        The name of the target's column, or the targets; by default the one column that the model does not read.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> print(report_html(model)[:15])
+    <!doctype html>
+    """
+    subject = Subject.of(model)
+    sections = {
+        "title": escape(type(model).__name__),
+        "lead": escape(lead(subject)),
+        "facts": _pairs(facts(subject)),
+        "priors": _pairs(priors(subject)),
+        "parameters": _pairs(parameters(subject)),
+        "quality": _quality_section(model, table, target),
+        "importances": _importances(subject),
+        "folding": folding_tree(subject),
+        "trees": _trees(subject),
+        "drawn": escape(_drawn(subject)),
+    }
+    return _filled(sections, model_data(subject))
+
+
+# ---- sections -------------------------------------------------------------------------------------------------------
+
+
+def _drawn(subject: Subject) -> str:
+    """Which tree the picture shows."""
+    if subject.is_exact:
+        return "The prunings of the single most probable tree; the model itself averages over every other tree too."
+    if len(subject.posts) == 1:
+        return "The one meta-tree of the model."
+    return "The tree with the largest weight or evidence is shown first; the list has all the others."
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _quality_section(model: Any, table: Any, target: Any) -> str:
+    """Scores and charts, or why there are none."""
+    if table is None:
+        return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")
+    if getattr(model, "_row_names", []) not in ([], ["inputs"]):
+        return _absent(
+            f"Rows of this model come with {', '.join(model._row_names)} besides, which a table has no place for."
+        )
+    X, y = split_table(model, table, target)
+    if len(y) < FEWEST_ROWS:
+        return _absent(f"The table has {len(y)} rows; fewer than {FEWEST_ROWS} say little about quality.")
+    if len(np.unique(y)) < 2:
+        return _absent("All targets of the table are the same, so there is nothing to tell apart.")
+    return _quality(held_out(model, X, y), _imported(model))
+
+
+def _absent(why: str) -> str:
+    return f'<p class="absent">{escape(why)}</p>'
+
+
+def _imported(model: Any) -> list[str]:
+    if getattr(model, "structures_", None) is None:
+        return []
+    return ["The structures of this model came from another library; the ones judged here were grown anew."]
+
+
+def _quality(quality: Quality, more: list[str]) -> str:
+    columns = "".join(f'<th scope="col">{name}</th>' for name in ("Held-out rows", "this model", "plain forest"))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(ours)}</td><td>{escape(plain)}</td></tr>'
+        for name, ours, plain in quality.rows
+    )
+    table = f'<table class="scores"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
+    notes = "".join(f"<p>{escape(note)}</p>" for note in [*quality.notes, *more])
+    charts = f'<div class="charts">{"".join(quality.charts)}</div>'
+    return f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
+
+
+def _importances(subject: Subject) -> str:
+    found, names = importances(subject), subject.words.inputs
+    order = (-found.middle).argsort(kind="stable")[:MOST_IMPORTANCES]
+    numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
+    texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
+    chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
+    left = len(names) - len(order)
+    rest = f"<p>{left} more columns matter less than these.</p>" if left else ""
+    return f"<p>{escape(found.meaning)}</p>{chart}{rest}"
+
+
+def _trees(subject: Subject) -> str:
+    if subject.family.kernel == "linear":
+        return _absent("Leaves of this model are lines through the columns; single trees of them are not written out.")
+    parts = []
+    for rank, (prob, n_leaves, text) in enumerate(probable_trees(subject), start=1):
+        head = f"Number {rank}: probability {number(prob, 3)}, {n_leaves} lea{'f' if n_leaves == 1 else 'ves'}"
+        is_open = " open" if rank == 1 else ""
+        parts.append(f"<details{is_open}><summary>{head}</summary><pre tabindex='0'>{escape(text)}</pre></details>")
+    return "".join(parts)
+
+
+# ---- the template ---------------------------------------------------------------------------------------------------
+
+
+def _filled(sections: dict[str, str], data: dict[str, Any]) -> str:
+    """Every place of the template once, in one pass: what is put in is never searched for places again."""
+    folder = files("everytree.report")
+    script = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{script}}})();\n'
+    parts = sections | {
+        "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "script": script,
+        # Only this script runs, whatever a column may be called.
+        "hash": b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii"),
+        "data": _json(data),
+    }
+    template = (folder / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
+
+
+def _json(data: dict[str, Any]) -> str:
+    """JSON that no HTML parser can mistake for anything else; infinities become null."""
+    text = json.dumps(_finite(data), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and value - value != 0.0:
+        return None
+    return value

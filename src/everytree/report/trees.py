@@ -1,0 +1,111 @@
+"""Trees for readers without scripts: a list that folds, and the most probable trees as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from everytree.drawing import Drawing, DrawnNode, describe, more, outcome_text, weight_text
+from everytree.metatree import MetaTree
+from everytree.posterior import Posterior
+from everytree.report.subject import Subject
+from everytree.report.words import Words
+
+MOST_LISTED = 120
+"""Nodes of the list that folds; the rest is counted."""
+
+OPEN_DEPTH = 2
+"""How far down the list is unfolded at first."""
+
+MOST_TREES = 5
+
+MOST_DESCRIBED = 20_000
+"""Nodes that the most probable trees may have."""
+
+
+def folding_tree(subject: Subject) -> str:
+    """The most probable part of the tree with the largest weight, as nested lists that fold without scripts."""
+    post, options = subject.posts[subject.first], subject.words.options()
+    drawing = describe(post, **options, max_depth=32, max_nodes=MOST_LISTED)
+    return f'<div class="folding">{"".join(_items(drawing))}</div>'
+
+
+def _items(drawing: Drawing) -> Iterator[str]:
+    """Whatever is opened waits on a stack to be closed."""
+    waiting: list[int | str] = [0]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        node = drawing.nodes[item]
+        line = _line(drawing, node)
+        if not node.children and not node.n_hidden:
+            yield f'<div class="leaf">{line}</div>'
+            continue
+        yield f"<details{' open' if node.depth < OPEN_DEPTH else ''}><summary>{line}</summary>"
+        waiting.append("</details>")
+        if node.n_hidden:
+            waiting.append(f'<div class="leaf">{more(node.n_hidden)}</div>')
+        waiting += reversed(node.children)
+
+
+def _line(drawing: Drawing, node: DrawnNode) -> str:
+    """The answer that leads here, the question, and what is known about it."""
+    answer = f"<span class='answer'>{escape(node.answer)}</span> " if node.answer else ""
+    question = "leaf" if node.is_terminal else f"<b>{escape(node.question)}?</b> split {node.split_prob:.3f}"
+    known = [question, escape(outcome_text(node.outcome, drawing.classes))]
+    if node.weight is not None:
+        known.append(escape(weight_text(node, drawing.unit)))
+    if node.node_prob < 0.9995:
+        known.append(f"in tree {node.node_prob:.3f}")
+    return answer + " · ".join(known)
+
+
+def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
+    """Probability, number of leaves and text of each of the most probable trees, best first."""
+    if subject.is_exact:
+        for exact in subject.average.top_trees(MOST_TREES):
+            drawing = _described(_counted(subject.model, exact.as_metatree()), subject.words)
+            leaves = {node.number for node in drawing.nodes if node.is_terminal}
+            yield math.exp(exact.log_prob), exact.n_leaves, tree_text(drawing, leaves)
+        return
+    post = subject.posts[subject.first]
+    drawing = _described(post, subject.words)
+    for tree, log_prob in post.top_trees(MOST_TREES):
+        yield math.exp(log_prob), tree.n_leaves, tree_text(drawing, set(tree.leaves.tolist()))
+
+
+def _counted(model: Any, tree: MetaTree) -> Posterior:
+    """The rows of an exact model in one tree."""
+    rows = model._rows
+    post = Posterior(tree, model.forest_.posterior.family, model.split_prior)
+    return post.update(model.forest_.read(rows.codes), rows.y, rows.weight, **rows.row_data)
+
+
+def _described(post: Posterior, words: Words) -> Drawing:
+    return describe(post, **words.options(), max_depth=10_000, max_nodes=MOST_DESCRIBED)
+
+
+def tree_text(drawing: Drawing, leaves: set[int]) -> str:
+    """One pruned tree, a line a node, what its leaves predict beside them."""
+    lines: list[str] = []
+    waiting: list[tuple[int, str, str]] = [(0, "", "")]
+    while waiting:
+        place, lead, tail = waiting.pop()
+        node = drawing.nodes[place]
+        answer = f"{node.answer}  " if node.answer else ""
+        if node.number in leaves or not node.children:
+            rows = weight_text(node, drawing.unit)
+            text = outcome_text(node.outcome, drawing.classes)
+            lines.append(f"{lead}{answer}→ {text}" + (f"  ({rows})" if rows else ""))
+            continue
+        lines.append(f"{lead}{answer}{node.question}?")
+        last = node.children[-1]
+        waiting += [
+            (child, tail + ("└─ " if child == last else "├─ "), tail + ("   " if child == last else "│  "))
+            for child in reversed(node.children)
+        ]
+    return "\n".join(lines)

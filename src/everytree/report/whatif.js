@@ -1,0 +1,227 @@
+// The what-if panel: one row's values in, its predictive distribution and its way through the tree out.
+
+const row = []; // one value an input column: null is missing
+
+function startPanel() {
+  if (!data.kernel) {
+    byId("no-whatif").hidden = false;
+    return;
+  }
+  byId("panel").hidden = false;
+  const off = data.left_out > 1e-10 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
+  const unit = data.kernel === "poisson" ? " Counts are for an exposure of 1." : "";
+  byId("exactness").textContent = off + unit;
+  byId("inputs").addEventListener("submit", (event) => event.preventDefault());
+  byId("inputs").append(...data.inputs.map((input, k) => field(input, k)));
+}
+
+// ---- one field an input column -----------------------------------------------------------------------------------------
+
+function field(input, k) {
+  const box = element("div", { class: input.range ? "field number" : "field", "data-input": k });
+  const id = `value-${k}`;
+  box.append(element("label", { for: id }, input.name));
+  const entry = element("span", { class: "entry" });
+  box.append(entry);
+  if (input.range) box.append(...numberEntry(input, k, id, entry));
+  else entry.append(choice(input, k, id));
+  return box;
+}
+
+// Categories, yes or no, and numbers that nobody cut: what it may be, something new, nothing.
+function choice(input, k, id) {
+  const select = element("select", { id });
+  const isText = input.kind === "categorical";
+  const values = isText ? input.categories : input.kind === "boolean" ? ["no", "yes"] : ["any value"];
+  values.forEach((name, i) => select.append(element("option", { value: i }, name)));
+  if (isText && input.may_be_new) select.append(element("option", { value: "new" }, "— another one —"));
+  if (input.may_miss) select.append(element("option", { value: "missing" }, "— missing —"));
+  const read = () => {
+    if (select.value === "missing") return null;
+    if (select.value === "new") return NEW;
+    return isText ? values[Number(select.value)] : Number(select.value);
+  };
+  select.value = values.length >> 1; // categories are in the order of their mean targets: start in the middle
+  row[k] = read();
+  select.addEventListener("input", () => change(k, read()));
+  return select;
+}
+
+const NEW = Symbol("a category that is not listed");
+
+// A number to type, a slider beside it, and a box for a missing value.
+function numberEntry(input, k, id, entry) {
+  const [low, high, middle, step] = input.range, isDate = input.kind === "datetime";
+  const typed = element("input", isDate ? { id, type: "datetime-local", step: "1" } : { id, type: "number", step: "any", inputmode: "decimal" });
+  const slider = element("input", { type: "range", min: low, max: high, step, "aria-label": `${input.name}, slider` });
+  const write = (value) => (typed.value = isDate ? new Date(value / 1000).toISOString().slice(0, 19) : String(value));
+  const read = () => (isDate ? Date.parse(`${typed.value}Z`) * 1000 : typed.value === "" ? NaN : Number(typed.value));
+  write(middle);
+  slider.value = middle;
+  row[k] = read();
+  typed.addEventListener("input", () => {
+    const value = read();
+    if (Number.isFinite(value)) slider.value = value;
+    change(k, Number.isFinite(value) ? value : null);
+  });
+  slider.addEventListener("input", () => {
+    write(isDate ? Number(slider.value) : Number(Number(slider.value).toPrecision(5)));
+    change(k, read());
+  });
+  entry.append(typed);
+  if (!input.may_miss) return [slider];
+  const none = element("label", { class: "none" });
+  const box = element("input", { type: "checkbox", id: `missing-${k}` });
+  none.append(box, "missing");
+  const setMissing = (isMissing) => {
+    box.checked = typed.disabled = slider.disabled = isMissing;
+    row[k] = isMissing ? null : read();
+  };
+  box.addEventListener("input", () => {
+    setMissing(box.checked);
+    change(k, row[k]);
+  });
+  entry.append(none);
+  return [slider];
+}
+
+let waiting = false;
+function change(k, value) {
+  row[k] = value;
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    answer();
+  });
+}
+
+// ---- the answer ----------------------------------------------------------------------------------------------------------
+
+function answer() {
+  if (!data.kernel) return;
+  const codes = encode(row), parts = components(codes);
+  if (data.kernel === "categorical") showClasses(classProbs(parts));
+  else showNumbers(numberDistribution(parts));
+  showPath(codes);
+}
+
+function meter(share, colour = null) {
+  const track = element("div", { class: "meter" });
+  const bar = element("span", { style: `width:${(100 * share).toFixed(2)}%` + (colour ? `;--of:${colour}` : "") });
+  track.append(bar);
+  return track;
+}
+
+function showClasses(probs) {
+  const best = probs.indexOf(Math.max(...probs));
+  byId("said").textContent = `${data.classes[best]} with probability ${percent(probs[best])}`;
+  const table = element("table", { class: "odds" });
+  const order = probs.map((_, c) => c);
+  if (probs.length > 8) order.sort((a, b) => probs[b] - probs[a]);
+  for (const c of order.slice(0, 20)) {
+    const line = element("tr", { "data-class": c, "data-value": probs[c] });
+    const bar = element("td");
+    bar.append(meter(probs[c], classColour(c)));
+    line.append(element("th", { scope: "row" }, data.classes[c]), bar, element("td", {}, percent(probs[c])));
+    table.append(line);
+  }
+  byId("prediction").replaceChildren(table);
+}
+
+function showNumbers(dist) {
+  const [low, middle, high] = [0.05, 0.5, 0.95].map(dist.quantile);
+  byId("said").textContent = `${nice(dist.mean)}; between ${nice(low)} and ${nice(high)} with probability 90%`;
+  const list = element("dl", { class: "numbers" });
+  const facts = { mean: dist.mean, std: dist.std, "5%": low, median: middle, "95%": high };
+  for (const [name, value] of Object.entries(facts)) {
+    const item = element("div", { "data-name": name, "data-value": value });
+    item.append(element("dt", {}, name), element("dd", {}, nice(value, 5)));
+    list.append(item);
+  }
+  byId("prediction").replaceChildren(densityChart(dist, low, high), list);
+}
+
+// The density, or a stick for each count, from a little below the 5% quantile to a little above the 95% one.
+function densityChart(dist, low, high) {
+  const width = 440, height = 170, base = height - 24, reach = 0.6 * Math.max(high - low, IS_COUNT ? 4 : 1e-12);
+  const [from, to] = [IS_POSITIVE ? Math.max(IS_COUNT ? -0.5 : 0, low - reach) : low - reach, high + reach];
+  const x = (y) => ((y - from) / (to - from)) * width;
+  const chart = shape("svg", { class: "density", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Predictive distribution; the middle 90% is shaded" });
+  const points = [];
+  if (IS_COUNT) {
+    const step = Math.max(1, Math.ceil((to - from) / 150));
+    for (let k = Math.max(0, Math.ceil(from)); k <= to; k += step) points.push([k, dist.density(k)]);
+  } else for (let i = 0; i <= 120; i++) points.push([from + ((to - from) * i) / 120, dist.density(from + ((to - from) * i) / 120)]);
+  const top = Math.max(...points.map((p) => p[1])), y = (d) => base - (d / top) * (base - 10);
+  if (IS_COUNT) {
+    for (const [k, d] of points) {
+      const isInside = k >= low && k <= high;
+      chart.append(shape("path", { class: "stick", opacity: isInside ? 1 : 0.4, d: `M${x(k)} ${base}V${y(d)}` }));
+    }
+  } else {
+    const path = (some) => some.map(([a, d]) => `${x(a).toFixed(1)} ${y(d).toFixed(1)}`).join("L");
+    const inside = points.filter(([a]) => a > low && a < high);
+    chart.append(shape("path", { class: "area", d: `M${x(from)} ${base}L${path(points)}L${x(to)} ${base}Z` }));
+    if (inside.length) {
+      const ends = [[low, dist.density(low)], ...inside, [high, dist.density(high)]];
+      chart.append(shape("path", { class: "inside", d: `M${x(low)} ${base}L${path(ends)}L${x(high)} ${base}Z` }));
+    }
+    chart.append(shape("path", { class: "curve", d: `M${path(points)}` }));
+  }
+  if (Number.isFinite(dist.mean)) chart.append(shape("path", { class: "at-mean", d: `M${x(dist.mean)} ${base}V8` }));
+  chart.append(shape("path", { class: "grid", d: `M0 ${base}H${width}` }));
+  for (const [value, anchor] of [[low, "middle"], [high, "middle"]]) chart.append(shape("text", { x: x(value), y: height - 8, "text-anchor": anchor }, nice(value, 3)));
+  return chart;
+}
+
+// ---- the way ---------------------------------------------------------------------------------------------------------------
+
+function showPath(codes) {
+  const path = walk(view.tree, codes);
+  view.path = new Set(path.map((step) => step.node));
+  markPath();
+  const steps = leaves ? heaviestRegions(codes) : path.map(treeStep);
+  byId("path-title").textContent = leaves ? "The regions that weigh most" : trees.length > 1 ? `On its way through tree ${view.tree.number + 1}` : "On its way through the tree";
+  byId("path-hint").textContent = leaves
+    ? "Sets of conditions that the row fulfils, and the share of the prediction that each has."
+    : "How probable it is that each node is the row's leaf; the picture above marks the way.";
+  byId("path").replaceChildren(...steps.map(pathItem));
+}
+
+function treeStep({ tree, node, weight }) {
+  const said = node ? `${question(tree, tree.parent[node])} ${nodeAnswer(tree, node)}` : "all rows";
+  return { said, weight, outcome: leafOutcome(tree.statistics, node), rows: weightText(tree.statistics, node), node };
+}
+
+function heaviestRegions(codes) {
+  const found = regions(codes).sort((a, b) => b.weight - a.weight);
+  return found.slice(0, 10).map(({ leaf, first, stop, weight }) => {
+    const said = [];
+    for (let j = first; j < stop; j++) said.push(conditionText(leaves.column[j], leaves.low[j], leaves.high[j]));
+    const outcome = leafOutcome(leaves.statistics, leaf);
+    return { said: said.join(" and ") || "all rows", weight, outcome, rows: weightText(leaves.statistics, leaf), node: leaf };
+  });
+}
+
+function conditionText(k, low, high) {
+  const column = data.columns[k], name = data.features[k], last = column.n_codes - (column.has_missing ? 0 : 1);
+  if (column.kind === "categorical" || column.kind === "boolean" || low >= column.n_codes) {
+    const names = [];
+    for (let code = low; code <= high; code++) names.push(codeName(column, code));
+    return `${name} = ${names.join(" or ")}`;
+  }
+  if (low === 0 && high === column.n_codes - 1) return `${name} known`;
+  const orMissing = column.has_missing && high === last ? " or missing" : "";
+  const above = low > 0 ? codeName(column, low - 1) + " < " : "";
+  const upTo = high < column.n_codes - 1 ? ` ≤ ${codeName(column, high)}` : "";
+  return `${above}${name}${upTo}${orMissing}`;
+}
+
+function pathItem({ said, weight, outcome, rows, node }) {
+  const item = element("li", { "data-node": node, "data-value": weight });
+  const where = element("span", { class: "where" }, said);
+  where.append(element("small", {}, [outcomeText(outcome), rows].filter(Boolean).join(" · ")));
+  item.append(where, meter(weight), element("span", { class: "share" }, percent(weight)));
+  return item;
+}

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         DaskMetaTreeRegressor,
     )
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Bernoulli",

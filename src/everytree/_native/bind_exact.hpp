@@ -13,14 +13,14 @@ namespace everytree {
 class ExactHandle {
   public:
     virtual ~ExactHandle() = default;
-    virtual void run(std::int64_t regions, double seconds, nb::object progress) = 0;
+    virtual void run(std::int64_t regions, std::int64_t expansions, double seconds, nb::object progress) = 0;
+    virtual std::int64_t n_expanded() const = 0;
     virtual double log_upper() const = 0;
     virtual double threshold(double truncation, std::int64_t most, bool with_unknown) const = 0;
     virtual double left_out(double threshold, bool with_unknown) const = 0;
     virtual nb::dict leaves(double threshold, bool with_unknown) const = 0;
     virtual nb::object feature_use(double negligible) const = 0;
     virtual double log_evidence() const = 0;
-    virtual double log_best() const = 0;
     virtual std::vector<std::int64_t> n_regions() const = 0;
     virtual nb::dict region(int depth, std::int64_t number) const = 0;
     virtual nb::dict summary() const = 0;
@@ -33,16 +33,17 @@ class TypedExact final : public ExactHandle {
                std::vector<std::uint64_t> rows, ExactOptions options)
         : kernel_(family, prior, std::move(table), std::move(statistics), std::move(rows), std::move(options)) {}
 
-    void run(std::int64_t regions, double seconds, nb::object progress) override {
+    void run(std::int64_t regions, std::int64_t expansions, double seconds, nb::object progress) override {
         nb::gil_scoped_release released;
         std::lock_guard alone(lock_);
         sums_.reset();
-        kernel_.run({regions, seconds}, [&](int depth, std::size_t done, std::size_t total) {
+        kernel_.run({regions, expansions, seconds}, [&](int depth, std::size_t done, std::size_t total) {
             nb::gil_scoped_acquire held;
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
             if (!progress.is_none()) progress(depth, done, total);
         });
     }
+    std::int64_t n_expanded() const override { return kernel_.n_expanded(); }
     double log_upper() const override { return kernel_.log_upper(); }
     // The threshold below which shares of the posterior may be left out, and what that leaves out in all.
     double threshold(double truncation, std::int64_t most, bool with_unknown) const override {
@@ -67,7 +68,6 @@ class TypedExact final : public ExactHandle {
         return nb::cast(to_numpy(without_gil(true, [&] { return everytree::feature_use(kernel_, mass, negligible); })));
     }
     double log_evidence() const override { return kernel_.log_evidence(); }
-    double log_best() const override { return kernel_.log_best(); }
     std::vector<std::int64_t> n_regions() const override {
         std::vector<std::int64_t> sizes;
         for (const Level& level : kernel_.levels()) sizes.push_back(static_cast<std::int64_t>(level.size()));
@@ -85,7 +85,7 @@ class TypedExact final : public ExactHandle {
         RegionView view;
         const auto fate = kernel_.fate(depth, place, view);
         std::vector<std::int32_t> column, code, n_children, children;
-        std::vector<double> child_statistics, child_best, child_leaves;
+        std::vector<double> child_best;
         std::size_t at = is_last ? 0 : level.first_child[place];
         if (!fate.log_split.empty()) {
             kernel_.each_candidate(view, [&](int k, int split, const std::vector<CodeSet>& sets, const double* stats) {
@@ -96,7 +96,6 @@ class TypedExact final : public ExactHandle {
                     const double* stat = stats + c * kernel_.size();
                     const std::int32_t child = is_last ? -2 : level.children[at++];
                     children.push_back(child);
-                    child_statistics.insert(child_statistics.end(), stat, stat + kernel_.size());
                     if (is_last)
                         child_best.push_back(kernel_.leaf_evidence(stat) +
                                              kernel_.stop_of_child(view, k, sets[c], c, depth + 1));
@@ -109,17 +108,13 @@ class TypedExact final : public ExactHandle {
         }
         nb::dict out;
         out["leaf"] = level.leaf[place];
-        out["subtree"] = level.subtree[place];
-        out["best"] = level.best[place];
         out["log_stop"] = fate.log_stop;
         out["log_split"] = to_numpy(std::vector<double>(fate.log_split));
         out["column"] = to_numpy(std::move(column));
         out["code"] = to_numpy(std::move(code));
         out["n_children"] = to_numpy(std::move(n_children));
         out["children"] = to_numpy(std::move(children));
-        out["child_statistics"] = to_numpy(std::move(child_statistics));
         out["child_best"] = to_numpy(std::move(child_best));
-        out["statistics"] = to_numpy(std::vector<double>(view.total));
         return out;
     }
     nb::dict summary() const override {

@@ -74,14 +74,14 @@ NB_MODULE(_kernels, module) {
     module.def("make_posterior", &make_posterior);
 
     nb::class_<ExactHandle>(module, "Exact")
-        .def("run", &ExactHandle::run, "regions"_a, "seconds"_a, "progress"_a.none())
+        .def("run", &ExactHandle::run, "regions"_a, "expansions"_a, "seconds"_a, "progress"_a.none())
+        .def("n_expanded", &ExactHandle::n_expanded)
         .def("log_upper", &ExactHandle::log_upper)
         .def("threshold", &ExactHandle::threshold)
         .def("left_out", &ExactHandle::left_out)
         .def("leaves", &ExactHandle::leaves)
         .def("feature_use", &ExactHandle::feature_use)
         .def("log_evidence", &ExactHandle::log_evidence)
-        .def("log_best", &ExactHandle::log_best)
         .def("n_regions", &ExactHandle::n_regions)
         .def("region", &ExactHandle::region)
         .def("summary", &ExactHandle::summary);

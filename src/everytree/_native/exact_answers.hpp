@@ -117,30 +117,17 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
     });
 }
 
-// Calls work(region, part) for the regions of a level on several threads, and finish(part) for each chunk in order.
-template <class Part, class Work, class Finish>
-void over_regions(std::size_t n_regions, int n_jobs, std::vector<Part>& parts, Work work, Finish finish) {
-    constexpr std::size_t together = 256;
-    in_ordered_chunks(
-        static_cast<std::int64_t>((n_regions + together - 1) / together), n_jobs,
-        [&](std::int64_t chunk, int worker) {
-            const std::size_t first = static_cast<std::size_t>(chunk) * together;
-            work(first, std::min(first + together, n_regions), parts[worker]);
-        },
-        [&](std::int64_t, int worker) { finish(parts[worker]); });
-}
-
 template <class Family>
 ExactSummary summarise(const ExactKernel<Family>& kernel) {
     ExactSummary out;
     out.root_feature.assign(kernel.n_columns(), 0.0);
     out.expected_splits.assign(kernel.n_columns(), 0.0);
     out.mass.assign(1, {1.0});
-    std::vector<SummaryPart> parts(static_cast<std::size_t>(std::max(kernel.n_jobs(), 1)));
+    std::vector<SummaryPart> parts = kernel.template parts<SummaryPart>();
     const int n_levels = static_cast<int>(kernel.levels().size());
     std::size_t n_regions = 0;
     for (const Level& level : kernel.levels()) n_regions += level.size();
-    const double negligible = kernel.negligible() / static_cast<double>(n_regions);
+    const double negligible = kernel.options().negligible / static_cast<double>(n_regions);
     for (int depth = 0; depth < n_levels; ++depth) {
         out.mass.emplace_back(depth + 1 < n_levels ? kernel.levels()[depth + 1].size() : 0, 0.0);
         const std::vector<double>& mass = out.mass[depth];
@@ -150,7 +137,7 @@ ExactSummary summarise(const ExactKernel<Family>& kernel) {
             for (std::size_t region = first; region < last; ++region)
                 if (mass[region] > negligible) summarise_region(kernel, depth, region, mass[region], part);
         };
-        over_regions(kernel.levels()[depth].size(), kernel.n_jobs(), parts, work, [&](const SummaryPart& part) {
+        over_regions(kernel.levels()[depth].size(), 256, parts, work, [&](std::size_t, const SummaryPart& part, int) {
             for (std::size_t k = 0; k < kernel.n_columns(); ++k) {
                 out.root_feature[k] += part.sums.root_feature[k];
                 out.expected_splits[k] += part.sums.expected_splits[k];
@@ -177,7 +164,7 @@ std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::ve
     for (const Level& level : kernel.levels()) largest = std::max(largest, level.size());
     const std::size_t width = std::min(std::max<std::size_t>(most_at_once / largest, 1), n_columns);
     std::vector<double> used(n_columns);
-    std::vector<RegionView> views(static_cast<std::size_t>(std::max(kernel.n_jobs(), 1)));
+    std::vector<RegionView> views = kernel.template parts<RegionView>();
     for (std::size_t from = 0; from < n_columns; from += width) {
         const std::size_t n = std::min(width, n_columns - from);
         std::vector<double> unused, below;
@@ -203,12 +190,12 @@ std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::ve
                 });
             };
             over_regions(
-                level.size(), kernel.n_jobs(), views,
+                level.size(), 256, views,
                 [&](std::size_t first, std::size_t last, RegionView& view) {
                     for (std::size_t region = first; region < last; ++region)
                         if (mass[depth][region] > negligible) one(region, view);
                 },
-                [](const RegionView&) {});
+                [](std::size_t, const RegionView&, int) {});
             below.swap(unused);
         }
         for (std::size_t j = 0; j < n; ++j) used[from + j] = std::clamp(1.0 - below[j], 0.0, 1.0);

@@ -34,13 +34,10 @@ struct LeafPart {
     void add(const Condition* begin, const Condition* end, const Condition* more, double own_weight, const double* stat,
              std::size_t size) {
         const std::size_t first = conditions.size();
-        for (const Condition* c = begin; c != end; ++c)
-            if (!more || c->column != more->column) conditions.push_back(*c);
-        if (more) {
-            auto at = conditions.begin() + static_cast<std::ptrdiff_t>(first);
-            while (at != conditions.end() && at->column < more->column) ++at;
-            conditions.insert(at, *more);
-        }
+        if (more)
+            append_with(begin, end, *more, conditions);
+        else
+            conditions.insert(conditions.end(), begin, end);
         keys.push_back(key_of(conditions.data() + first, conditions.data() + conditions.size()));
         start.push_back(conditions.size());
         weight.push_back(own_weight);
@@ -93,7 +90,7 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
                            double threshold, bool with_unknown) {
     LeafRegions out;
     KeyIndex known;
-    std::vector<LeafPart> parts(static_cast<std::size_t>(std::max(kernel.n_jobs(), 1)));
+    std::vector<LeafPart> parts = kernel.template parts<LeafPart>();
     for (int depth = 0; depth < static_cast<int>(kernel.levels().size()); ++depth) {
         const auto work = [&](std::size_t first, std::size_t last, LeafPart& part) {
             part.clear();
@@ -101,7 +98,7 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
                 if (mass[depth][region] > 0.0 && mass[depth][region] >= threshold)
                     leaves_of_region(kernel, depth, region, mass[depth][region], threshold, with_unknown, part);
         };
-        const auto finish = [&](const LeafPart& part) {
+        const auto finish = [&](std::size_t, const LeafPart& part, int) {
             for (std::size_t i = 0; i < part.keys.size(); ++i) {
                 known.expect(part.keys[std::min(i + 16, part.keys.size() - 1)]);
                 const auto [number, is_new] = known.number(part.keys[i]);
@@ -119,7 +116,7 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
                 out.start.push_back(static_cast<std::int64_t>(out.column.size()));
             }
         };
-        over_regions(kernel.levels()[depth].size(), kernel.n_jobs(), parts, work, finish);
+        over_regions(kernel.levels()[depth].size(), 256, parts, work, finish);
     }
     return out;
 }

@@ -35,6 +35,16 @@ inline Key key_of(const Condition* begin, const Condition* end) {
     return key;
 }
 
+// Appends a region's conditions, sorted by column, with one more that takes the place of what is known of its column.
+inline void append_with(const Condition* begin, const Condition* end, const Condition& more,
+                        std::vector<Condition>& to) {
+    const Condition* c = begin;
+    for (; c != end && c->column < more.column; ++c) to.push_back(*c);
+    to.push_back(more);
+    if (c != end && c->column == more.column) ++c;
+    to.insert(to.end(), c, end);
+}
+
 // Rows as bits, in an order in which each class starts a word of its own.
 class BitTable {
   public:

@@ -155,9 +155,10 @@ class ExactPosterior:
             codes, statistics = codes[kept], statistics[kept]
         regions = 2**62 if budget is None else whole_number("budget", budget, 1)
         seconds = np.inf if max_seconds is None else _positive("max_seconds", max_seconds)
-        engine = self._run(codes, statistics, regions, seconds, progress)
+        engine = self._make(codes, statistics)
+        engine.run(regions, 2**62, seconds, progress)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
-        return self._keep((codes, statistics, regions), bounds, list(engine.n_regions()), engine)
+        return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
 
     def _keep(
         self,
@@ -166,7 +167,8 @@ class ExactPosterior:
         n_regions: list[int],
         engine: _kernels.Exact | None,
     ) -> Self:
-        """All that a fit leaves behind; what is not given is made when it is first needed."""
+        """All that a fit leaves behind: codes, statistics and how many regions were expanded, by which the same ones
+        are listed again whatever the budget was; what is not given is made when it is first needed."""
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
         self._tables: dict[bool, Tables] = {}
@@ -175,18 +177,14 @@ class ExactPosterior:
         self._forestry: Forestry | None = None
         return self
 
-    def _run(
-        self, codes: NDArray[np.uint16], statistics: FloatArray, regions: int, seconds: float, progress: Any
-    ) -> _kernels.Exact:
+    def _make(self, codes: NDArray[np.uint16], statistics: FloatArray) -> _kernels.Exact:
         place, n_places, of_place, class_start = _places(self.family, statistics)
-        engine = _kernels.make_exact(
+        return _kernels.make_exact(
             self.family.kernel, self.family.size, self.family._prior, codes, self.n_codes,
             [KINDS.index(kind) for kind in self.kinds], place, n_places, of_place, class_start,
             self._log_split.tolist(), self._log_stop.tolist(), self.candidates == "nontrivial",
             self.max_regions, NEGLIGIBLE * self.target_truncation, resolve_n_jobs(self.n_jobs),
         )  # fmt: skip
-        engine.run(regions, seconds, progress)
-        return engine
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
         """Codes of every column; 65535 is an answer nobody knows, where that is allowed."""
@@ -219,8 +217,10 @@ class ExactPosterior:
         """The engine; after a copy or a pickle it runs again when it is first needed."""
         self._check_fitted()
         if self._engine is None:
-            codes, statistics, regions = self._rows
-            self._engine = self._run(codes, statistics, regions, np.inf, None)
+            codes, statistics, n_expanded = self._rows
+            engine = self._make(codes, statistics)
+            engine.run(2**62, n_expanded, np.inf, None)
+            self._engine = engine
         return self._engine
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,13 +241,8 @@ class ExactPosterior:
         }  # fmt: skip
         if not hasattr(self, "_rows"):
             return plain, {}
-        codes, statistics, regions = self._rows
-        if regions == 2**62 and not np.isclose(*self._bounds, rtol=1e-9):
-            raise ValueError(
-                "this ExactPosterior was stopped by max_seconds: listed again, it would be another one; to store it, "
-                f"fit with a budget instead, such as budget={sum(self._n_regions)}"
-            )
-        plain |= {"budget": regions, "bounds": list(self._bounds), "n_regions": self._n_regions}
+        codes, statistics, n_expanded = self._rows
+        plain |= {"n_expanded": n_expanded, "bounds": list(self._bounds), "n_regions": self._n_regions}
         return plain, {"codes": codes, "statistics": statistics}
 
     @classmethod
@@ -255,7 +250,7 @@ class ExactPosterior:
         cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> ExactPosterior:
         """The posterior again; everything is checked but that the bounds are those of these rows."""
-        fitted = {name: plain.pop(name) for name in ("budget", "bounds", "n_regions") if name in plain}
+        fitted = {name: plain.pop(name) for name in ("n_expanded", "bounds", "n_regions") if name in plain}
         post = cls(family=family, **plain)
         if not fitted:
             return post
@@ -269,9 +264,9 @@ class ExactPosterior:
         lower, upper = fitted["bounds"]
         if not -np.inf < lower <= upper:
             raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
-        budget = whole_number("budget", fitted["budget"], 1, 2**62)
+        n_expanded = whole_number("n_expanded", fitted["n_expanded"], 0, 2**62)
         n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
-        return post._keep((codes, statistics, budget), (float(lower), float(upper)), n_regions, None)
+        return post._keep((codes, statistics, n_expanded), (float(lower), float(upper)), n_regions, None)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -366,7 +361,7 @@ class ExactPosterior:
         if self._forestry is None:
             self._forestry = Forestry(
                 engine, self.n_codes, self.kinds, self._log_split, self._log_stop,
-                self.candidates == "all", self.family.n_statistics,
+                self.candidates == "all",
             )  # fmt: skip
         return self._forestry
 
@@ -455,8 +450,7 @@ class ExactPosterior:
 
 
 def _is_missing(codes: NDArray[Any]) -> NDArray[np.bool_]:
-    kind = codes.dtype.kind
-    return np.asarray(codes == (-1 if kind == "i" else 2 if kind == "b" else np.iinfo(codes.dtype).max))
+    return np.asarray(codes == (np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1))
 
 
 def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:

@@ -113,13 +113,11 @@ class Forestry:
         log_split: FloatArray,
         log_stop: FloatArray,
         splits_nothing: bool,
-        n_statistics: int,
     ) -> None:
         self._engine = engine
         self._kinds = tuple(kinds)
         self._log_split, self._log_stop = log_split, log_stop
         self._splits_nothing = splits_nothing
-        self._n_statistics = n_statistics
         self._known: dict[Any, _Region] = {}
         self._root = self.region(0, 0, tuple(tuple(range(n)) for n in n_codes))
         self._log_evidence = float(engine.log_evidence())

@@ -46,7 +46,7 @@ format: $(VENV)/.checked
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/clang-format -i $(CPP)
 
-setup: $(VENV)/.tested $(VENV)/.checked
+setup: $(VENV)/.checked
 
 # ---- the environment: one stamp a set of extras, renewed when the build or the kernels change ------------------------
 
@@ -83,7 +83,8 @@ $(VENV)/.documented: $(VENV)/.tested
 	@$(call extra,docs)
 	@touch $@
 
-$(VENV)/.checked: $(VENV)/.installed
+# Types are checked against the optional libraries too, so they must be there.
+$(VENV)/.checked: $(VENV)/.tested
 	@$(call extra,check)
 	@touch $@
 

@@ -378,6 +378,16 @@ def test_text_and_numbers_in_one_column_are_refused():
         et.to_onnx(model)
 
 
+def test_labels_and_names_that_a_graph_cannot_hold_are_refused():
+    X = rng_for("labels").normal(size=(40, 2))
+    model = et.MetaTreeClassifier(random_state=0).fit(X, np.where(X[:, 0] > 0, np.uint64(2**63), np.uint64(1)))
+    with pytest.raises(ValueError, match="classes go up to 9223372036854775808, but an exported one is at most"):
+        et.to_onnx(model)
+    model = et.MetaTreeRegressor(random_state=0).fit(pd.DataFrame(X, columns=["a", ""]), X[:, 0])
+    with pytest.raises(ValueError, match="column 1 has an empty name"):
+        et.to_onnx(model)
+
+
 def test_without_onnx_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['onnx'] = None\n"

@@ -30,7 +30,11 @@ def test_it_is_theorem_1_on_the_present_trees(kind, max_nodes, half_life, seed, 
     rng = np.random.default_rng(seed)
     rows, targets = random_rows(rng, n), random_targets(kind, rng, n)
     model = make(kind, max_nodes=max_nodes, half_life=half_life, seed=seed % 1000)
-    learn(model, rows, targets).refresh()
+    learn(model, rows, targets)
+    before = model.log_evidence.copy()
+    model.refresh()
+    if half_life is None:
+        np.testing.assert_allclose(before, model.log_evidence, rtol=1e-10, atol=1e-10)
     ys = as_numbers(model, kind, targets)
     weights = [1.0 if half_life is None else 2.0 ** (-(n - 1 - i) / half_life) for i in range(n)]
     trees = twins(model, kind)
@@ -142,17 +146,18 @@ def test_after_refresh_a_row_weighs_that_after_many_rows_too(kind, half_life):
     check_decay(kind, 100_000, half_life, max_nodes=2000)
 
 
-def test_branches_that_no_row_touches_are_refreshed_within_a_round():
-    """At least four nodes of each tree a row: no node is staler than a quarter of the number of its tree's nodes."""
+@pytest.mark.parametrize(("half_life", "a_row"), [(1000.0, 4), (250.0, 7), (100.0, 16)])
+def test_branches_that_no_row_touches_are_refreshed_within_a_round(half_life, a_row):
+    """Four to sixteen nodes of each tree a row: no node is staler than that part of the number of its tree's nodes."""
     rng = rng_for("schedule")
-    model = et.OnlineForestClassifier(n_models=2, half_life=1000.0, max_nodes=400)
+    model = et.OnlineForestClassifier(n_models=2, half_life=half_life, max_nodes=400)
     for i in range(3000):
         x = rng.normal(size=2) if i < 1000 else rng.normal(size=2) * 0.01 + 3.0
         model.learn_one({"a": x[0], "b": x[1]}, bool(rng.integers(2)))
     nodes = model._trees.arrays["nodes"]
     for tree in range(2):
         cells = [cell.number for cell in naive_online.every_cell(naive_online.recorded(model, tree))]
-        assert (3000 - nodes["stamp"][cells]).max() <= len(cells) / 4 + 1
+        assert 0.8 * len(cells) / a_row < (3000 - nodes["stamp"][cells]).max() <= len(cells) / a_row + 1
 
 
 def test_a_drifting_target_is_followed():
@@ -167,6 +172,36 @@ def test_a_drifting_target_is_followed():
             model.learn_one({"a": a}, y)
         scores[half_life] = right / 1000
     assert scores[100.0] > 0.95 > scores[None]
+
+
+def test_with_a_half_life_the_prior_follows_the_scale_of_the_targets():
+    """Long after they shrink a thousandfold, nothing of how large they were is left."""
+    rng = rng_for("scale drift")
+    model, fixed = (et.OnlineForestRegressor(n_models=3, half_life=h, max_nodes=300) for h in (60.0, None))
+    for i in range(4 * 1024):
+        a = float(rng.random())
+        y = float(rng.normal(a, 0.1)) * (1.0 if i < 2048 else 1e-3)
+        model.learn_one({"a": a}, y)
+        fixed.learn_one({"a": a}, y)
+    low, high = model.predictive_one({"a": 0.5}).interval(0.9)[0]
+    assert 1e-4 < high - low < 1e-3
+    assert abs(model._trees.family.mean) < 1e-3 < abs(fixed._trees.family.mean)
+
+
+RENEWALS = [
+    (None, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
+    (0.5, [1, 2, 4, 8, 16, 32, 64, 100, 128, 200, 256, 300]),
+    (150.0, [1, 2, 4, 8, 16, 32, 64, 128, 150, 256, 300, 450, 512, 600]),
+]
+
+
+@pytest.mark.parametrize(("half_life", "renewed"), RENEWALS)
+def test_when_the_prior_is_renewed(half_life, renewed):
+    model, at = et.OnlineForestRegressor(half_life=half_life), [0]
+    while at[-1] < renewed[-1]:
+        at.append(model._next_renewal(at[-1]))
+    assert at[1:] == renewed
+    assert et.OnlineForestRegressor(prior=(0.0, 1.0, 1.0, 1.0), half_life=half_life)._next_renewal(7) > 2**60
 
 
 # ---- the bound -----------------------------------------------------------------------------------------------
@@ -186,7 +221,7 @@ def test_the_bound_holds_after_every_row(kind, max_nodes):
     assert reached == model.n_nodes >= max_nodes - 3
 
 
-def test_what_adds_least_to_the_evidence_is_forgotten_first():
+def test_what_adds_least_to_the_evidence_of_its_cell_is_forgotten_first():
     rng = rng_for("least useful")
     model, forgotten = et.OnlineForestClassifier(n_models=1, max_nodes=61), 0
     for i in range(400):

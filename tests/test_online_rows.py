@@ -70,11 +70,29 @@ def test_copies_are_the_same_and_independent(kind, how):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tables_are_rows_one_after_the_other(kind):
+def test_copies_may_come_in_memory_that_cannot_be_written(kind, tmp_path):
+    """As joblib's memory maps and buffers beside a pickle do."""
+    joblib = pytest.importorskip("joblib")
+    rng = rng_for("read-only", kind)
+    rows, targets = random_rows(rng, 60), random_targets(kind, rng, 60)
+    model, buffers = learn(make(kind), rows[:40], targets[:40]), []
+    text = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    beside = pickle.loads(text, buffers=[bytes(buffer.raw()) for buffer in buffers])
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    learn(model, rows[40:], targets[40:])
+    assert buffers
+    for copied in (beside, mapped):
+        assert state(learn(copied, rows[40:], targets[40:])) == state(model)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("half_life", [None, 20.0])
+def test_tables_are_rows_one_after_the_other(kind, half_life):
     pd = pytest.importorskip("pandas")
     rng = rng_for("tables", kind)
     rows, targets = random_rows(rng, 90), random_targets(kind, rng, 90)
-    parameters: dict[str, Any] = {} if kind == "classes" else {"prior": None}
+    parameters: dict[str, Any] = {"half_life": half_life} | ({} if kind == "classes" else {"prior": None})
     one = learn(make(kind, **parameters), rows, targets)
     many = make(kind, **parameters)
     for begin in (0, 30, 31):
@@ -89,6 +107,35 @@ def test_tables_are_rows_one_after_the_other(kind):
         assert table.to_dict("records") == [one.predict_proba_one(x) for x in rows]
         assert make(kind).predict_proba_many(X).shape == (90, 0)
         assert make(kind).predict_many(X).tolist() == [None] * 90
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_tables_of_any_library_are_rows(library):
+    rng = rng_for("libraries")
+    columns = {"a": rng.normal(size=50).tolist(), "b": rng.choice(["u", "v"], 50).tolist()}
+    columns["a"][7] = columns["b"][9] = None
+    ys = {"class": (rng.normal(size=50) > 0).tolist(), "mean": rng.normal(size=50).tolist()}
+    module = pytest.importorskip(library)
+    table, targets = ((module.DataFrame if library == "polars" else module.table)(data) for data in (columns, ys))
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    for kind, name in (("classes", "class"), ("numbers", "mean")):
+        one, many = learn(make(kind), rows, ys[name]), make(kind)
+        many.learn_many(table, targets[name])
+        assert state(many) == state(one)
+        said = many.predict_many(table)
+        assert type(said) is type(targets[name])
+        assert (said.to_list() if library == "polars" else said.to_pylist()) == [one.predict_one(x) for x in rows]
+        if kind == "classes":
+            probabilities = many.predict_proba_many(table)
+            assert type(probabilities) is type(table)
+            expected = [{str(k): p for k, p in one.predict_proba_one(x).items()} for x in rows]
+            assert (probabilities.to_dicts() if library == "polars" else probabilities.to_pylist()) == expected
+
+
+def test_lazy_tables_are_refused():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"X is lazy \(LazyFrame\), but its rows are needed; pass X.collect\(\)"):
+        make("numbers").predict_many(pl.LazyFrame({"a": [1.0]}))
 
 
 # ---- rows as they come ---------------------------------------------------------------------------------------
@@ -210,7 +257,10 @@ BAD_ROWS = {
     "no dict": ([("a", 1.0)], TypeError, "x must be a dict"),
 }
 BAD_TARGETS = {
-    "classes": [(None, ValueError), (float("nan"), ValueError), (np.float32("nan"), ValueError), ([1], TypeError)],
+    "classes": [
+        (None, ValueError), (float("nan"), ValueError), (np.float32("nan"), ValueError), ([1], TypeError),
+        (np.datetime64("NaT"), ValueError), (decimal.Decimal("sNaN"), ValueError),
+    ],
     "numbers": [
         (None, TypeError), ("1", TypeError), ([1.0], TypeError), (float("nan"), ValueError), (1e31, ValueError),
         (float("inf"), ValueError), (10**400, ValueError),
@@ -251,6 +301,7 @@ def test_a_bad_target_is_refused_and_changes_nothing(kind, y, error):
 
 BAD_PARAMETERS = [
     ("n_models", 0), ("n_models", 2.5), ("split_prior", 0.0), ("split_prior", 1.0), ("split_prior", "much"),
+    ("split_prior", True), ("half_life", 10**400),
     ("max_nodes", 5), ("half_life", 0.0), ("half_life", float("nan")), ("half_life", "long"), ("seed", -1),
     ("seed", None), ("ranges", 3), ("ranges", {"a": 1.0}), ("ranges", {"a": (1.0, 1.0)}),
     ("ranges", {"a": (0.0, float("inf"))}),
@@ -265,7 +316,7 @@ def test_bad_parameters_are_refused(kind, name, value):
 
 
 def test_bad_parameters_of_one_kind_are_refused():
-    for bad in (0.0, float("inf"), "much"):
+    for bad in (0.0, float("inf"), "much", 1e-55, 1e55):
         with pytest.raises(ValueError, match="concentration"):
             et.OnlineForestClassifier(concentration=bad)
     with pytest.raises(TypeError, match="prior must be"):
@@ -275,6 +326,37 @@ def test_bad_parameters_of_one_kind_are_refused():
     model = et.OnlineForestClassifier(ranges={"t": (0.0, 1.0)})
     with pytest.raises(TypeError, match=r"ranges\['t'\]"):
         model.learn_one({"t": "text"}, 1)
+
+
+def test_a_class_that_there_is_no_room_for_changes_nothing(monkeypatch):
+    model = learn(make("classes"), [{"a": 1.0}, {"a": 2.0}], ["x", "y"])
+    before = state(model)
+
+    def full(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model._trees, "_larger", full)
+        with pytest.raises(MemoryError):
+            model.learn_one({"a": 3.0}, "z")
+    assert state(model) == before
+    model.learn_one({"a": 3.0}, "z")
+    assert model.classes == ["x", "y", "z"]
+
+
+def test_the_kernel_refuses_targets_that_do_not_fit():
+    trees = learn(make("classes"), [{"a": 1.0}], ["x"])._trees
+    rows = np.zeros((2, len(trees.features.kinds)))
+    for wrong in ([0.0], [0.0, 2.0], [0.0, -1.0], [0.0, 0.5], [0.0, np.nan]):
+        with pytest.raises(ValueError, match="target"):
+            trees._kernel.learn(rows, np.array(wrong), 0)
+    assert trees.n_rows == 1
+
+
+def test_numbers_of_any_type_are_parameters_and_classes():
+    model = et.OnlineForestClassifier(split_prior=np.float32(0.25), half_life=np.int64(9), concentration=np.float32(1))
+    model.learn_one({"a": 1}, 10**400)
+    assert model.classes == [10**400]
 
 
 # ---- river, threads ------------------------------------------------------------------------------------------

@@ -109,6 +109,9 @@ class Online:
 def make_online(
     name: str, size: int, leaf_prior: Any, seed: int, split_prior: float, half_life: float, max_nodes: int
 ) -> Online: ...
+
+LARGEST_FEATURE: float
+
 def encode_dicts(
     rows: list[dict[Any, Any]], index: dict[Any, int], kinds: Any, simplify: Any
 ) -> tuple[Any, list[tuple[Any, bool]]]: ...

@@ -6,6 +6,8 @@ What they cannot read (lists, data frames, floats) comes through here, named in 
 
 from __future__ import annotations
 
+import math
+import numbers
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -25,12 +27,12 @@ def as_codes(X: ArrayLike) -> NDArray[Any]:
     table = as_table(X)
     if table.dtype.kind in "iub":
         return table.astype(table.dtype.newbyteorder("="))
-    numbers = table.astype(np.float64)
-    wrong = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) > 2.0**53)
+    read = table.astype(np.float64)
+    wrong = ~np.isfinite(read) | (read != np.floor(read)) | (np.abs(read) > 2.0**53)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise ValueError(f"X: column {column}, row {row}: {numbers[row, column]}, but codes are whole numbers")
-    return numbers.astype(np.int64)
+        raise ValueError(f"X: column {column}, row {row}: {read[row, column]}, but codes are whole numbers")
+    return read.astype(np.int64)
 
 
 def as_table(X: ArrayLike) -> NDArray[Any]:
@@ -93,6 +95,18 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs > 0:
         return min(int(n_jobs), 256)
     return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def positive_number(name: str, value: Any, more: str = "", high: float = math.inf) -> float:
+    """A positive finite float, at most `high`, whatever type it came in; `more` ends the sentence in the error."""
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0.0 < number < math.inf or number > high:
+        bound = f" of at most {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name} must be a positive number{bound}{more}, but is {value!r}")
+    return number
 
 
 def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:

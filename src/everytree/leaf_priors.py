@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.codes import positive_number
 from everytree.families import Bernoulli, Categorical, Exponential, Geometric, LinearRegression, Normal, Poisson
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.priors import SplitPriorLike
@@ -184,8 +185,7 @@ def _search(
         raise ValueError(f"prior has {unknown}, but the parameters of this family are {sorted(start)}")
     fixed = {name: value for name, value in given.items() if not _is_auto(value)}
     for name, value in fixed.items():
-        if not (isinstance(value, int | float | np.number) and 0.0 < value < np.inf):
-            raise ValueError(f"{name} must be a positive number or 'auto', but is {value!r}")
+        positive_number(name, value, " or 'auto'")
     if not _is_auto(split_prior):
         fixed["split_prior"] = split_prior
     tried = [{name: grid for name, grid in stage.items() if name not in fixed} for stage in stages]

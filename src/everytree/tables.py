@@ -91,7 +91,7 @@ def read_table(X: Any, owner: str) -> Table:
         return X
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix, but a dense table is needed; pass X.toarray()")
-    frame = X if isinstance(X, np.ndarray | list | tuple) else _as_frame(X)
+    frame = X if isinstance(X, np.ndarray | list | tuple) else as_frame(X)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.collect()")
     table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
@@ -147,7 +147,7 @@ def infinity(label: str, row: int, value: float) -> ValueError:
 # ---- data frames ----------------------------------------------------------------------------------------------------
 
 
-def _as_frame(X: Any) -> Any:
+def as_frame(X: Any) -> Any:
     """What narwhals makes of it: a frame, a lazy frame, or the thing itself."""
     try:
         return nw.from_native(X, pass_through=True)

@@ -22,11 +22,17 @@ using State = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Output = nb::ndarray<nb::numpy, T>;
 
+// An array that NumPy owns from now on, of one dimension unless a shape is given.
 template <class T>
-Output<T> to_numpy(std::vector<T>&& values) {
+Output<T> to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
     auto* kept = new std::vector<T>(std::move(values));
     nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Output<T>(kept->data(), {kept->size()}, owner);
+    return Output<T>(kept->data(), shape, owner);
+}
+template <class T>
+Output<T> to_numpy(std::vector<T>&& values) {
+    const std::size_t size = values.size();
+    return to_numpy(std::move(values), {size});
 }
 
 // Worth letting other Python threads run: below this the release costs more than the work.

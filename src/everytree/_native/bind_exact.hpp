@@ -265,8 +265,7 @@ class TablesHandle {
             throw std::invalid_argument("codes of the wrong width");
         const std::size_t n_rows = codes.shape(0), n_columns = codes.shape(1);
         const auto width = static_cast<std::size_t>(view_.width);
-        auto* out = new std::vector<double>(n_rows * width, 0.0);
-        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        std::vector<double> out(n_rows * width, 0.0);
         without_gil(true, [&] {
             constexpr std::size_t together = 512;
             const auto n_workers = static_cast<std::size_t>(std::max(n_jobs, 1));
@@ -274,12 +273,12 @@ class TablesHandle {
             const auto work = [&](std::int64_t chunk, int worker) {
                 const std::size_t first = static_cast<std::size_t>(chunk) * together;
                 view_.look_up(codes.data() + first * n_columns, std::min(together, n_rows - first), n_shared_,
-                              out->data() + first * width, scratch[worker]);
+                              out.data() + first * width, scratch[worker]);
             };
             in_ordered_chunks(static_cast<std::int64_t>((n_rows + together - 1) / together), n_jobs, work,
                               [](std::int64_t, int) {});
         });
-        return nb::cast(Output<double>(out->data(), {n_rows, width}, owner));
+        return nb::cast(to_numpy(std::move(out), {n_rows, width}));
     }
 
   private:

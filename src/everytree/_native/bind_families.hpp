@@ -32,11 +32,10 @@ nb::object map_rows(Input<double> in, std::size_t n_in, Input<double> prior, std
                     Function function) {
     const std::size_t n = n_in == 0 ? 0 : in.size() / n_in;
     const std::size_t stride = prior.size() == n_prior ? 0 : n_prior;
-    auto* values = new std::vector<double>(n * n_out);
-    nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    std::vector<double> values(n * n_out);
     for (std::size_t i = 0; i < n; ++i)
-        function(in.data() + i * n_in, prior.data() + i * stride, values->data() + i * n_out);
-    return nb::cast(Output<double>(values->data(), {n, n_out}, owner));
+        function(in.data() + i * n_in, prior.data() + i * stride, values.data() + i * n_out);
+    return nb::cast(to_numpy(std::move(values), {n, n_out}));
 }
 
 inline nb::object prepare_prior(const std::string& name, int size, Input<double> hyper) {
@@ -68,12 +67,11 @@ inline nb::object row_statistics(const std::string& name, int size, nb::handle y
         RowBuffers buffers;
         if (!buffers.open(y, weight, extra, family.n_extra, constant, n_rows)) return nb::none();
         const std::size_t k = family.layout.size();
-        auto* values = new std::vector<double>(static_cast<std::size_t>(n_rows) * k, 0.0);
-        nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        std::vector<double> values(static_cast<std::size_t>(n_rows) * k, 0.0);
         RowChunk chunk(family.n_extra);
         chunk.read(family, buffers.columns, 0, n_rows);
-        for (std::int64_t i = 0; i < n_rows; ++i) family.add(values->data() + i * k, chunk.view()[i]);
-        return nb::cast(Output<double>(values->data(), {static_cast<std::size_t>(n_rows), k}, owner));
+        for (std::int64_t i = 0; i < n_rows; ++i) family.add(values.data() + i * k, chunk.view()[i]);
+        return nb::cast(to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), k}));
     });
 }
 

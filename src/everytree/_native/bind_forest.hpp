@@ -21,15 +21,14 @@ class ForestHandle {
         CodeBuffer buffer;
         if (!buffer.open(X, {shape_.n_features(), true})) return nb::none();
         const std::size_t n_rows = static_cast<std::size_t>(buffer.n_rows()), n_trees = shape_.n_trees();
-        auto* nodes = new std::vector<std::int32_t>(n_rows * n_trees);
-        nb::capsule owner(nodes, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
+        std::vector<std::int32_t> nodes(n_rows * n_trees);
         without_gil(true, [&] {
             if (buffer.is_narrow())
-                ends_of<std::uint8_t>(buffer.table(), n_jobs, nodes->data());
+                ends_of<std::uint8_t>(buffer.table(), n_jobs, nodes.data());
             else
-                ends_of<std::uint16_t>(buffer.table(), n_jobs, nodes->data());
+                ends_of<std::uint16_t>(buffer.table(), n_jobs, nodes.data());
         });
-        return nb::cast(Output<std::int32_t>(nodes->data(), {n_rows, n_trees}, owner));
+        return nb::cast(to_numpy(std::move(nodes), {n_rows, n_trees}));
     }
 
     // (n_rows, n_values): the weighted sum over trees of the values of the node where a row ends.
@@ -46,15 +45,14 @@ class ForestHandle {
             tables.push_back({values[tree].data(), weights.data()[tree]});
         }
         const auto n_rows = static_cast<std::size_t>(buffer.n_rows()), width = static_cast<std::size_t>(n_values);
-        auto* out = new std::vector<double>(n_rows * width, 0.0);
-        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        std::vector<double> out(n_rows * width, 0.0);
         without_gil(true, [&] {
             if (buffer.is_narrow())
-                everytree::average<std::uint8_t>(shape_, buffer.table(), tables, n_values, n_jobs, out->data());
+                everytree::average<std::uint8_t>(shape_, buffer.table(), tables, n_values, n_jobs, out.data());
             else
-                everytree::average<std::uint16_t>(shape_, buffer.table(), tables, n_values, n_jobs, out->data());
+                everytree::average<std::uint16_t>(shape_, buffer.table(), tables, n_values, n_jobs, out.data());
         });
-        return nb::cast(Output<double>(out->data(), {n_rows, width}, owner));
+        return nb::cast(to_numpy(std::move(out), {n_rows, width}));
     }
 
     // Adds rows to the statistics of each tree, (n_nodes, n_statistics), and to their numbers, (n_trees,). False where
@@ -146,13 +144,12 @@ inline nb::object average_over_paths(const Tree& tree, Input<double> log_split, 
     check_prior_size(tree.view.n_nodes, log_split, log_stop);
     const std::ptrdiff_t stride = log_split.size() == 1 ? 0 : 1;
     const SplitPrior prior{{log_split.data(), stride}, {log_stop.data(), stride}};
-    auto* out = new std::vector<double>(values.size());
-    nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    std::vector<double> out(values.size());
     without_gil(true, [&] {
         average_along_paths(tree.view, prior, leaf.data(), subtree.data(), values.data(),
-                            static_cast<int>(values.shape(1)), out->data());
+                            static_cast<int>(values.shape(1)), out.data());
     });
-    return nb::cast(Output<double>(out->data(), {n_nodes, values.shape(1)}, owner));
+    return nb::cast(to_numpy(std::move(out), {n_nodes, values.shape(1)}));
 }
 
 inline nb::object node_fates(const Tree& tree, Input<double> log_split, Input<double> log_stop, Input<double> leaf,
@@ -236,14 +233,13 @@ inline nb::object predict_held_out(const std::string& name, int size, const Tree
         const std::size_t n_priors = priors.size() / family.n_prior, n_splits = log_split.shape(0);
         std::size_t n_values = 1;
         if constexpr (HeldOut<Family>::writes_classes) n_values = static_cast<std::size_t>(family.n_classes);
-        auto* out = new std::vector<double>(n_priors * n_splits * ends.size() * n_values);
-        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        std::vector<double> out(n_priors * n_splits * ends.size() * n_values);
         without_gil(true, [&] {
             for (std::size_t p = 0; p < n_priors; ++p)
                 HeldOut<Family>(family, tree.view, statistics.data(), priors.data() + p * family.n_prior)
-                    .predict(in.held, in.splits, out->data() + p * n_splits * ends.size() * n_values);
+                    .predict(in.held, in.splits, out.data() + p * n_splits * ends.size() * n_values);
         });
-        return nb::cast(Output<double>(out->data(), {n_priors, n_splits, ends.size(), n_values}, owner));
+        return nb::cast(to_numpy(std::move(out), {n_priors, n_splits, ends.size(), n_values}));
     });
 }
 

@@ -1,4 +1,4 @@
-// An online forest. Calls are short and hold the GIL; Python holds a lock around those that belong together.
+// An online forest. Python holds a lock around each call, so that other threads may run where the GIL is released.
 #pragma once
 #include "bind_families.hpp"
 #include "online.hpp"
@@ -11,7 +11,7 @@ struct OnlineState {
     State<double> boxes;
     State<std::uint8_t> some_missing;
     State<double> statistics, ranges;
-    State<std::uint8_t> kinds;
+    Input<std::uint8_t> kinds;  // shared with copies, perhaps of a file: read only
     State<std::int32_t> roots;
     State<std::int64_t> counts;
 };
@@ -25,16 +25,6 @@ class OnlineHandle {
     virtual nb::object shares(Input<double> rows) = 0;
     virtual void refresh() = 0;
 };
-
-// What a prediction averages: class probabilities, or the mean.
-inline int n_expected(const Categorical& family) { return family.n_classes; }
-inline void expected(const Categorical& family, const double* alpha, double* out) {
-    double total = 0.0;
-    for (int c = 0; c < family.n_classes; ++c) total += alpha[c];
-    for (int c = 0; c < family.n_classes; ++c) out[c] = alpha[c] / total;
-}
-inline int n_expected(const Normal&) { return 1; }
-inline void expected(const Normal&, const double* parameters, double* out) { *out = parameters[0]; }
 
 template <class Family>
 class TypedOnline final : public OnlineHandle {
@@ -54,29 +44,36 @@ class TypedOnline final : public OnlineHandle {
     // Rows from `begin` on, for as long as there is room. Returns the first row that was not learned.
     std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) override {
         const std::int64_t n_rows = check(rows);
+        if (static_cast<std::int64_t>(y.size()) != n_rows || begin < 0) throw std::invalid_argument("one target a row");
         for (std::int64_t i = begin; i < n_rows; ++i)
-            if (!kernel_.learn(rows.data() + i * n_features(), Row{y.data()[i], 1.0, nullptr})) return i;
-        return n_rows;
+            if (!kernel_.family().supports(target(y, i)))
+                throw std::invalid_argument("a target the leaves do not know");
+        return without_gil(n_rows - begin >= rows_worth_releasing, [&] {
+            for (std::int64_t i = begin; i < n_rows; ++i)
+                if (!kernel_.learn(rows.data() + i * n_features(), target(y, i))) return i;
+            return n_rows;
+        });
     }
 
     // (n_rows, n_expected) averages over all trees and their prunings.
     nb::object predict(Input<double> rows) override {
         const std::int64_t n_rows = check(rows);
         const Family& family = kernel_.family();
-        const int n_out = n_expected(family);
+        const auto n_out = static_cast<std::size_t>(family.n_expected());
         std::vector<double> parameters(static_cast<std::size_t>(family.n_parameters)), one(n_out);
-        auto* values = new std::vector<double>(static_cast<std::size_t>(n_rows * n_out), 0.0);
-        nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-        for (std::int64_t i = 0; i < n_rows; ++i) {
-            each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
-                const double weight = share.weight / static_cast<double>(kernel_.n_trees());
-                family.posterior(kernel_.statistics_now(share.node), kernel_.leaf_prior(), parameters.data());
-                expected(family, parameters.data(), one.data());
-                for (int c = 0; c < n_out; ++c) (*values)[i * n_out + c] += weight * one[c];
-            });
-        }
-        return nb::cast(
-            Output<double>(values->data(), {static_cast<std::size_t>(n_rows), static_cast<std::size_t>(n_out)}, owner));
+        std::vector<double> values(static_cast<std::size_t>(n_rows) * n_out, 0.0);
+        without_gil(n_rows >= rows_worth_releasing, [&] {
+            for (std::int64_t i = 0; i < n_rows; ++i) {
+                double* mine = values.data() + static_cast<std::size_t>(i) * n_out;
+                each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
+                    const double weight = share.weight / static_cast<double>(kernel_.n_trees());
+                    family.posterior(kernel_.statistics_now(share.node), kernel_.leaf_prior(), parameters.data());
+                    family.expected(parameters.data(), one.data());
+                    for (std::size_t c = 0; c < n_out; ++c) mine[c] += weight * one[c];
+                });
+            }
+        });
+        return nb::cast(to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), n_out}));
     }
 
     // The same as a mixture: where the shares of each row start, their statistics, log weights and nodes.
@@ -102,6 +99,7 @@ class TypedOnline final : public OnlineHandle {
     void refresh() override { kernel_.refresh(); }
 
   private:
+    static Row target(const Input<double>& y, std::int64_t i) { return {y.data()[i], 1.0, nullptr}; }
     std::int64_t n_features() const { return static_cast<std::int64_t>(state_->kinds.size()); }
     std::int64_t check(const Input<double>& rows) const {
         if (!state_ || rows.ndim() != 2 || static_cast<std::int64_t>(rows.shape(1)) != n_features())

@@ -55,8 +55,7 @@ struct StudentUnits {
     nb::object each(std::size_t n_out, int n_jobs, Of of) const {
         check();
         const std::size_t n_units = start.size() - 1;
-        auto* out = new std::vector<double>(n_units * n_out);
-        nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+        std::vector<double> out(n_units * n_out);
         without_gil(true, [&] {
             const std::vector<const StudentTable*> table_of = tables(n_units);
             constexpr std::size_t together = 16;
@@ -68,13 +67,13 @@ struct StudentUnits {
                     for (std::int64_t i = start.data()[u]; i < start.data()[u + 1]; ++i)
                         mixture.add(weight.data()[i], freedom.data()[i], location.data()[i], scale.data()[i],
                                     table_of.empty() ? nullptr : table_of[i]);
-                    of(mixture, u, out->data() + u * n_out);
+                    of(mixture, u, out.data() + u * n_out);
                 }
             };
             const auto n_chunks = static_cast<std::int64_t>((n_units + together - 1) / together);
             in_ordered_chunks(n_chunks, n_jobs, work, [](std::int64_t, int) {});
         });
-        return nb::cast(Output<double>(out->data(), {n_units, n_out}, owner));
+        return nb::cast(to_numpy(std::move(out), {n_units, n_out}));
     }
 };
 

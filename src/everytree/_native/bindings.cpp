@@ -132,7 +132,7 @@ NB_MODULE(_kernels, module) {
     nb::class_<OnlineHandle>(module, "Online")
         .def("attach",
              [](OnlineHandle& self, State<std::uint8_t> nodes, State<double> boxes, State<std::uint8_t> some_missing,
-                State<double> statistics, State<double> ranges, State<std::uint8_t> kinds, State<std::int32_t> roots,
+                State<double> statistics, State<double> ranges, Input<std::uint8_t> kinds, State<std::int32_t> roots,
                 State<std::int64_t> counts) {
                  self.attach({nodes, boxes, some_missing, statistics, ranges, kinds, roots, counts});
              })
@@ -142,6 +142,7 @@ NB_MODULE(_kernels, module) {
         .def("refresh", &OnlineHandle::refresh);
     module.def("make_online", &make_online);
     module.def("encode_dicts", &encode_dicts);
+    module.attr("LARGEST_FEATURE") = largest_feature;
     module.def("scan_numbers", &scan_numbers, "numbers"_a, "known"_a.none(), "most"_a);
     module.def("draw_rows", &draw_rows, "seed"_a, "first_row"_a, "n_rows"_a, "bound"_a);
 

@@ -105,6 +105,13 @@ struct Categorical {
     void posterior(const double* stat, const double* prior, double* alpha) const {
         for (int c = 0; c < n_classes; ++c) alpha[c] = prior[c] + stat[c];
     }
+    // What predictions average: the probability of each class.
+    int n_expected() const { return n_classes; }
+    void expected(const double* alpha, double* probabilities) const {
+        double total = 0.0;
+        for (int c = 0; c < n_classes; ++c) total += alpha[c];
+        for (int c = 0; c < n_classes; ++c) probabilities[c] = alpha[c] / total;
+    }
     double log_evidence(const double* stat, const double* prior) const {
         double total = 0.0, log_ratio = 0.0;
         bool tabulated = true;
@@ -260,6 +267,9 @@ struct Normal {
         parameters[2] = prior[2] + 0.5 * stat[0];
         parameters[3] = prior[3] + change.scale;
     }
+    // What predictions average: the mean.
+    int n_expected() const { return 1; }
+    void expected(const double* parameters, double* mean) const { *mean = parameters[0]; }
     double log_evidence(const double* stat, const double* prior) const {
         const double weight = stat[0];
         if (weight == 0.0) return 0.0;

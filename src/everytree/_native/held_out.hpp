@@ -102,9 +102,8 @@ class HeldOut {
                 if (writes_classes || all_parameters) family_.posterior(rest, prior_, parameters.data());
                 if (all_parameters) all_parameters->insert(all_parameters->end(), parameters.begin(), parameters.end());
                 if constexpr (writes_classes) {
-                    double total = 0.0;
-                    for (int c = 0; c < family_.n_classes; ++c) total += parameters[c];
-                    for (int c = 0; c < family_.n_classes; ++c) says_.push_back(parameters[c] / total);
+                    says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
+                    family_.expected(parameters.data(), &says_.back() + 1 - family_.n_expected());
                 } else if (held.counted[i] && row.weight == 1.0) {  // with the row is as it was
                     says_.push_back(leaf_[s] - without);
                 } else {

@@ -78,7 +78,7 @@ class OnlineKernel {
             return;
         }
         const double* view = view_of(row, tree);
-        double reached = 1.0;  // probability that all nodes above are split
+        double reached = 1.0;  // probability that all nodes above are split; not in logs: one exponential a node
         for (; !pool_.is_leaf(s); s = pool_.child(s, view)) {
             const OnlineNode& at = pool_.node(s);
             const double odds = std::exp(at.log_stop + at.leaf - at.log_split - children(s));
@@ -249,7 +249,7 @@ class OnlineKernel {
 
     // ---- forgetting ------------------------------------------------------------------------------------------------
 
-    // What a pair of leaves is worth: the log evidence that is lost with it.
+    // What a pair of leaves is worth: the log evidence that its cell loses without it.
     void rank(std::int32_t s) {
         const OnlineNode& at = pool_.node(s);
         if (at.tree < 0 || pool_.is_leaf(s)) return;

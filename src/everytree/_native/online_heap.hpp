@@ -15,7 +15,6 @@ class LeastUseful {
         place_.assign(static_cast<std::size_t>(capacity), -1);
         use_.assign(static_cast<std::size_t>(capacity), 0.0);
     }
-    bool empty() const { return heap_.empty(); }
     std::int32_t top() const { return heap_.front(); }
 
     void set(std::int32_t node, double use) {

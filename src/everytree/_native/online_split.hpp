@@ -77,7 +77,6 @@ class SplitFinder {
             left -= extent_[f];
             if (left < 0.0) break;
         }
-        if (feature < 0) return Meeting::outside;  // so near that all extents vanish
         place(pool, s, row[feature], static_cast<std::int32_t>(feature), draws.uniform(), split);
         return Meeting::parts;
     }

@@ -91,9 +91,7 @@ inline nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t
             values[static_cast<std::size_t>(i) * n_features + f] = read.value;
         }
     }
-    auto* kept = new std::vector<double>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    return nb::make_tuple(Output<double>(kept->data(), {static_cast<std::size_t>(n_rows), n_features}, owner),
+    return nb::make_tuple(to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), n_features}),
                           nb::list(strangers.items()));
 }
 

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.codes import resolve_n_jobs, whole_number
+from everytree.codes import positive_number, resolve_n_jobs, whole_number
 from everytree.estimators.base import MetaEstimator, read_weight
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.fitting import Rows, Weights, fit_forest
@@ -132,8 +132,7 @@ class GrownEstimator(MetaEstimator):
         super()._check_parameters()
         if self.max_depth is not None:
             whole_number("max_depth", self.max_depth, 1)
-        if not (_is_positive(self.min_samples_leaf)):
-            raise ValueError(f"min_samples_leaf must be positive, but is {self.min_samples_leaf!r}")
+        positive_number("min_samples_leaf", self.min_samples_leaf)
         if isinstance(self.split_prior, str) and self.split_prior != "auto":
             raise ValueError(f"split_prior must be 'auto', a number or a function of depth, not {self.split_prior!r}")
 
@@ -178,7 +177,3 @@ def check_grower(grower: Any) -> None:
             f"grower must be one of {sorted(GROWERS)}, or a tree, a forest or a bagging of trees of scikit-learn's, "
             f"not {grower!r}"
         )
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value > 0)

@@ -37,6 +37,8 @@ def inputs_of(schema: Schema) -> list[Input]:
     names = schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]
     found = []
     for place, name in enumerate(names):
+        if not name:
+            raise ValueError(f"column {place} has an empty name, which an exported input cannot have")
         readers = tuple(np.flatnonzero(schema.input_of == place).tolist())
         label = column_label(None if schema.input_names is None else name, place)
         kinds = {_is_text(label, schema.columns[k]) for k in readers}

@@ -104,6 +104,8 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     types: dict[str, Any] = {"b": bool, "i": np.int64, "u": np.int64, "f": np.float64, "U": object, "O": object}
     if classes.dtype.kind not in types:
         raise ValueError(f"classes are of type {classes.dtype}, but only numbers, booleans and text can be exported")
+    if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"classes go up to {classes.max()}, but an exported one is at most {np.iinfo(np.int64).max}")
     return classes.astype(types[classes.dtype.kind])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from everytree.export.averaged import AveragedTrees, to_tables
-from everytree.export.tables import TreeTable
+from everytree.export.tables import TreeTable, summed_up
 
 LEAST_MASS = 1e-12
 """Share of a tree's rows that a leaf counts for at least: explainers divide by the rows of nodes, some of which have
@@ -58,8 +58,6 @@ def _tree(trees: AveragedTrees, number: int) -> dict[str, Any]:
 
 
 def _mass(tree: TreeTable) -> Any:
-    """Rows of each node, none of them quite without; those of a node are those of its children together."""
-    mass = np.maximum(tree.weighted_n_node_samples, LEAST_MASS * max(tree.weighted_n_node_samples[0], 1.0))
-    for place in np.flatnonzero(~tree.is_leaf)[::-1]:
-        mass[place] = mass[tree.children_left[place]] + mass[tree.children_right[place]]
-    return mass
+    """Rows of each node, no leaf quite without."""
+    rows = tree.weighted_n_node_samples
+    return summed_up(tree.children_left, tree.children_right, np.maximum(rows, LEAST_MASS * max(rows[0], 1.0)))

@@ -111,11 +111,11 @@ def table_of(
     mass = np.where(stops, 0.0, mass_of_node[node])
     return TreeTable(
         left, right, feature.astype(np.int64), threshold.astype(np.float64), missing_left, value_of_node[node],
-        _summed_up(left, right, mass), node.astype(np.int64),
+        summed_up(left, right, mass), node.astype(np.int64),
     )  # fmt: skip
 
 
-def _summed_up(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArray) -> FloatArray:
+def summed_up(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArray) -> FloatArray:
     """The mass of leaves, and of all other nodes that of their children."""
     total = mass.copy()
     for place in np.flatnonzero(left >= 0)[::-1]:  # children come after their parents

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import numpy as np
-
-from everytree.codes import whole_number
+from everytree.codes import positive_number, whole_number
 from everytree.families.base import FloatArray, NativeFamily
-from everytree.online.rows import Range, as_dicts, check_ranges
+from everytree.online.rows import Range, Row, as_dicts, check_ranges
+from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
 from everytree.predictive import Predictive
-
-Row = dict[Any, Any]
 
 
 class OnlineForest(ABC):
@@ -33,14 +29,16 @@ class OnlineForest(ABC):
         """Parameters checked, no rows yet."""
         n_models = whole_number("n_models", self.n_models, 1, 100_000)
         seed = whole_number("seed", self.seed, 0, 2**63 - 1)
-        if not (isinstance(self.split_prior, float | int) and 0.0 < self.split_prior < 1.0):
-            raise ValueError(f"split_prior must be between 0 and 1, but is {self.split_prior!r}")
+        split_prior = positive_number("split_prior", self.split_prior, " less than 1", high=1.0)
+        if split_prior == 1.0:
+            raise ValueError("split_prior must be less than 1, but is 1: nothing would ever stop")
+        half_life = None
         if self.half_life is not None:
-            positive("half_life", self.half_life, " of rows, or None")
+            half_life = positive_number("half_life", self.half_life, " of rows, or None")
         if self.max_nodes is not None:
             whole_number("max_nodes", self.max_nodes, 3 * n_models, NO_BOUND)
         self._ranges = check_ranges(self.ranges)
-        self._trees = OnlineTrees(family, n_models, seed, self.split_prior, self.half_life, self.max_nodes)
+        self._trees = OnlineTrees(family, n_models, seed, split_prior, half_life, self.max_nodes)
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -54,7 +52,7 @@ class OnlineForest(ABC):
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def learn_one(self, x: Row, y: Any) -> None:
-        """Learn one row. A call that fails changes nothing.
+        """Learn one row. A row or target that is refused changes nothing.
 
         Parameters
         ----------
@@ -66,14 +64,17 @@ class OnlineForest(ABC):
         self._learn(as_dicts([x]), [y])
 
     def learn_many(self, X: Any, y: Iterable[Any]) -> None:
-        """Learn the rows of a table one after the other. A call that fails changes nothing.
+        """Learn the rows of a table one after the other.
+
+        A row or target that is refused changes nothing. Where the user interrupts, the first rows are learned: `n_rows`
+        says how many.
 
         Parameters
         ----------
-        X : pandas.DataFrame or iterable of dict
-        y : pandas.Series or iterable
+        X : table of any library, or iterable of dict
+        y : its column of targets, or iterable
         """
-        rows, targets = rows_of(X), list(y)
+        rows, targets = rows_of(X), targets_of(y)
         if len(rows) != len(targets):
             raise ValueError(f"y has {len(targets)} entries, but X has {len(rows)} rows")
         self._learn(rows, targets)
@@ -109,7 +110,8 @@ class OnlineForest(ABC):
         Returns
         -------
         Predictive
-            Of one row, averaged over all trees and their prunings.
+            Of one row, averaged over all trees and their prunings. There are two classes at least: before a second one
+            is seen, 1 is the class that may come.
         """
         with self._lock:
             return self._trees.predictive(self._trees.features.known(as_dicts([x])))
@@ -117,12 +119,14 @@ class OnlineForest(ABC):
     @property
     def n_rows(self) -> int:
         """Rows learned."""
-        return self._trees.n_rows
+        with self._lock:
+            return self._trees.n_rows
 
     @property
     def n_nodes(self) -> int:
         """Nodes of all trees together, at most `max_nodes`."""
-        return self._trees.n_nodes
+        with self._lock:
+            return self._trees.n_nodes
 
     @property
     def features(self) -> list[Hashable]:
@@ -146,14 +150,3 @@ class OnlineForest(ABC):
         trees = object.__new__(OnlineTrees)
         trees.__setstate__(state["_trees"])
         self.__dict__.update(state | {"_trees": trees, "_lock": threading.RLock()})
-
-
-def rows_of(X: Any) -> list[Row]:
-    """A DataFrame or several dicts."""
-    return as_dicts(X.to_dict("records") if hasattr(X, "to_dict") and not isinstance(X, dict) else X)
-
-
-def positive(name: str, value: Any, more: str = "") -> None:
-    """Refuse what is not a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive number{more}, but is {value!r}")

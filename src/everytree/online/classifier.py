@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from everytree.codes import positive_number
 from everytree.families import Categorical
 from everytree.families.base import FloatArray
-from everytree.online.base import OnlineForest, Row, positive, rows_of
+from everytree.online.base import OnlineForest
 from everytree.online.river_base import MiniBatchClassifier
-from everytree.online.rows import Range, as_dicts, is_missing
+from everytree.online.rows import Range, Row, as_dicts, is_missing
+from everytree.online.tables import column_like, rows_of, table_like
 
 
 class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
@@ -26,10 +28,10 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     split_prior : float
         Prior probability that detail goes on as its fineness doubles.
     concentration : float
-        What the prior of a leaf is worth in rows, shared equally by the classes.
+        What the prior of a leaf is worth in rows, shared equally by the classes; from 1e-50 to 1e50.
     max_nodes : int or None
         Bound on the nodes of all trees together, at least three a tree. Where it is reached, the pair of sibling leaves
-        that adds least to the evidence is forgotten. A node takes 80 bytes, 17 a feature and 8 a class.
+        that adds least to the evidence of its own cell is forgotten. A node takes 80 bytes, 17 a feature and 8 a class.
     half_life : float or None
         Number of rows after which a row counts half; None counts all rows alike.
     ranges : dict or None
@@ -65,7 +67,8 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         self.half_life = half_life
         self.ranges = ranges
         self.seed = seed
-        positive("concentration", concentration)
+        if positive_number("concentration", concentration, high=1e50) < 1e-50:
+            raise ValueError(f"concentration must be at least 1e-50, but is {concentration!r}")
         self._classes: dict[Any, int] = {}
         self._start(self._family(2))
 
@@ -97,9 +100,10 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
             if y not in self._classes:
                 self._trees.learn(values[begin:i], codes[begin:i])
                 begin = i
-                self._classes = {**self._classes, y: len(self._classes)}  # anew: copies may share the old one
-                if len(self._classes) > 2:
-                    self._trees.use_family(self._family(len(self._classes)))
+                classes = {**self._classes, y: len(self._classes)}  # anew: copies may share the old one
+                if len(classes) > 2:
+                    self._trees.use_family(self._family(len(classes)))
+                self._classes = classes
             codes[i] = self._classes[y]
         self._trees.learn(values[begin:], codes[begin:])
 
@@ -121,16 +125,11 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         return max(probabilities, key=probabilities.__getitem__) if probabilities else None
 
     def predict_proba_many(self, X: Any) -> Any:
-        """DataFrame of the probability of each class, one row for each row of X."""
-        import pandas as pd
-
-        classes, probabilities = self._probabilities(rows_of(X))
-        return pd.DataFrame(probabilities, index=getattr(X, "index", None), columns=classes)
+        """Table of the probability of each class, one row for each row of X."""
+        return table_like(X, *self._probabilities(rows_of(X)))
 
     def predict_many(self, X: Any) -> Any:
-        """Series of the most probable classes."""
-        import pandas as pd
-
+        """Column of the most probable classes."""
         classes, probabilities = self._probabilities(rows_of(X))
         best = [classes[i] for i in probabilities.argmax(axis=1)] if classes else [None] * len(probabilities)
-        return pd.Series(best, index=getattr(X, "index", None))
+        return column_like(X, "class", best)

@@ -12,10 +12,14 @@ import numpy as np
 
 from everytree.families import Normal
 from everytree.families.base import FloatArray
-from everytree.online.base import OnlineForest, Row, rows_of
+from everytree.online.base import OnlineForest
 from everytree.online.river_base import MiniBatchRegressor
-from everytree.online.rows import Range, as_dicts
+from everytree.online.rows import Range, Row, as_dicts
+from everytree.online.tables import column_like, rows_of
 from everytree.online.trees import OnlineTrees
+
+NEVER = 2**62
+SHORTEST_PERIOD = 100
 
 
 class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
@@ -28,8 +32,9 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
     n_models, split_prior, max_nodes, half_life, ranges, seed
         As in `OnlineForestClassifier`; a node takes 40 bytes for its statistics.
     prior : (mean, strength, shape, scale) or None
-        Of the leaves, as in `Normal`. None takes it from the rows seen and renews it when their number has doubled: the
-        mean of the targets, worth `strength` = 0.01 rows, and an expected variance of a tenth of theirs.
+        Of the leaves, as in `Normal`. None takes it from the rows seen: the mean of the targets, worth
+        `strength` = 0.01 rows, and an expected variance of a tenth of theirs. It is renewed when their number has
+        doubled, and after each half-life.
 
     Examples
     --------
@@ -72,25 +77,34 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
         return value
 
     def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
-        """The prior is renewed after 1, 2, 4, 8, ... rows: amortised, that is two nodes a row and tree."""
+        """Rows up to the one after which the prior is renewed, then that, and so on."""
         y, begin = np.array(targets), 0
         while begin < len(y):
-            seen = self._trees.n_rows
-            end = min(len(y), begin + (1 << seen.bit_length()) - seen) if self.prior is None else len(y)
+            due = self._next_renewal(self._trees.n_rows)
+            end = min(len(y), begin + due - self._trees.n_rows)
             self._trees.learn(values[begin:end], y[begin:end])
-            if self.prior is None and self._trees.n_rows.bit_count() == 1:
+            if self._trees.n_rows == due:
                 self._trees.use_family(_prior_of(self._trees))
             begin = end
+
+    def _next_renewal(self, n_seen: int) -> int:
+        """After 1, 2, 4, 8, ... rows: amortised, that is two nodes a row and tree. Where rows decay, also after each
+        half-life, if that is not too often to derive all evidence anew."""
+        if self.prior is not None:
+            return NEVER
+        doubled = 1 << n_seen.bit_length()
+        if self._trees.half_life is None or self._trees.half_life >= doubled:
+            return doubled
+        period = max(SHORTEST_PERIOD, math.ceil(self._trees.half_life))
+        return min(doubled, (n_seen // period + 1) * period)
 
     def predict_one(self, x: Row) -> float:
         """The mean; 0 before any row."""
         return float(self._predict(as_dicts([x]))[0, 0])
 
     def predict_many(self, X: Any) -> Any:
-        """Series of means."""
-        import pandas as pd
-
-        return pd.Series(self._predict(rows_of(X))[:, 0], index=getattr(X, "index", None))
+        """Column of means."""
+        return column_like(X, "mean", self._predict(rows_of(X))[:, 0].tolist())
 
 
 def _normal_of(prior: Any) -> Normal:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ NOMINAL, FIXED_RANGE = 1, 2
 """Flags of a feature's kind, as the kernel reads them."""
 
 Range = tuple[float, float]
+Row = dict[Any, Any]
 
 
 class Encoded(NamedTuple):
@@ -44,11 +44,11 @@ class Features:
     index: dict[Hashable, int] = field(default_factory=dict)
     kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
-    def known(self, rows: list[dict[Any, Any]]) -> FloatArray:
+    def known(self, rows: list[Row]) -> FloatArray:
         """(n_rows, width) values, NaN where a row has none; features that are not known are left out."""
         return np.asarray(_kernels.encode_dicts(rows, self.index, self.kinds, simplify)[0])
 
-    def learn(self, rows: list[dict[Any, Any]], ranges: Mapping[Hashable, Range]) -> Encoded:
+    def learn(self, rows: list[Row], ranges: Mapping[Hashable, Range]) -> Encoded:
         """The same after adding the features that are new."""
         values, strangers = _kernels.encode_dicts(rows, self.index, self.kinds, simplify)
         if not strangers:
@@ -95,18 +95,20 @@ def _days(moment: datetime.date) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, and what pandas has for them."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    """None, NaN, and what NumPy and pandas have for them: what is not equal to itself, or will not say."""
+    if value is None or type(value).__name__ == "NAType":
         return True
-    return isinstance(value, numbers.Real) and math.isnan(value)
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    return isinstance(value, numbers.Real | np.generic | datetime.date) and bool(value != value)
 
 
-def as_dicts(rows: Iterable[Any]) -> list[dict[Any, Any]]:
+def as_dicts(rows: Iterable[Any]) -> list[Row]:
     """Rows as plain dicts, for the length of one call."""
     return [row if isinstance(row, dict) else _as_dict(row) for row in rows]
 
 
-def _as_dict(row: Any) -> dict[Any, Any]:
+def _as_dict(row: Any) -> Row:
     if not isinstance(row, Mapping):
         raise TypeError(f"x must be a dict from features to values, but is of type {type(row).__name__}")
     return dict(row)
@@ -123,6 +125,6 @@ def check_ranges(ranges: Any) -> dict[Hashable, Range]:
             low, high = map(float, pair)
         except (TypeError, ValueError):
             raise TypeError(f"ranges[{name!r}] must be (low, high), but is {pair!r}") from None
-        if not (-1e150 <= low < high <= 1e150):
+        if not (-_kernels.LARGEST_FEATURE <= low < high <= _kernels.LARGEST_FEATURE):
             raise ValueError(f"ranges[{name!r}] must be (low, high) with low < high, but is {pair!r}")
     return {name: (float(low), float(high)) for name, (low, high) in ranges.items()}

@@ -25,6 +25,7 @@ NODE = np.dtype(
 
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1
+ROWS_AT_ONCE = 4096
 
 
 class OnlineTrees:
@@ -58,22 +59,11 @@ class OnlineTrees:
         self.half_life = half_life
         self.max_nodes = max_nodes
         self.features = Features()
-        self.arrays = self._empty(0, 0)
+        self.arrays = _empty(0, 0, family)
         self.ranges = np.zeros((0, 2))
         self.roots = np.full((n_trees, 2), -1, dtype=np.int32)
         self.counts = np.array([0, -1, 0, 0], dtype=np.int64)
         self._borrow()
-
-    def _empty(self, capacity: int, width: int) -> dict[str, NDArray[Any]]:
-        """Nobody has the features of an empty box."""
-        boxes = np.empty((capacity, 2, width))
-        boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
-        return {
-            "nodes": np.zeros(capacity, dtype=NODE),
-            "boxes": boxes,
-            "some_missing": np.ones((capacity, width), dtype=np.uint8),
-            "statistics": np.zeros((capacity, self.family.n_statistics)),
-        }
 
     def _borrow(self) -> None:
         self._kernel = _kernels.make_online(
@@ -86,12 +76,12 @@ class OnlineTrees:
         arrays = self.arrays | {"nodes": self.arrays["nodes"].view(np.uint8)}
         self._kernel.attach(*arrays.values(), self.ranges, self.features.kinds, self.roots, self.counts)
 
-    def _resize(self, capacity: int, width: int) -> None:
-        """Room for so many nodes, features and statistics; what is there stays."""
-        larger = self._empty(capacity, width)
+    def _larger(self, capacity: int, width: int, family: NativeFamily) -> dict[str, NDArray[Any]]:
+        """What there is, with room for so many nodes, features and statistics."""
+        larger = _empty(capacity, width, family)
         for name, array in self.arrays.items():
             larger[name][tuple(slice(0, n) for n in array.shape)] = array
-        self.arrays = larger
+        return larger
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
@@ -99,7 +89,7 @@ class OnlineTrees:
         """More features: those of the rows to come."""
         width, before = len(features.kinds), len(self.features.index)
         if width > len(self.ranges):
-            self._resize(len(self.arrays["nodes"]), width)
+            self.arrays = self._larger(len(self.arrays["nodes"]), width, self.family)
             nowhere = np.tile([np.inf, -np.inf], (width - len(self.ranges), 1))
             self.ranges = np.concatenate([self.ranges, nowhere])
         for name, column in list(features.index.items())[before:]:
@@ -112,17 +102,22 @@ class OnlineTrees:
 
     def use_family(self, family: NativeFamily) -> None:
         """Another prior, or more classes: all evidence is derived anew."""
+        self.arrays = self._larger(len(self.arrays["nodes"]), len(self.ranges), family)
         self.family = family
-        self._resize(len(self.arrays["nodes"]), len(self.ranges))
         self._borrow()
         self._kernel.refresh()
 
     def learn(self, rows: FloatArray, y: FloatArray) -> None:
-        """Rows in the order in which they came."""
+        """Rows in the order in which they came, not too many at once: the user may want to interrupt."""
+        for begin in range(0, len(rows), ROWS_AT_ONCE):
+            some = slice(begin, begin + ROWS_AT_ONCE)
+            self._learn(rows[some], y[some])
+
+    def _learn(self, rows: FloatArray, y: FloatArray) -> None:
         done = self._kernel.learn(rows, y, 0)
         while done < len(rows):
             capacity = max(2 * len(self.arrays["nodes"]), 4 * self.n_trees)
-            self._resize(min(capacity, self.max_nodes or NO_BOUND), len(self.ranges))
+            self.arrays = self._larger(min(capacity, self.max_nodes or NO_BOUND), len(self.ranges), self.family)
             self._attach()
             done = self._kernel.learn(rows, y, done)
 
@@ -178,12 +173,22 @@ class OnlineTrees:
         for name in ("ranges", "roots", "counts"):
             setattr(self, name, np.array(state[name], order="C"))
         used, width = int(self.counts[SLOTS_USED]), len(self.features.kinds)
-        self.arrays = {
-            name: np.array(state["arrays"][name], dtype=like.dtype, order="C")
-            for name, like in self._empty(used, width).items()
-        }
-        for name, like in self._empty(used, width).items():
+        self.arrays = {}
+        for name, like in _empty(used, width, self.family).items():
+            self.arrays[name] = np.array(state["arrays"][name], dtype=like.dtype, order="C")
             if self.arrays[name].shape != like.shape:
                 shape = self.arrays[name].shape
                 raise ValueError(f"{name} has shape {shape}, but {like.shape} belongs to {used} nodes")
         self._borrow()
+
+
+def _empty(capacity: int, width: int, family: NativeFamily) -> dict[str, NDArray[Any]]:
+    """Room for nodes. Nobody has the features of an empty box."""
+    boxes = np.empty((capacity, 2, width))
+    boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
+    return {
+        "nodes": np.zeros(capacity, dtype=NODE),
+        "boxes": boxes,
+        "some_missing": np.ones((capacity, width), dtype=np.uint8),
+        "statistics": np.zeros((capacity, family.n_statistics)),
+    }

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import as_codes, as_column, check_lengths, resolve_n_jobs, whole_number
+from everytree.codes import as_codes, as_column, check_lengths, positive_number, resolve_n_jobs, whole_number
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
@@ -154,7 +154,7 @@ class ExactPosterior:
             kept = weight > 0.0
             codes, statistics = codes[kept], statistics[kept]
         regions = 2**62 if budget is None else whole_number("budget", budget, 1)
-        seconds = np.inf if max_seconds is None else _positive("max_seconds", max_seconds)
+        seconds = np.inf if max_seconds in (None, np.inf) else positive_number("max_seconds", max_seconds, ", or None")
         engine = self._make(codes, statistics)
         engine.run(regions, 2**62, seconds, progress)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
@@ -469,12 +469,6 @@ def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.in
     of_place = np.zeros((64 * n_words, statistics.shape[1]))
     of_place[:n_rows] = statistics
     return np.arange(n_rows, dtype=np.int64), 64 * n_words, of_place, []
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0.0:
-        raise ValueError(f"{name} must be a positive number, but is {value!r}")
-    return float(value)
 
 
 def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:

@@ -1,0 +1,54 @@
+"""Tables of any library as rows, and predictions as the same library has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from everytree.families.base import FloatArray
+from everytree.online.rows import Row, as_dicts
+from everytree.tables import as_frame
+
+
+def rows_of(X: Any) -> list[Row]:
+    """A table or several dicts."""
+    frame = as_frame(X)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(f"X is lazy ({type(X).__name__}), but its rows are needed; pass X.collect()")
+    return as_dicts(frame.rows(named=True) if isinstance(frame, nw.DataFrame) else X)
+
+
+def targets_of(y: Iterable[Any]) -> list[Any]:
+    """A column of any library, or several targets."""
+    series = nw.from_native(y, pass_through=True, allow_series=True)
+    return series.to_list() if isinstance(series, nw.Series) else list(y)
+
+
+def table_like(X: Any, names: Sequence[Any], values: FloatArray) -> Any:
+    """A table of the library X is of; where that is pandas or none, of pandas, with the index of X."""
+    library = _library_of(X)
+    if library is not None:
+        columns = zip(map(str, names), values.T, strict=True)
+        return nw.from_dict({name: column.tolist() for name, column in columns}, backend=library).to_native()
+    import pandas as pd
+
+    return pd.DataFrame(values, index=getattr(X, "index", None), columns=names)
+
+
+def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
+    """The same for one column."""
+    library = _library_of(X)
+    if library is not None:
+        return nw.new_series(name, values, backend=library).to_native()
+    import pandas as pd
+
+    return pd.Series(values, index=getattr(X, "index", None))
+
+
+def _library_of(X: Any) -> Any:
+    frame = as_frame(X)
+    if isinstance(frame, nw.DataFrame) and not frame.implementation.is_pandas():
+        return frame.implementation
+    return None

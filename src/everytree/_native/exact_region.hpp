@@ -47,10 +47,12 @@ class RegionReader {
           unseen_(options_.log_split, options_.log_stop) {
         std::int64_t n_rows = 0;
         for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
-        if constexpr (requires { family_.tabulate(prior, 1); }) {
+        if constexpr (requires { family_.tabulated(0); }) {
             family_.tabulate(prior_.data(), n_rows + 1);
             counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_.n_tabulated();
             for (int k = 0; k < table_.n_columns(); ++k) counts_whole_ &= table_.kind(k) == ColumnKind::ordered;
+        } else if constexpr (requires { family_.tabulate(nullptr); }) {
+            family_.tabulate(prior_.data());
         }
     }
 

@@ -273,11 +273,31 @@ struct Normal {
     double log_evidence(const double* stat, const double* prior) const {
         const double weight = stat[0];
         if (weight == 0.0) return 0.0;
-        return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, change_of(stat, prior).scale) -
-               0.5 * weight * log_two_pi - 0.5 * std::log1p(weight / prior[1]);
+        const double more = change_of(stat, prior).scale;
+        if (const double* known = look_up(weight))
+            return *known - (prior[2] + 0.5 * weight) * std::log1p(more / prior[3]);
+        return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, more) - 0.5 * weight * log_two_pi -
+               0.5 * std::log1p(weight / prior[1]);
+    }
+
+    // What the evidence has that depends on the number of rows alone: most nodes hold few, and rows mostly weigh 1.
+    void tabulate(const double* prior) {
+        table_.resize(256);
+        for (std::size_t k = 0; k < table_.size(); ++k) {
+            const double weight = static_cast<double>(k);
+            table_[k] = log_rising(prior[2], 0.5 * weight) - 0.5 * weight * (std::log(prior[3]) + log_two_pi) -
+                        0.5 * std::log1p(weight / prior[1]);
+        }
     }
 
   private:
+    const double* look_up(double weight) const {
+        if (!(weight < static_cast<double>(table_.size()))) return nullptr;
+        const auto whole = static_cast<std::size_t>(weight);
+        return static_cast<double>(whole) == weight ? &table_[whole] : nullptr;
+    }
+    std::vector<double> table_;
+
     struct Change {
         double mean, scale;  // mean', and scale' - scale
     };
@@ -285,8 +305,8 @@ struct Normal {
         const double weight = stat[0], mean = prior[0], strength = prior[1];
         if (weight == 0.0) return {mean, 0.0};
         const DoubleDouble sum = load_pair(stat + 1), squares = load_pair(stat + 3);
-        const DoubleDouble about_mean = squares - sum * sum / DoubleDouble(weight);
-        const DoubleDouble moved = sum / DoubleDouble(weight) - DoubleDouble(mean);
+        const DoubleDouble own_mean = sum / DoubleDouble(weight), moved = own_mean - DoubleDouble(mean);
+        const DoubleDouble about_mean = squares - sum * own_mean;
         const double share = weight / (strength + weight), off = moved.value();
         return {(DoubleDouble(mean) + moved * DoubleDouble(share)).value(),
                 0.5 * std::fmax(about_mean.value(), 0.0) + 0.5 * strength * share * off * off};

@@ -48,7 +48,7 @@ PARTITIONS = [1, 2, 7, 50]
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """Two worker processes, which only those find who are told of them."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     folder = str(tmp_path_factory.mktemp("workers"))
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "20s", "distributed.comm.timeouts.tcp": "20s"}),

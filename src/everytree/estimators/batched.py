@@ -70,7 +70,7 @@ class BatchedEstimator(GrownEstimator):
         2000
         """
         owner = type(self).__name__
-        roles = Roles(target, sample_weight, row_columns)
+        roles = Roles.of(target, sample_weight, row_columns)
         with self._anew():
             self._check_parameters()
             return self._two_passes(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from everytree.codes import as_column
 from everytree.cuts import FloatArray
 from everytree.scale.reading import read_ahead
+from everytree.scale.shape import Shape
 from everytree.scale.sources import Source
 from everytree.scale.targets import Target, read_target
 from everytree.tables import Table, read_table
@@ -33,13 +34,18 @@ class Roles:
     sample_weight: str | None = None
     row_data: Mapping[str, str] = field(default_factory=dict)
 
-    def columns(self) -> list[str]:
-        """All of them."""
-        named = {"target": self.target, "sample_weight": self.sample_weight, **self.row_data}
-        for role, name in named.items():
+    @classmethod
+    def of(cls, target: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Roles:
+        """Those that are given, which must be names."""
+        given = {role: name for role, name in row_data.items() if name is not None}
+        for role, name in {"target": target, "sample_weight": sample_weight, **given}.items():
             if not (name is None or isinstance(name, str)):
                 raise TypeError(f"{role} must be the name of a column, but is {type(name).__name__}")
-        return [name for name in named.values() if name is not None]
+        return cls(target, sample_weight, given)
+
+    def columns(self) -> list[str]:
+        """All of them."""
+        return [name for name in (self.target, self.sample_weight, *self.row_data.values()) if name is not None]
 
     def check_in(self, columns: Sequence[Any], what: str = "it") -> None:
         """Refuse a table whose columns lack one of them."""
@@ -57,6 +63,12 @@ class Batch:
     target: Target | None
     weight: FloatArray | None
     row_data: dict[str, NDArray[Any]]
+
+    @property
+    def shape(self) -> Shape:
+        """What all batches must have in common."""
+        given = {"y": self.target, "sample_weight": self.weight, **self.row_data}
+        return Shape.of(self.table, (name for name, values in given.items() if values is not None))
 
 
 def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | None = None) -> Iterator[Batch]:
@@ -108,9 +120,17 @@ def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
     roles.check_in(frame.columns)
     features = [name for name in frame.columns if name not in roles.columns()]
     target = None if roles.target is None else read_target(frame[roles.target], f"target {roles.target!r}")
-    weight = None if roles.sample_weight is None else frame[roles.sample_weight].to_numpy()
-    row_data = {role: np.asarray(frame[name].to_numpy()) for role, name in roles.row_data.items()}
+    weight = None if roles.sample_weight is None else _numbers("sample_weight", frame[roles.sample_weight])
+    row_data = {role: _numbers(role, frame[name]) for role, name in roles.row_data.items()}
     return _weighed(number, read_table(frame.select(features).to_native(), owner), target, weight, row_data)
+
+
+def _numbers(role: str, series: nw.Series[Any]) -> NDArray[Any]:
+    """A column of numbers, all of them there."""
+    if series.null_count():
+        row = int(np.argmax(series.is_null().to_numpy()))
+        raise ValueError(f"{role} {series.name!r} is missing in row {row}: every row needs one")
+    return np.asarray((series.cast(nw.Float64) if series.dtype.is_decimal() else series).to_numpy())
 
 
 def _read_pair(number: int, raw: tuple[Any, ...], roles: Roles, owner: str) -> Batch | None:
@@ -124,6 +144,9 @@ def _read_pair(number: int, raw: tuple[Any, ...], roles: Roles, owner: str) -> B
 
 def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], owner: str) -> Batch | None:
     """A table and its targets; None where it has no rows."""
+    for name, values in {"X": X, "y": y, "sample_weight": weight}.items():
+        if not hasattr(values, "__len__") and (name != "sample_weight" or values is not None):
+            raise TypeError(f"{name} must have one entry a row, but is a {type(values).__name__}")
     if len(X) == 0 and len(y) == 0:
         return None
     target = read_target(

@@ -7,7 +7,7 @@ the sample and the trees, however many rows there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from everytree.posterior import Posterior
 from everytree.progress import Progress
 from everytree.scale.batch import Batch, Place, Roles, batches_of
 from everytree.scale.counts import ForestCounts
+from everytree.scale.shape import Shape
 from everytree.scale.sketches import SAMPLE_ROWS, SchemaSketch
 from everytree.scale.sources import Mark, Source, open_source
 from everytree.schema import Schema
@@ -165,7 +166,7 @@ def schema_from_batches(
     >>> schema.columns[0].cuts, schema.columns[1].has_missing
     (array([1.5, 2.5]), True)
     """
-    passes = BatchPasses(open_source(batches), Roles(target, sample_weight), "Schema", show=bool(verbose))
+    passes = BatchPasses(open_source(batches), Roles.of(target, sample_weight, {}), "Schema", show=bool(verbose))
     sketch = SchemaSketch(max_bins=max_bins, categorical_features=categorical_features, sample_rows=sample_rows)
     return passes.sketch(sketch).schema(sketch.sample.y)
 
@@ -208,16 +209,19 @@ def update_from_batches(
     if not isinstance(model, Posterior | Forest):
         raise TypeError(f"model must be a Posterior or a Forest, not {type(model).__name__}")
     owner = type(model).__name__
-    source, roles = open_source(batches), Roles(target, sample_weight, row_columns)
+    source, roles = open_source(batches), Roles.of(target, sample_weight, row_columns)
     fresh = Forest([model.copy()]) if isinstance(model, Posterior) else model
     counts = ForestCounts(fresh)
+    fresh.family.check_row_data(row_columns)
+    shape: Shape | None = None
     n_rows = 0
     with Progress("counting", source.n_rows, bool(verbose), unit="rows") as progress:
         for batch in batches_of(source, roles, owner):
             with Place(batch.number):
                 if batch.target is None:
                     raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
-                codes = _codes(batch.table, schema, n_jobs, owner)
+                shape = shape or batch.shape
+                codes = _codes(batch.table, shape.places(batch.shape), schema, n_jobs, owner)
                 y = batch.target.read(lambda values: values)
                 n_rows += batch.table.n_rows
                 counts.update(codes, y, batch.weight, n_jobs=n_jobs, **batch.row_data)
@@ -228,11 +232,11 @@ def update_from_batches(
     return model.merge(counted.posteriors[0]) if isinstance(model, Posterior) else model.merge(counted)
 
 
-def _codes(table: Table, schema: Schema | None, n_jobs: int | None, owner: str) -> NDArray[Any]:
+def _codes(table: Table, places: Sequence[int], schema: Schema | None, n_jobs: int | None, owner: str) -> NDArray[Any]:
     if schema is not None:
         return schema.encode(table, n_jobs=n_jobs, owner=owner)
-    columns = [table.column(place).numbers for place in range(table.n_columns)]
-    for place, column in enumerate(columns):
+    columns = [table.column(place).numbers for place in places]
+    for place, column in zip(places, columns, strict=True):
         if column is None or column.dtype.kind == "f":
             raise TypeError(f"X: {table.label(place)} holds no whole-number codes; pass the schema that makes them")
     return np.column_stack(columns)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ class ColumnSketch:
     def __init__(self, label: str, listed: bool | None, max_bins: int) -> None:
         self.label, self.listed, self.max_bins = label, listed, max_bins
         self.kind: Kind | None = None  # of the values; None while all are missing
+        self._empty_kind: Kind | None = None  # what a column of NaN and nothing else would be
         self.has_missing = False
         self._numbers: FloatArray | None = np.empty(0)  # distinct ones; None where there are too many
         self._labels: dict[Label, int] = {}
@@ -44,10 +45,11 @@ class ColumnSketch:
 
     def update(self, values: Values, n_rows: int) -> NDArray[Any]:
         """Look at more values; what a sample is to keep of each: a number, or the place of its label."""
-        self._agree(values.kind)
-        if values.kind is None:
+        if values.kind is None or _is_all_nan(values):
+            self._empty_kind = self._empty_kind or values.kind
             self.has_missing = True
             return np.full(n_rows, np.nan)
+        self._agree(values.kind)
         if self.is_categorical:
             return self._more_labels(values)
         if values.numbers is None:
@@ -61,8 +63,11 @@ class ColumnSketch:
 
     def merge(self, other: ColumnSketch) -> NDArray[np.int64] | None:
         """Add what another has seen; where its labels are here now, the last entry being that of missing values."""
-        self._agree(other.kind)
         self.has_missing |= other.has_missing
+        self._empty_kind = self._empty_kind or other._empty_kind
+        if other.kind is None:
+            return np.array([-1]) if self.is_categorical else None
+        self._agree(other.kind)
         if not self.is_categorical:
             self._numbers = self._with(other._numbers)
             return None
@@ -77,19 +82,18 @@ class ColumnSketch:
 
     def values(self, kept: NDArray[Any]) -> Values:
         """What a sample has kept, as a column."""
-        if self.kind is None:
+        kind = self.kind or self._empty_kind
+        if kind is None:
             return Values(None)
         if not self.is_categorical:
-            return Values(self.kind, kept)
+            return Values(kind, kept)
         index = np.nan_to_num(kept, nan=-1.0).astype(np.int64)
         labels = tuple(self._labels)
         return Values("categorical", None, _one_type(labels), index, declared=True, ordered=self._ordered)
 
     # ---- how --------------------------------------------------------------------------------------------------------
 
-    def _agree(self, kind: Kind | None) -> None:
-        if kind is None:
-            return
+    def _agree(self, kind: Kind) -> None:
         if self.kind is not None and kind != self.kind:
             raise ValueError(f"{self.label} is {kind}, but was {self.kind} before; a column must be of one kind")
         if self.listed and kind == "datetime":
@@ -138,6 +142,14 @@ class ColumnSketch:
                 "or make fewer of them"
             )
         return np.array([*places, -1])
+
+
+def _is_all_nan(values: Values) -> bool:
+    """A batch in which a column of text has no value may well come as one of numbers, none of which is there."""
+    numbers = values.numbers
+    if values.kind != "numeric" or numbers is None or numbers.dtype.kind != "f" or len(numbers) == 0:
+        return False
+    return bool(np.isnan(numbers[0]) and np.isnan(numbers).all())
 
 
 def _one_type(labels: tuple[Label, ...]) -> tuple[Label, ...]:

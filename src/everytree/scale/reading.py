@@ -47,4 +47,4 @@ def read_ahead(start: Callable[[], Iterator[Any]], ahead: int = AHEAD) -> Iterat
             what = None  # the batch is the caller's alone: memory holds no more of them than it must
     finally:
         stop.set()
-        thread.join()
+        thread.join(1.0)  # a source that waits for something itself is left to itself

@@ -20,6 +20,7 @@ from everytree.columns import Column, FitRows, fit_categories, fit_numbers
 from everytree.cuts import FloatArray
 from everytree.scale.columns import ColumnSketch
 from everytree.scale.sampling import Columns, RowSample
+from everytree.scale.shape import Shape
 from everytree.scale.targets import Target
 from everytree.schema import Schema, listed_columns
 from everytree.tables import Table, read_table
@@ -86,7 +87,7 @@ class SchemaSketch:
         self.owner = owner
         self.n_rows = 0
         self._next_row = 0
-        self._names: tuple[str, ...] | None = None
+        self._shape: Shape | None = None
         self._columns: list[ColumnSketch] = []
         self._rows = RowSample(whole_number("sample_rows", sample_rows, 1), seed)
 
@@ -114,9 +115,11 @@ class SchemaSketch:
             Parts that are to be merged must number their rows differently.
         """
         table = read_table(X, self.owner)
-        if not self._columns:
-            self._begin(table)
-        places = self._places(table.names, table.n_columns)
+        given = {"y": y, "sample_weight": sample_weight, **(row_data or {})}
+        shape = Shape.of(table, (name for name, values in given.items() if values is not None))
+        if self._shape is None:
+            self._begin(shape, table)
+        places = self._agreed(shape)
         kept = [
             sketch.update(table.column(place), table.n_rows)
             for sketch, place in zip(self._columns, places, strict=True)
@@ -141,11 +144,11 @@ class SchemaSketch:
         """The rows of another sketch with the same parameters, numbered differently. Returns itself."""
         if other.max_bins != self.max_bins:
             raise ValueError(f"other has max_bins={other.max_bins}, this sketch {self.max_bins}")
-        if not other._columns:
+        if other._shape is None:
             return self
-        if not self._columns:
-            self._names, self._columns = other._names, [sketch.like() for sketch in other._columns]
-        places = self._places(other._names, len(other._columns))
+        if self._shape is None:
+            self._shape, self._columns = other._shape, [sketch.like() for sketch in other._columns]
+        places = self._agreed(other._shape)
         lookups = [mine.merge(other._columns[place]) for mine, place in zip(self._columns, places, strict=True)]
 
         def translate(part: Columns) -> Columns:
@@ -211,38 +214,27 @@ class SchemaSketch:
 
     # ---- columns ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, table: Table) -> None:
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        return None if self._shape is None else self._shape.names
+
+    def _agreed(self, other: Shape) -> Sequence[int]:
+        """Where others have each column; those they have must be the same."""
+        assert self._shape is not None
+        return self._shape.places(other)
+
+    def _begin(self, shape: Shape, table: Table) -> None:
         """The first table says which columns there are."""
         listed = listed_columns(self.categorical_features, table)
-        self._names = table.names
+        self._shape = shape
         self._columns = [
             ColumnSketch(table.label(place), None if listed is None else place in listed, self.max_bins)
             for place in range(table.n_columns)
         ]
 
-    def _places(self, names: tuple[str, ...] | None, n_columns: int) -> Sequence[int]:
-        """Where others have each column; those they have must be the same."""
-        if self._names is None or names is None:
-            if (self._names is None) != (names is None) or n_columns != len(self._columns):
-                raise ValueError(f"it has {_said(names, n_columns)}, but those before had {self._said()}")
-            return range(n_columns)
-        place = {name: k for k, name in enumerate(names)}
-        absent, new = [n for n in self._names if n not in place], sorted(place.keys() - set(self._names))
-        if absent or new:
-            what = [f"lacks the columns {absent}"] * bool(absent) + [f"has the columns {new}"] * bool(new)
-            raise ValueError(f"it {' and '.join(what)}, unlike those before, which had {self._said()}")
-        return [place[name] for name in self._names]
-
-    def _said(self) -> str:
-        return f"{len(self._columns)} columns" if self._names is None else str([*self._names])
-
     def _refuse_empty(self) -> None:
         if not self.n_rows:
             raise ValueError(f"there are no rows, but {self.owner} needs at least one")
-
-
-def _said(names: tuple[str, ...] | None, n_columns: int) -> str:
-    return f"{n_columns} columns without names" if names is None else str([*names])
 
 
 def _place(k: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ def open_source(batches: Any) -> Source:
         return _files(os.fspath(batches))
     module = type(batches).__module__
     if module.startswith("pyarrow") and hasattr(batches, "get_fragments"):
+        for _ in _physical_schemas(batches):
+            pass  # looked at for files that lack a column
         return _dataset(batches)
     if module.startswith("pyarrow") and type(batches).__name__ == "Table":
         size = _batch_rows(batches.num_columns)
@@ -119,40 +122,78 @@ def _started(make: Callable[[], Any]) -> Iterator[Any]:
 
 def _files(path: str) -> Source:
     """A file, a folder of files, or a pattern."""
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) and not os.path.exists(path) else [path]
+    has_magic = glob.has_magic(path) and not os.path.exists(path)
+    found = sorted(glob.glob(path, recursive=True)) if has_magic else [path]
     if not found:
         raise FileNotFoundError(f"batches: no file is named like {path!r}")
     if not os.path.exists(found[0]):
         raise FileNotFoundError(f"batches: there is no file or folder {path!r}")
-    is_folder = len(found) == 1 and os.path.isdir(found[0])
-    paths = [str(p) for p in sorted(Path(found[0]).rglob("*")) if p.is_file()] if is_folder else found
-    known = [p for p in paths if not os.path.basename(p).startswith(("_", "."))] if is_folder else paths
-    if not known:
+    files = list(dict.fromkeys(file for one in found for file in _files_in(one)))
+    if not files:
         raise ValueError(f"batches: the folder {path!r} holds no files")
-    formats = {FORMATS.get(Path(p).suffix.lower()) for p in known}
+    formats = {FORMATS.get(Path(file).suffix.lower()) for file in files}
     if len(formats) > 1 or None in formats:
-        others = sorted({Path(p).suffix for p in known})
+        others = sorted({Path(file).suffix for file in files})
         raise ValueError(f"batches: files must be all of one of {sorted(FORMATS)}, but {path!r} has {others}")
-    return _dataset(_open_files(found[0] if is_folder else found, str(formats.pop())))
+    return _dataset(_open_files(files, _base_folder(path, has_magic), str(formats.pop())))
 
 
-def _open_files(where: Any, kind: str) -> Any:
+def _files_in(path: str) -> list[str]:
+    """A file itself; those below a folder, without the ones that are hidden, or in a hidden folder, as usual there."""
+    if not os.path.isdir(path):
+        return [path]
+    below = (file for file in sorted(Path(path).rglob("*")) if file.is_file())
+    return [str(file) for file in below if not any(p.startswith(("_", ".")) for p in file.relative_to(path).parts)]
+
+
+def _base_folder(path: str, has_magic: bool) -> str:
+    """Folders below it that are named "column=value" say what a column is for all their files."""
+    if has_magic:
+        plain = itertools.takewhile(lambda part: not glob.has_magic(part), Path(path).parts)
+        return str(Path(*plain))
+    return path if os.path.isdir(path) else os.path.dirname(path) or "."
+
+
+def _open_files(files: list[str], base: str, kind: str) -> Any:
     """A dataset of files; of Parquet, text stays in dictionaries where the file has it so: each label is read once."""
     pads = _pyarrow_dataset()
-    partitioning = "hive" if isinstance(where, str) else None
-    dataset = pads.dataset(where, format=kind, partitioning=partitioning)
+    where = {"partitioning": "hive", "partition_base_dir": base}
+    dataset = pads.dataset(files, format=kind, **where)
+    schema = _common_schema(dataset)
     if kind != "parquet":
-        return dataset
-    text = [field.name for field in dataset.schema if str(field.type) in ("string", "large_string")]
+        return pads.dataset(files, schema, format=kind, **where)
+    text = [field.name for field in schema if str(field.type) in ("string", "large_string")]
     # What is buffered ahead of need stays until the end of the file, and then memory holds the file.
     lean = pads.ParquetFragmentScanOptions(pre_buffer=False)
     parquet = pads.ParquetFileFormat(dictionary_columns=text, default_fragment_scan_options=lean)
-    return pads.dataset(where, format=parquet, partitioning=partitioning)
+    return pads.dataset(files, _with_dictionaries(schema, text), format=parquet, **where)
+
+
+def _common_schema(dataset: Any) -> Any:
+    """Types that hold what every file has: a dataset by itself makes all files follow the first."""
+    import pyarrow as pa
+
+    schema = dataset.schema
+    for path, physical in _physical_schemas(dataset):
+        try:
+            schema = pa.unify_schemas([schema, physical], promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+            raise ValueError(f"batches: {path!r} has a column of another kind than the files before: {error}") from None
+    return schema
+
+
+def _with_dictionaries(schema: Any, text: list[str]) -> Any:
+    import pyarrow as pa
+
+    for name in text:
+        place = schema.get_field_index(name)
+        field = schema.field(place)
+        schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type)))
+    return schema
 
 
 def _dataset(dataset: Any) -> Source:
     files = list(getattr(dataset, "files", ()))
-    _check_files_agree(dataset)
     size = _batch_rows(len(dataset.schema))
     counted = "Csv" not in type(getattr(dataset, "format", None)).__name__
     return Source(
@@ -162,17 +203,26 @@ def _dataset(dataset: Any) -> Source:
     )
 
 
-def _check_files_agree(dataset: Any) -> None:
-    """A file without a column would read as one whose values are all missing."""
+def _physical_schemas(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """Path and schema of each file; a file without a column would read as one whose values are all missing."""
     first: tuple[str, set[str]] | None = None
-    for fragment in dataset.get_fragments():
-        names = set(fragment.physical_schema.names)
-        path = getattr(fragment, "path", "")
+    for fragment in _fragments(dataset):
+        path, physical = getattr(fragment, "path", ""), fragment.physical_schema
+        names = set(physical.names)
         first = first or (path, names)
         if names != first[1]:
             raise ValueError(
                 f"batches: {path!r} has the columns {sorted(names)}, but {first[0]!r} has {sorted(first[1])}"
             )
+        yield path, physical
+
+
+def _fragments(dataset: Any) -> list[Any]:
+    """The files of a dataset; of one that is filtered or projected they cannot be listed."""
+    try:
+        return list(dataset.get_fragments())
+    except ValueError:
+        return []
 
 
 def _mark(path: str) -> tuple[str, int, int]:

@@ -48,11 +48,18 @@ class Target:
         """Every label that some row has."""
         if self.index is not None:
             return self.values[np.bincount(self.index, minlength=len(self.values)) > 0]
-        if self.values.dtype.kind in "biuf":
+        if self.values.dtype.kind in "biuf" and _are_doubles(self.values):
             few, _, _ = _kernels.scan_numbers(self.values, np.empty(0), 256)
             if few is not None:
                 return np.asarray(few).astype(self.values.dtype)
         return np.unique(self.values)
+
+
+def _are_doubles(values: NDArray[Any]) -> bool:
+    """Whether the scan, which sees doubles, can tell all of them apart."""
+    if values.dtype.kind in "bf" or values.dtype.itemsize < 8 or len(values) == 0:
+        return True
+    return int(values.max()) <= 2**53 and int(values.min()) >= -(2**53)
 
 
 def read_target(column: Any, what: str) -> Target:

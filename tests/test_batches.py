@@ -20,6 +20,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from sklearn.base import clone
 
 import everytree as et
 from cases import assert_same
@@ -258,6 +259,114 @@ def test_posteriors_and_forests_are_updated_from_batches(n_jobs):
     updated = et.update_from_batches(forest.copy(), pairs, n_jobs=n_jobs)
     for mine, other in zip(updated.posteriors, forest.update(X, y).posteriors, strict=True):
         assert_same(mine, other)
+
+
+def test_codes_are_matched_by_the_names_of_their_columns():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 2, (200, 2)).astype(np.uint8)
+    table = pd.DataFrame(codes, columns=["a", "b"]).assign(y=codes[:, 0])
+    post = et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli())
+    expected = post.copy().update(codes, codes[:, 0])
+    et.update_from_batches(post, [table[:100], table[100:][["b", "y", "a"]]], target="y")
+    assert_same(post, expected)
+    with pytest.raises(ValueError, match=r"batch 1: it lacks the columns \['a'\] and has the columns \['c'\]"):
+        et.update_from_batches(post, [table[:100], table[100:].rename(columns={"a": "c"})], target="y")
+    assert_same(post, expected)
+
+
+def test_files_of_a_folder_may_have_numbers_of_several_types(tmp_path):
+    """Each file's are as they are, not rounded to the type of the first."""
+    large = 1.7e9 + np.arange(100)
+    columns = [
+        {"a": pa.array([0.0, 1.0, 2.0], pa.float32()), "i": pa.array([1, 2, 3], pa.int32()), "t": pa.nulls(3)},
+        {"a": pa.array(large), "i": pa.array(2.0**40 + 0.5 * np.arange(100)), "t": pa.array(["x", "y"] * 50)},
+    ]
+    for k, one in enumerate(columns):
+        pa.parquet.write_table(pa.table(one), tmp_path / f"{k}.parquet")
+    found = et.schema_from_batches(tmp_path)
+    assert found == et.schema_from_batches([pa.table(one) for one in columns])
+    assert [len(column.cuts) for column in found.columns] == [102, 102, 0]
+    assert found.columns[2].categories == ("x", "y")
+
+
+def test_columns_that_folders_name_are_columns_of_patterns_too(tmp_path):
+    rng = np.random.default_rng(4)
+    g = rng.choice(["u", "v"], 300)
+    table = pa.table({"a": rng.normal(size=300), "g": g, "y": (g == "u").astype(int)})
+    pa.parquet.write_to_dataset(table, tmp_path / "run=7" / "data", partition_cols=["g"])
+    (tmp_path / "run=7" / "data" / "_log").mkdir()
+    (tmp_path / "run=7" / "data" / "_log" / "0.json").write_text("{}")
+    folder = tmp_path / "run=7" / "data"
+    models = [
+        et.MetaTreeClassifier(random_state=0).fit_batches(str(where), "y")
+        for where in (folder, folder / "*" / "*.parquet", folder / "**" / "*.parquet", folder / "g=*")
+    ]
+    for model in models:
+        assert model.feature_names_in_.tolist() == ["a", "g"]
+        assert state(model) == state(models[0])
+    filtered = pa.dataset.dataset(folder, partitioning="hive").filter(pa.dataset.field("a") > 0.0)
+    model = et.MetaTreeClassifier(random_state=0).fit_batches(filtered, "y")
+    assert model.forest_.n_rows == int((table["a"].to_numpy() > 0.0).sum())
+
+
+@pytest.mark.parametrize("start", [2**53, 2**60, -(2**60)])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_whole_numbers_beyond_doubles_are_classes(start, dtype):
+    if start < 0 and dtype is np.uint64:
+        start = 2**63
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 2))
+    y = np.where(X[:, 0] > 0.0, dtype(start), dtype(start + 1))
+    model = et.MetaTreeClassifier(random_state=0).fit_batches([(X[:200], y[:200]), (X[200:], y[200:])])
+    assert model.classes_.tolist() == [start, start + 1]
+    assert (model.predict(X) == y).mean() > 0.9
+
+
+def test_a_batch_in_which_a_column_has_no_value_is_of_any_kind():
+    """As a chunk of a CSV file is in which all of a column's texts are missing."""
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame({"s": rng.choice(["u", "v"], 300), "n": rng.normal(size=300), "y": rng.integers(0, 2, 300)})
+    table.loc[100:199, ["s", "n"]] = None
+    whole = et.MetaTreeClassifier(random_state=0).fit(table[["s", "n"]], table["y"])
+    for first in (0, 100):
+        numbers = table.assign(s=np.nan)
+        parts = [table[:100], numbers[100:200], table[200:]] if first == 0 else [numbers[100:200], table[:100]]
+        model = et.MetaTreeClassifier(random_state=0).fit_batches(parts, "y")
+        assert model.schema_.columns[0].categories == ("u", "v") or model.schema_.columns[0].categories == ("v", "u")
+        assert model.schema_.columns[0].has_missing
+        if first == 0:
+            assert state(model) == state(whole)
+    nothing = [pd.DataFrame({"s": [np.nan] * 3, "n": [1.0, 2.0, 3.0]})] * 2
+    assert et.schema_from_batches(nothing) == et.Schema.fit(pd.concat(nothing))
+
+
+def test_a_class_that_rows_of_weight_0_alone_have_is_none():
+    table = pd.DataFrame({"x": np.arange(40.0), "y": ["p", "q"] * 20, "w": 1.0})
+    table.loc[0, ["y", "w"]] = ["a", 0.0]
+    for model in (et.MetaTreeClassifier(random_state=0), et.MetaForestClassifier(3, random_state=0)):
+        whole = clone(model).fit(table[["x"]], table["y"], table["w"])
+        assert whole.classes_.tolist() == ["p", "q"]
+        assert state(model.fit_batches([table[:7], table[7:]], "y", sample_weight="w")) == state(whole)
+    exact = et.ExactTreeClassifier(max_depth=1).fit(table[["x"]], table["y"], table["w"])
+    assert exact.predict_proba(table[["x"]]).shape == (40, 2)
+    model = et.MetaTreeClassifier(random_state=0)
+    model.partial_fit(table[["x"]], table["y"], classes=["a", "p", "q"], sample_weight=table["w"])
+    assert model.classes_.tolist() == ["a", "p", "q"]
+
+
+def test_row_data_may_be_left_out():
+    table, _ = frame_of(next(case for case in ALL if "poisson" in str(case)))
+    X = table[["a", "b", "c", "d", "y"]]
+    model = et.MetaTreeRegressor(family="poisson", random_state=0).fit_batches([X], "y", exposure=None)
+    assert model._row_names == []
+
+
+def test_decimal_weights_are_weights():
+    weights = np.arange(1, 41) / 4
+    table = pa.table({"x": np.arange(40.0), "y": [0, 1] * 20, "w": weights})
+    decimal = table.set_column(2, "w", table["w"].cast(pa.decimal128(10, 2)))
+    models = [et.MetaTreeClassifier(random_state=0).fit_batches([t], "y", sample_weight="w") for t in (table, decimal)]
+    assert state(models[0]) == state(models[1])
 
 
 def test_a_posterior_is_updated_through_a_schema():

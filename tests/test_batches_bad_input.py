@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,22 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "an array as a weight": (
         lambda: parts(), {"sample_weight": np.ones(90)}, "sample_weight must be the name of a column, but is ndarray",
     ),
-    "exposure for classes": (lambda: parts(), {"exposure": "t"}, "MetaForestClassifier takes no exposure"),
+    "exposure for classes": (lambda: parts(), {"exposure": "t"}, "MetaForestClassifier takes no 'exposure'"),
+    "a name misspelt": (lambda: parts(), {"sampel_rows": 10}, "MetaForestClassifier takes no 'sampel_rows'"),
+    "a weight of all rows": (lambda: [(np.ones((2, 1)), [0, 1], 2.0)], {"target": None}, "batch 0: sample_weight must"),
+    "numbers for tables": (lambda: [(3, 4)], {"target": None}, "batch 0: X must have one entry a row, but is a int"),
+    "a weight that is missing": (
+        lambda: [pa.table({"a": [1.0, 2.0], "w": pa.array([True, None]), "y": [0, 1]})], {"sample_weight": "w"},
+        "batch 0: sample_weight 'w' is missing in row 1",
+    ),
+    "weights in some batches only": (
+        lambda: [(np.ones((2, 1)), [0, 1], [1.0, 1.0]), (np.ones((2, 1)), [0, 1])], {"target": None},
+        "batch 1: it has no sample_weight, unlike those before",
+    ),
+    "weights from some batch on": (
+        lambda: [(np.ones((200, 1)), [0, 1] * 100)] * 5 + [(np.ones((1, 1)), [0], [1.0])],
+        {"target": None, "sample_rows": 10}, "batch 5: it has sample_weight, unlike those before",
+    ),
     "no batches": (lambda: [], {}, "batches is empty: there are no rows"),
     "batches of no rows": (lambda: [table()[:0]] * 3, {}, "batches is empty: there are no rows"),
     "no list at all": (lambda: 7, {}, "batches is a int, but must be a path"),
@@ -194,6 +210,54 @@ def test_a_relation_whose_rows_are_drawn_anew_is_refused():
     relation = duckdb.sql("SELECT * FROM rows WHERE random() < 0.5")
     with pytest.raises(ValueError, match="changed between the passes"):
         forest().fit_batches(relation, target="y", sample_rows=50)
+
+
+def test_bad_targets_and_row_data_are_named_by_their_batch():
+    """Wherever the row is: in the sample, or not."""
+    whole = pd.DataFrame({"a": np.arange(400.0), "t": 1.0, "y": np.arange(400) % 3})
+    for change, message in (({"t": np.nan}, "batch 3: exposure 't' is missing in row 50"),
+                            ({"t": -1.0}, r"batch 3: exposure\[50\] is -1"),
+                            ({"y": -3}, r"batch 3: y\[50\] is -3")):  # fmt: skip
+        for sample_rows in (10, 390, 1000):
+            wrong = whole.copy()
+            wrong.loc[350, list(change)] = list(change.values())
+            batches = [wrong[k : k + 100] for k in range(0, 400, 100)]
+            model = et.MetaTreeRegressor(family="poisson", random_state=0)
+            with pytest.raises(ValueError, match=message):
+                model.fit_batches(batches, "y", exposure="t", sample_rows=sample_rows)
+
+
+def test_files_whose_columns_are_of_another_kind_are_refused_with_their_names(tmp_path: Path):
+    numbers, dates = pa.array([1, 2]), pa.array([1, 2], pa.timestamp("us"))
+    for first, second in (
+        (numbers, dates),
+        (dates, numbers),
+        (numbers, pa.array(["x", "y"])),
+        (pa.array(["x"]), dates),
+    ):
+        for name, values in (("1", first), ("2", second)):
+            pa.parquet.write_table(pa.table({"a": values, "y": [0.0] * len(values)}), tmp_path / f"{name}.parquet")
+        with pytest.raises(
+            ValueError, match=r"2.parquet' has a column of another kind than the files before: .*Field a"
+        ):
+            et.schema_from_batches(tmp_path)
+
+
+def test_an_error_does_not_wait_for_a_slow_source():
+    def slow() -> Iterator[Any]:
+        yield pd.DataFrame({"a": [1.0, np.inf], "y": [0, 1]})
+        time.sleep(60)
+
+    start = time.monotonic()
+    with pytest.raises(ValueError, match="batch 0: X: column 'a', row 1: inf"):
+        forest().fit_batches(slow, "y")
+    assert time.monotonic() - start < 30
+
+
+def test_row_data_that_the_family_does_not_know_are_refused_before_anything_is_read():
+    post = et.Posterior(et.MetaTree.complete([0]), et.Bernoulli())
+    with pytest.raises(TypeError, match="exposure"):
+        et.update_from_batches(post, lambda: 1 / 0, target="y", exposure="t")
 
 
 def test_a_failed_update_from_batches_changes_nothing():

@@ -323,6 +323,7 @@ def test_parameters_clones_and_pickles(case, client):
         assert state(again) == state(model)
         np.testing.assert_array_equal(answers(again, table[COLUMNS]), answers(model, table[COLUMNS]))
     assert model.client is client
+    assert model.blank().client is client
 
 
 def test_dask_is_imported_when_asked_for():

@@ -222,3 +222,21 @@ def test_what_is_wrong_with_rows_to_predict_is_said_with_the_partition():
         model.predict(lacking).compute()
     with pytest.raises(ValueError, match="quantiles"):
         et.DaskMetaTreeRegressor().fit(X, frame()["y"]).predict_quantiles(X, [1.5])
+
+
+def test_exposure_of_an_array_cannot_be_named():
+    X = da.ones((6, 2), chunks=3)
+    model = et.DaskMetaTreeRegressor(family="poisson", random_state=0).fit(X, X[:, 0], exposure=X[:, 1])
+    with pytest.raises(TypeError, match="X is an array without names of columns, but exposure names one"):
+        model.predict(X, exposure="e")
+
+
+def test_errors_say_how_dask_is_left():
+    X = of_parts([part[["a", "b"]] for part in parts()])
+    model = forest().fit(X, frame()["y"])
+    with pytest.raises(
+        TypeError, match=r"X is lazy \(DataFrame\), but a table in memory .* pass X.compute\(\)"
+    ):
+        model.partial_fit(X, frame()["y"].compute())
+    with pytest.raises(TypeError, match=r"save model.to_local\(\)"):
+        et.save(model, "model")

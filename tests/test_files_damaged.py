@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -52,7 +54,7 @@ def others() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
             et.GrowingPosterior([3] * 5, et.Bernoulli(), 0.7, seed=3).update(X, y),
             lambda model: model.update(X, y).predictive(X).mean(),
         ),
-        "exact": (et.ExactPosterior([3] * 5, et.Bernoulli(), 2).fit(X, y), lambda model: repr(model)),
+        "exact": (et.ExactPosterior([3] * 5, et.Bernoulli(), 2).fit(X, y), lambda model: model.predictive(X).mean()),
     }
     for case in (*FOUR, EstimatorCase(et.MetaTreeRegressor, "linear", {"family": "linear"})):
         model, (table, target, _) = case.fitted(60, max_depth=3)
@@ -62,7 +64,10 @@ def others() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
         found[f"forest of {case}"] = model.forest_, lambda model, X=codes: model.ends(X)
         found[f"tree of {case}"] = model.forest_.trees[0], lambda model, X=codes: model.route(X)
     table, target, _ = FOUR[0].draw(50)
-    found["exact classifier"] = et.ExactTreeClassifier(max_depth=2).fit(table, target), lambda model: repr(model)
+    found["exact classifier"] = (
+        et.ExactTreeClassifier(max_depth=2).fit(table, target),
+        lambda model: model.partial_fit(table, target).predict_proba(table),
+    )
     rows = [{"a": int(a), "b": "xyz"[b]} | ({"c": float(c)} if c else {}) for a, b, c, *_ in X]
     for online in (et.OnlineForestClassifier(3, max_nodes=40, half_life=30.0), et.OnlineForestRegressor(2)):
         online.learn_many(rows, y.tolist())
@@ -235,6 +240,31 @@ def test_an_impossible_value_is_named(small):
             et.load(path)
 
 
+def test_an_estimator_whose_leaves_are_not_of_its_family_is_refused(tmp_path):
+    rng = rng_for("families")
+    X = rng.normal(size=(60, 2))
+    path = tmp_path / "model"
+    changes = [
+        ("normal", {"family": "linear"}, "parameters.family: is 'linear', but the leaves are Normal"),
+        ("linear", {"family": "normal"}, "parameters.family: is 'normal', but the leaves are LinearRegression"),
+        ("normal", {"family": 3}, "parameters.family: is 3"),
+    ]
+    for family, change, complaint in changes:
+        et.save(et.MetaTreeRegressor(family=family, max_depth=2, random_state=0).fit(X, X[:, 0]), path)
+        path.write_bytes(with_model(path.read_bytes(), lambda model, change=change: model["parameters"].update(change)))
+        with pytest.raises(et.ModelFileError, match=re.escape(f"{path}: {complaint}")):
+            et.load(path)
+    et.save(et.MetaTreeRegressor(max_depth=2, random_state=0).fit(X, X[:, 0]), path)
+    whole = path.read_bytes()
+    for name, value in (("score", "x"), ("sharpness", None), ("parameters", 3)):
+        path.write_bytes(with_model(whole, lambda model, n=name, v=value: model["choice"].update({n: v})))
+        with pytest.raises(et.ModelFileError, match=rf"{path}: choice\.{name}: must be"):
+            et.load(path)
+    path.write_bytes(with_model(whole, lambda model: model.update(row_data=["exposure"])))
+    with pytest.raises(et.ModelFileError, match=r"row_data: is \['exposure'\], which family 'normal' does not go with"):
+        et.load(path)
+
+
 def test_a_kind_that_is_not_known_is_named(small):
     path, content = small
     header, data = split(content)
@@ -278,8 +308,36 @@ def test_a_deep_header_is_no_crash(small):
     path, _ = small
     header = b"[" * 80_000
     path.write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(et.ModelFileError, match=f"{path}: header"):
+    with pytest.raises(et.ModelFileError, match=f"{path}: sha256"):
         et.load(path)
+    sealed = header + b'"sha256":"' + b"0" * 64 + b'"' + b" " * 5
+    digest = hashlib.sha256(sealed).hexdigest().encode()
+    sealed = sealed.replace(b"0" * 64, digest)
+    path.write_bytes(len(sealed).to_bytes(8, "little") + sealed)
+    with pytest.raises(et.ModelFileError, match=f"{path}: header: no JSON"):
+        et.load(path)
+
+
+def test_nothing_is_made_of_a_damaged_header(tmp_path):
+    """Many small values take many times the bytes that write them; so does what is not of this library."""
+    for start in (b'{"a":[', b'{"__metadata__":{"sha256":"' + b"0" * 64 + b'"},"a":['):
+        header = start + b"[]," * 700_000 + b"[]]}"
+        header += b" " * (-len(header) % 8)
+        path = tmp_path / "model"
+        path.write_bytes(len(header).to_bytes(8, "little") + header)
+        tracemalloc.start()
+        with pytest.raises(et.ModelFileError, match="sha256"):
+            et.load(path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak <= len(header) + ROOM
+
+
+def test_a_header_of_unusual_length_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "LONGEST_HEADER", 100)
+    et.save(et.MetaTree.complete([0]), tmp_path / "model")
+    with pytest.raises(et.ModelFileError, match=r"header: [0-9]+ bytes long, but at most 100 are read"):
+        et.load(tmp_path / "model")
 
 
 def test_every_number_is_looked_at(stored, tmp_path):
@@ -310,6 +368,27 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(small, monkeypatch):
         assert list(path.parent.iterdir()) == [path]
     with pytest.raises(FileNotFoundError):
         et.save(et.MetaTree.complete([0]), path.parent / "none" / "model")
+
+
+def test_errors_name_the_file_that_was_asked_for_and_long_names_are_names(tmp_path):
+    tree = et.MetaTree.complete([0])
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '.*/no/model'"):
+        et.save(tree, tmp_path / "no" / "model")
+    path = tmp_path / ("ä" * 120)
+    et.save(tree, path)
+    assert et.load(path) == tree
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
+def test_a_file_that_others_may_not_read_is_never_readable_while_it_is_replaced(tmp_path, monkeypatch):
+    path, seen = tmp_path / "model", []
+    et.save(et.MetaTree.complete([0]), path)
+    path.chmod(0o600)
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: seen.append(os.fstat(number).st_mode) or fsync(number))
+    et.save(et.MetaTree.complete([0, 1, 1]), path)
+    assert stat.S_IMODE(seen[0]) == stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")

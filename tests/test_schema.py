@@ -221,6 +221,19 @@ def test_long_tables_are_sampled():
     assert np.abs(counts / counts.mean() - 1).max() < 0.1
 
 
+def test_numbers_that_few_rows_of_a_long_table_have_are_told_apart():
+    """As long as there are few distinct ones: a sample would miss them."""
+    X = np.zeros((SAMPLE_ROWS + 100_000, 2))
+    X[: len(X) // 2, 0], X[12, 0], X[13, 0] = 1.0, 99.0, np.nan
+    X[:, 1] = rng_for("few of many").normal(size=len(X))
+    schema = et.Schema.fit(X)
+    np.testing.assert_array_equal(schema.columns[0].cuts, [0.5, 50.0])
+    assert schema == et.schema_from_batches([X[:150_000], X[150_000:]], sample_rows=10**6)
+    weight = np.ones(len(X))
+    weight[12] = 0.0
+    np.testing.assert_array_equal(et.Schema.fit(X, sample_weight=weight).columns[0].cuts, [0.5])
+
+
 # ---- categories -----------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from everytree import _kernels
 from everytree.codes import LARGEST_CODE, as_column, check_lengths
 from everytree.cuts import category_scores, cut_points
 from everytree.tables import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
@@ -139,6 +140,12 @@ class FitRows:
     counted: NDArray[np.int64] | slice
     sample: NDArray[np.int64] | slice
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the sample lacks some of the rows that count."""
+        n_counted = self.n_rows if isinstance(self.counted, slice) else len(self.counted)
+        return n_counted > SAMPLE_ROWS
+
     @classmethod
     def of(cls, n_rows: int, y: ArrayLike | None, sample_weight: ArrayLike | None) -> FitRows:
         check_lengths(n_rows, {"y": y, "sample_weight": sample_weight})
@@ -184,6 +191,10 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     has_missing = there is not None and not there[rows.counted].all()
     if kind == "boolean":
         return Column(name, kind, np.array([0.5]), has_missing=has_missing)
+    if rows.is_sampled:  # where distinct numbers are few, all of them count, those of rare rows too
+        distinct, _, _ = _kernels.scan_numbers(values.numbers[rows.counted], np.empty(0), max_bins)
+        if distinct is not None:
+            return Column(name, kind, cut_points(np.asarray(distinct), None, max_bins), has_missing=has_missing)
     numbers = values.numbers[rows.sample].astype(np.float64)
     weight = None if rows.weight is None else rows.weight[rows.sample]
     if there is not None:

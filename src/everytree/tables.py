@@ -93,7 +93,8 @@ def read_table(X: Any, owner: str) -> Table:
         raise TypeError("X is a sparse matrix, but a dense table is needed; pass X.toarray()")
     frame = X if isinstance(X, np.ndarray | list | tuple) else as_frame(X)
     if isinstance(frame, nw.LazyFrame):
-        raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.collect()")
+        how = "compute" if hasattr(X, "compute") else "collect"
+        raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.{how}()")
     table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
     for size, thing in ((table.n_rows, "sample(s)"), (table.n_columns, "feature(s)")):
         if size == 0:

@@ -23,19 +23,11 @@ class ForestCount {
           size_(static_cast<std::size_t>(family.layout.size())),
           trees_(std::move(trees)) {}
 
-    // A row that the family does not support stops everything; then nothing has changed.
+    // All rows are checked before the first one is added: one that is refused has changed nothing.
     void run(const CodeTable& table, const RowColumns& columns, int n_jobs) {
-        const std::vector<std::vector<double>> before = saved();
-        const std::vector<std::int64_t> n_before = n_rows();
-        try {
-            add(CodeReader<Code>(table, forest_.limits()), columns, n_jobs);
-        } catch (...) {
-            for (std::size_t t = 0; t < trees_.size(); ++t) {
-                std::copy(before[t].begin(), before[t].end(), trees_[t].statistics);
-                *trees_[t].n_rows = n_before[t];
-            }
-            throw;
-        }
+        const CodeReader<Code> codes(table, forest_.limits());
+        check(codes, columns, n_jobs);
+        add(codes, columns, n_jobs);
     }
 
   private:
@@ -46,6 +38,17 @@ class ForestCount {
         std::vector<Code> codes;
         std::vector<std::int64_t> unusual;
     };
+
+    void check(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) const {
+        std::vector<RowChunk> chunks(static_cast<std::size_t>(std::max(n_jobs, 1)), RowChunk(family_.n_extra));
+        std::vector<std::vector<Code>> codes(chunks.size());
+        const auto look = [&](std::int64_t chunk, int worker) {
+            const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows() - begin);
+            table.rows(begin, n, codes[worker]);
+            chunks[worker].read(family_, columns, begin, n);
+        };
+        in_ordered_chunks((table.n_rows() + chunk_rows - 1) / chunk_rows, n_jobs, look, [](std::int64_t, int) {});
+    }
 
     void add(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
         // The places of a chunk's rows in all trees should stay in the cache together.
@@ -90,20 +93,6 @@ class ForestCount {
             ++n_added;
         }
         *tree.n_rows += n_added;
-    }
-
-    std::vector<std::vector<double>> saved() const {
-        std::vector<std::vector<double>> all;
-        for (std::size_t t = 0; t < trees_.size(); ++t) {
-            const double* first = trees_[t].statistics;
-            all.emplace_back(first, first + static_cast<std::size_t>(forest_.n_nodes(t)) * size_);
-        }
-        return all;
-    }
-    std::vector<std::int64_t> n_rows() const {
-        std::vector<std::int64_t> all;
-        for (const TreeCounts& tree : trees_) all.push_back(*tree.n_rows);
-        return all;
     }
 
     const ForestShape& forest_;

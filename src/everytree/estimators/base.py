@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
         """The target as the family takes it; at the first call what is learnt from it is kept."""
 
+    def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Targets as the family takes them, one by one."""
+        return self._read_target(labels, first=False)
+
     @abstractmethod
     def _order_by(self, y: NDArray[Any]) -> FloatArray:
         """What orders the categories of a column."""
@@ -69,15 +73,33 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _rows_of(self, other: Self) -> Self:
         """The rows of another one that fits."""
 
+    _known_row_data: ClassVar[Mapping[str, str]] = {}
+    """What may be known of each row, and by which family."""
+
     def _row_data(
         self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
         """What the family wants to know of each row; at the first call, `used` are the rows with weight."""
-        del X, n_rows, first, used
-        for name, values in given.items():
-            if values is not None:
-                raise TypeError(f"{type(self).__name__} takes no {name}")
+        del X, first, used
+        return self._checked_row_data(n_rows, given)
+
+    def _check_row_names(self, names: Iterable[str]) -> None:
+        """Refuse what no family of this estimator wants to know."""
+        unknown = sorted(set(names) - set(self._known_row_data))
+        if unknown:
+            known = " or ".join(map(repr, self._known_row_data)) or "nothing besides features, target and weight"
+            raise TypeError(f"{type(self).__name__} takes no {unknown[0]!r}; rows may have {known}")
+
+    def _checked_row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """What is given of it, each with one entry a row."""
+        del n_rows
+        self._check_row_names(name for name, values in given.items() if values is not None)
         return {}
+
+    def _only_present(self, target: NDArray[Any], weight: FloatArray | None) -> NDArray[Any]:
+        """The targets of the first rows; what rows of weight 0 alone have is forgotten again."""
+        del weight
+        return target
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, Self
 
@@ -70,6 +71,7 @@ class BatchedEstimator(GrownEstimator):
         2000
         """
         owner = type(self).__name__
+        self._check_row_names(row_columns)
         roles = Roles.of(target, sample_weight, row_columns)
         with self._anew():
             self._check_parameters()
@@ -112,19 +114,15 @@ class BatchedEstimator(GrownEstimator):
         """What must be known of the targets of all rows before the first one is counted; changes nothing."""
         if batch.target is None:
             raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
+        self._checked_row_data(batch.table.n_rows, batch.row_data)
         return self._labels_in(batch.target)
 
+    @abstractmethod
     def _labels_in(self, target: Target) -> Labels:
-        """The labels of classes; numbers need not be known."""
-        del target
-        return None
+        """The labels of classes; None for numbers. An error for targets that the family does not have."""
 
     def _note(self, labels: Labels) -> None:
         """Keep what `_look` has found."""
-
-    def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Targets as the family takes them, one by one."""
-        return self._read_target(labels, first=False)
 
     def _rows_in(self, batch: Batch, asked: NDArray[np.bool_]) -> Rows:
         assert batch.target is not None

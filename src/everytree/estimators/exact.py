@@ -75,6 +75,7 @@ class _ExactStructure(Readable):
         self._check_parameters()
         target = self._read_target(y, first=True)
         weight = read_weight(sample_weight, len(target))
+        target = self._only_present(target, weight)
         fine = self._fit_schema(X, target, weight)
         rows = self._first_rows(X, fine, target, weight, row_data)
         follow, follow_weight, criterion = self._grow_on(rows)

@@ -57,6 +57,7 @@ class GrownEstimator(MetaEstimator):
         self._check_parameters()
         target = self._read_target(y, first=True)
         weight = read_weight(sample_weight, len(target))
+        target = self._only_present(target, weight)
         given: Imported | None = getattr(self, "structures_", None)
         schema = self._fit_schema(X, target, weight, max_bins=self.max_bins) if given is None else given.schema
         return self._fit_by(schema, X, target, weight, row_data, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -96,6 +97,17 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             self.n_classes_ = len(self.classes_)
         return self._target_numbers(labels)
 
+    def _only_present(self, target: NDArray[Any], weight: FloatArray | None) -> NDArray[Any]:
+        """A class that no row of weight has is none, unless it was declared."""
+        if weight is None or self.__dict__.get("_declared") is not None:
+            return target
+        present = np.bincount(target[weight > 0.0], minlength=self.n_classes_) > 0
+        if present.all():
+            return target
+        self.classes_ = self.classes_[present]
+        self.n_classes_ = len(self.classes_)
+        return np.asarray(np.maximum(np.cumsum(present) - 1, 0)[target])  # any class will do for rows of weight 0
+
     def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
         """The place of each label among the classes."""
         if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
@@ -150,6 +162,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     family: str
     prior: Mapping[str, Any] | str
+    _known_row_data = MappingProxyType({"exposure": "poisson", "censored": "exponential"})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
@@ -234,6 +247,10 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
                 raise ValueError("y is 0 for every row: times of family 'exponential' must not all be 0")
         return np.asarray(numbers)
 
+    def _labels_in(self, target: Target) -> None:
+        """Numbers need not be known beforehand, but all of them must be possible."""
+        target.read(self._target_numbers)
+
     def _check_targets(self, other: Self) -> None:
         for name in ("input_mean_", "input_scale_"):
             mine, theirs = getattr(self, name, ()), getattr(other, name, ())
@@ -253,11 +270,15 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _row_data(
         self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
+        columns = self._checked_row_data(n_rows, given)
+        if self.family == "linear":
+            columns["inputs"] = self._inputs(X, first, used)
+        return columns
+
+    def _checked_row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        self._check_row_names(given)
         columns: dict[str, NDArray[Any]] = {}
-        unknown = sorted(set(given) - {"exposure", "censored"})
-        if unknown:
-            raise TypeError(f"{type(self).__name__} takes no {unknown}; rows may have 'exposure' or 'censored'")
-        for name, family in (("exposure", "poisson"), ("censored", "exponential")):
+        for name, family in self._known_row_data.items():
             if given.get(name) is None:
                 continue
             if self.family != family:
@@ -270,8 +291,6 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             _refuse(columns["exposure"], outside, "positive and at most 1e60", "exposure")
         if "censored" in columns:
             _refuse(columns["censored"], ~np.isin(columns["censored"], (0.0, 1.0)), "0 or 1", "censored")
-        if self.family == "linear":
-            columns["inputs"] = self._inputs(X, first, used)
         return columns
 
     def _inputs(self, X: Any, first: bool, used: NDArray[np.bool_] | None) -> FloatArray:

@@ -90,7 +90,8 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     name = type(model).__name__
     kind = _kind(name)
     if kind is None or kind[0] is not type(model):
-        raise TypeError(f"model is a {name}, but files hold {', '.join(_NAMES)}")
+        local = "; save model.to_local()" if hasattr(model, "to_local") else ""
+        raise TypeError(f"model is a {name}, but files hold {', '.join(_NAMES)}{local}")
     to = Writer.empty()
     kind[1](to, model)
     values, arrays = to.finish()

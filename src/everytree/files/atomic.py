@@ -21,18 +21,26 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
         with open(target, "wb") as stream:
             stream.writelines(parts)
         return
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else None
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")  # names have an end
     # Made by open itself, so that the user's mask decides who may read; tempfile's files are for the owner alone.
-    number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        number = os.open(temporary, flags, 0o666 if mode is None else mode)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None  # the user knows no other name
     try:
         with os.fdopen(number, "wb") as file:
             for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

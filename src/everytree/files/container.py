@@ -17,6 +17,7 @@ import json
 import math
 import mmap
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,9 @@ TYPES = {
 
 _NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
 _NO_DIGEST = b"0" * 64
+
+LONGEST_HEADER = 100_000_000
+"""As other readers of the format have it."""
 
 
 class ModelFileError(ValueError):
@@ -93,7 +97,7 @@ def _digest(header: bytes, pieces: list[memoryview]) -> bytes:
 
 
 def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
-    """Arrays and text from a file, complete and undamaged; no more is allocated than the file is long, and its header.
+    """Arrays and text from a file, complete and undamaged; of one that is not, nothing is kept but its bytes.
 
     Parameters
     ----------
@@ -102,10 +106,10 @@ def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
     """
     content = _bytes_of(path, mapped)
     header, data = _split(path, content)
-    entries = _parse(path, header)
+    _check_digest(path, header, data)
+    entries = _parse(path, bytes(header))
     metadata = _metadata(path, entries.pop("__metadata__", None))
     _check_version(path, metadata)
-    _check_digest(path, header, data, metadata)
     arrays: dict[str, NDArray[Any]] = {}
     at = 0
     for name in sorted(entries, key=lambda name: _offsets(path, name, entries[name])):
@@ -130,14 +134,16 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
     return content
 
 
-def _split(path: object, content: NDArray[np.uint8]) -> tuple[bytes, NDArray[np.uint8]]:
+def _split(path: object, content: NDArray[np.uint8]) -> tuple[memoryview, NDArray[np.uint8]]:
     """The header, and what comes after it."""
     length = int.from_bytes(content[:8].tobytes(), "little")
     if length > len(content) - 8:
         raise ModelFileError(f"{path}: header: {length} bytes long, but only {len(content) - 8} follow: cut off?")
     if length % 8:
         raise ModelFileError(f"{path}: header: {length} bytes long, but must be a multiple of 8")
-    return content[8 : 8 + length].tobytes(), content[8 + length :]
+    if length > LONGEST_HEADER:
+        raise ModelFileError(f"{path}: header: {length} bytes long, but at most {LONGEST_HEADER} are read")
+    return content[8 : 8 + length].data, content[8 + length :]
 
 
 def _parse(path: object, header: bytes) -> dict[str, Any]:
@@ -185,12 +191,14 @@ def _check_version(path: object, metadata: dict[str, str]) -> None:
         )
 
 
-def _check_digest(path: object, header: bytes, data: NDArray[np.uint8], metadata: dict[str, str]) -> None:
-    digest = metadata.get("sha256", "").encode()
-    if len(digest) != len(_NO_DIGEST):
-        raise ModelFileError(f"{path}: sha256: must be 64 digits, but is {metadata.get('sha256')!r}")
-    found = _digest(header.replace(b'"sha256":"' + digest, b'"sha256":"' + _NO_DIGEST, 1), [data.data])
-    if found != digest:
+def _check_digest(path: object, header: memoryview, data: NDArray[np.uint8]) -> None:
+    """Before anything is made of the header: of one that is damaged, nothing is."""
+    place = re.search(rb'"sha256":"([0-9a-f]{64})"', header)
+    if place is None:
+        raise ModelFileError(f"{path}: sha256: there is no such entry of 64 digits: was this written by everytree?")
+    begin, end = place.span(1)
+    found = _digest(b"", [header[:begin], memoryview(_NO_DIGEST), header[end:], data.data])
+    if found != place.group(1):
         raise ModelFileError(f"{path}: sha256: the file is damaged: its bytes are not those that were written")
 
 

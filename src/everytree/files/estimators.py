@@ -119,10 +119,21 @@ def _read_fitted(of: Reader, model: Any) -> None:
         model.forest_, model._rows = _read_exact_forest(of, model)
     if is_classifier(model):
         _read_classes(of, model)
-    elif _family(model).kernel == "categorical":
-        raise of.error("forest", "has leaves of classes, but a regressor has numbers")
+    else:
+        _check_numbers(of, model)
     if "input_mean" in of:
         _read_inputs(of, model)
+
+
+def _check_numbers(of: Reader, model: Any) -> None:
+    """A regressor's leaves, and what they want to know of rows, are those of its family."""
+    if _family(model).kernel != model.family:
+        raise of.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {_family(model)}")
+    possible = {"linear": [["inputs"]], "poisson": [[], ["exposure"]], "exponential": [[], ["censored"]]}
+    if model._row_names not in possible.get(model.family, [[]]):
+        raise of.error("row_data", f"is {model._row_names}, which family {model.family!r} does not go with")
+    if ("input_mean" in of) != (model.family == "linear"):
+        raise of.error("input_mean", f"is there, or not there, unlike in a file of family {model.family!r}")
 
 
 def _family(model: Any) -> NativeFamily:
@@ -173,7 +184,13 @@ def _write_choice(to: Writer, choice: Choice) -> None:
 
 
 def _read_choice(of: Reader, family: NativeFamily) -> Choice:
-    return Choice(family, *(read_plain(of, name) for name in ("split_prior", "parameters", "score", "sharpness")))
+    choice = Choice(family, *(read_plain(of, name) for name in ("split_prior", "parameters", "score", "sharpness")))
+    for name in ("score", "sharpness"):
+        if not isinstance(getattr(choice, name), float):
+            raise of.error(name, f"must be a number, but is {getattr(choice, name)!r:.200}")
+    if not isinstance(choice.parameters, dict):
+        raise of.error("parameters", f"must be a dict, but is {choice.parameters!r:.200}")
+    return choice
 
 
 # ---- the rows of an exact fit ---------------------------------------------------------------------------------------

@@ -77,6 +77,11 @@ class Partitions:
         roles.check_in(list(X.columns), "X")
         return cls(X, roles)
 
+    def split(self, role: str) -> tuple[Any, Any]:
+        """The table without the column that has a role, and that column."""
+        name = self.roles.row_data[role]
+        return self.X.drop(columns=name), self.X[name]
+
     def pieces(self, features: list[str] | None = None) -> list[list[Any]]:
         """For each partition, its part of X, of all features or of these, and of each other collection."""
         X = self.X

@@ -54,6 +54,12 @@ class _OnDask(BatchedEstimator):
         local.__dict__.update(learnt)
         return local
 
+    def blank(self) -> Self:
+        """As that of the plain estimator; the client is kept."""
+        empty = super().blank()
+        empty.client = self.client
+        return empty
+
     def _plain_parameters(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
 
@@ -70,7 +76,7 @@ class _OnDask(BatchedEstimator):
         """(n_rows, *shape) lazily what a method of the plain estimator says of the rows of each partition."""
         check_is_fitted(self, "forest_")
         if isinstance(exposure, str):
-            X, exposure = X.drop(columns=exposure), X[exposure]
+            X, exposure = Partitions.of(X, exposure=exposure).split("exposure")
         job = _Answering(self.to_local(), method, options, shape, np.dtype(dtype))
         return map_parts(_answer, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
 

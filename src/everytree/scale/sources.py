@@ -162,7 +162,8 @@ def _open_files(files: list[str], base: str, kind: str) -> Any:
     schema = _common_schema(dataset)
     if kind != "parquet":
         return pads.dataset(files, schema, format=kind, **where)
-    text = [field.name for field in schema if str(field.type) in ("string", "large_string")]
+    in_files = next(iter(dataset.get_fragments())).physical_schema.names  # others are named by folders
+    text = [name for name in in_files if str(schema.field(name).type) in ("string", "large_string")]
     # What is buffered ahead of need stays until the end of the file, and then memory holds the file.
     lean = pads.ParquetFragmentScanOptions(pre_buffer=False)
     parquet = pads.ParquetFileFormat(dictionary_columns=text, default_fragment_scan_options=lean)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestClassifier
 
 import everytree as et
+from everytree.drawing import describe
 from everytree.report import embedding, report_html, write_report
 from everytree.report.subject import Subject
 
@@ -393,6 +394,21 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
             quantiles = model.predict_quantiles(row, (0.05, 0.5, 0.95))[0]
             there = [shown[key] for key in ("mean", "std", "5%", "median", "95%")]
             np.testing.assert_allclose(there, [mean[0], std[0], *quantiles], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["tree", "exact", "exact numbers", "imported categories", "normal"])
+def test_the_picture_has_the_words_of_python(fitted, visit, name):
+    subject = Subject.of(fitted[name])
+    drawing = describe(subject.posts[subject.first], **subject.words.options(), max_depth=99, max_nodes=5000)
+    answers = {node.number: node.answer for node in drawing.nodes}
+    visitor = visit(fitted[name])
+    visitor.page.locator("#reach").fill("100")
+    visitor.page.locator("#unfold-all").click()
+    nodes = visitor.page.locator(".node").all()
+    assert len(nodes) > 2
+    for node in nodes:
+        number, label = int(node.get_attribute("data-node")), node.get_attribute("aria-label")
+        assert number == 0 or label.startswith(f"{answers[number]}, ")
 
 
 def test_path_weights_are_those_of_the_posterior(fitted, visit):

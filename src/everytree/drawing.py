@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.code_words import CodeWords, one_line
 from everytree.codes import LARGEST_CODE, whole_number
 from everytree.families import Family, LinearRegression
 from everytree.families.base import FloatArray
@@ -251,17 +252,21 @@ class Names:
         takes_missing = child == tree.missing_child[node]
         if takes_missing and (threshold < 0 or child == 2):
             return "missing"
+        words = self.of_codes(feature)
+        if not isinstance(words, CodeWords):
+            return self._plain_answer(feature, threshold, child, takes_missing)
+        if threshold >= len(words) - 1:  # the question is only whether there is a value
+            return "missing" if takes_missing or (words.has_missing_code and child == 1) else "known"
+        return words.answer(threshold, child) + (" or missing" if takes_missing else "")
+
+    def _plain_answer(self, feature: int, threshold: int, child: int, takes_missing: bool) -> str:
+        """The same for codes that are in order."""
         if threshold < 0:
             return f"= {self.code(feature, child)}"
-        if threshold == LARGEST_CODE:  # the question is only whether there is a value
+        if threshold == LARGEST_CODE:
             return "missing" if takes_missing else "known"
         answer = f"{'≤' if child == 0 else '>'} {self.code(feature, threshold)}"
         return f"{answer} or missing" if takes_missing else answer
-
-
-def one_line(name: Any) -> str:
-    """A name as text without line breaks and other characters that move the pen."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
 
 
 def number(value: float, digits: int = 4) -> str:

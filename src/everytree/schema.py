@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from everytree import _kernels
+from everytree.code_words import CodeWords
 from everytree.codes import LARGEST_CODE, resolve_n_jobs, whole_number
 from everytree.columns import (
     Column,
@@ -294,14 +295,9 @@ class Schema:
         return out
 
     @cached_property
-    def code_names(self) -> list[list[str]]:
+    def code_names(self) -> list[CodeWords]:
         """For each column what each code stands for: its category, or the largest number that has it."""
-        return [
-            [str(value) for value in column.categories]
-            if column.kind == "categorical"
-            else [f"{cut:.6g}" for cut in column.cuts] + ["more"]
-            for column in self.columns
-        ]
+        return [CodeWords.of(column) for column in self.columns]
 
     def _places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
         """Where the table has the columns of this schema that are wanted."""

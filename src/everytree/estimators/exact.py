@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from everytree.code_words import CodeWords
 from everytree.codes import whole_number
 from everytree.columns import missing_code
 from everytree.estimators.base import CategoricalFeatures, read_weight
@@ -179,6 +180,10 @@ class _ExactStructure(Readable):
 
     def _pictured(self) -> Posterior:
         return self.map_posterior_
+
+    def _code_names(self) -> list[CodeWords]:
+        columns = zip(self.schema_.code_names, self.schema_.columns, strict=True)
+        return [words.with_missing_code(column.has_missing) for words, column in columns]
 
 
 class ExactTreeClassifier(Classification, _ExactStructure):

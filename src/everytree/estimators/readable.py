@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from everytree.code_words import CodeWords
 from everytree.estimators.base import MetaEstimator
 from everytree.plot import plot_tree
 from everytree.posterior import Posterior
@@ -33,9 +34,13 @@ class Readable(MetaEstimator):
         """Names of columns, values and classes, unless the options have others."""
         names = self.schema_.names
         words: dict[str, Any] = {
-            "code_names": [[*own, "missing"] for own in self.schema_.code_names],
+            "code_names": self._code_names(),
             "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
         }
         if hasattr(self, "classes_"):
             words["class_names"] = [str(label) for label in self.classes_]
         return words | options
+
+    def _code_names(self) -> list[CodeWords]:
+        """What the codes of each column stand for."""
+        return self.schema_.code_names

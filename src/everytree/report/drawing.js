@@ -1,13 +1,13 @@
 // The tree as a picture: from the most probable pruning to the whole meta-tree, folded and moved by the visitor.
 
 const SVG = "http://www.w3.org/2000/svg";
-const BOX = { width: 178, height: 52, across: 236, down: 66 };
+const BOX = { width: 190, height: 52, across: 248, down: 66 };
+const CHIP = { width: 43 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
 const FIRST_UNFOLDED = { wide: 21, narrow: 7 }; // so many nodes can be read at once: the rest starts folded
 
 const byId = (id) => document.getElementById(id);
 const percent = (share) => (share < 0.0005 ? "<0.1%" : share > 0.9995 && share < 1 ? ">99.9%" : `${(100 * share).toFixed(1)}%`);
-const short = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
 const nice = (value, digits = 4) => (Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : value > 0 ? "∞" : value < 0 ? "−∞" : "?");
 
 function element(tag, attributes = {}, text = null) {
@@ -28,35 +28,48 @@ function shape(tag, attributes, text = null) {
 
 function codeName(column, code) {
   if (code >= column.n_codes) return "missing";
-  if (column.kind === "boolean") return ["no", "yes"][code];
+  if (!isOrdered(column)) return namesOf(column, code, code).join(", ");
   const place = column.groups.length ? column.groups.lastIndexOf(code) : code;
-  if (column.kind !== "categorical") return column.cut_names ? column.cut_names[place] : nice(column.cuts[place], 6);
-  return column.groups.length ? column.categories.filter((_, i) => column.groups[i] === code).join(", ") : column.categories[place];
+  return column.cut_names[place] ?? String(column.cuts[place]);
+}
+
+// Categories are numbered by their mean targets, an order that nobody sees: they are told as sets.
+const isOrdered = (column) => column.kind !== "categorical" && column.kind !== "boolean";
+
+// The categories of some codes in a row.
+function namesOf(column, from, to) {
+  const all = column.kind === "boolean" ? ["no", "yes"] : column.categories;
+  const coded = all.map((name, i) => [column.groups.length ? column.groups[i] : i, name]);
+  return coded.filter(([code]) => code >= from && code <= to).sort((a, b) => a[0] - b[0]).map(([, name]) => name);
+}
+
+const MOST_NAMED = 4, MOST_IN_TIP = 12;
+
+// A set of categories: its members, or the others if these are few and it is large, or some and how many more.
+function setText(names, others, most = MOST_NAMED) {
+  if (names.length === 1) return `= ${names[0]}`;
+  const isSmall = names.length > 0 && names.length <= most;
+  const [word, listed] = isSmall || others.length > most ? ["in", names] : ["not in", others];
+  if (listed.length <= most) return `${word} ${listed.join(", ")}`;
+  return `${word} ${listed.slice(0, most - 1).join(", ")} and ${listed.length - most + 1} more`;
 }
 
 // What a row says to go from a node to a child of it.
-function answerText(tree, s, offset) {
-  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
+function answerText(tree, s, offset, most = MOST_NAMED) {
+  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s], last = column.n_codes - 1;
   const takesMissing = tree.missingChild[s] === offset;
   if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
-  if (threshold < 0) return offset < column.n_codes ? `= ${codeName(column, offset)}` : "missing";
-  if (threshold >= column.n_codes - 1) return offset ? "missing" : "known"; // asks only whether there is a value
-  const answer = column.kind === "boolean" ? ["no", "yes"][offset] : `${offset ? ">" : "≤"} ${codeName(column, threshold)}`;
-  return takesMissing ? `${answer} or missing` : answer;
-}
-
-// Categories have an order of the model's own: which ones a threshold means is written out.
-function answerCategories(tree, s, offset) {
-  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s];
-  if (column.kind !== "categorical" || threshold < 0 || threshold >= column.n_codes - 1) return "";
-  const [from, to] = offset ? [threshold + 1, column.n_codes - 1] : [0, threshold];
-  const names = [];
-  for (let code = from; code <= to; code++) names.push(codeName(column, code));
-  return names.length > 12 ? `${names.slice(0, 11).join(", ")} and ${names.length - 11} more` : names.join(", ");
+  if (threshold < 0) return offset <= last ? `= ${codeName(column, offset)}` : "missing";
+  const isAbove = offset === 1, missingIsAbove = data.is_exact && column.has_missing;
+  if (threshold >= last) return takesMissing || (isAbove && missingIsAbove) ? "missing" : "known"; // asks only whether there is a value
+  const low = namesOf(column, 0, threshold), high = namesOf(column, threshold + 1, last);
+  const ordered = () => `${isAbove ? ">" : "≤"} ${codeName(column, threshold)}`;
+  const answer = isOrdered(column) ? ordered() : isAbove ? setText(high, low, most) : setText(low, high, most);
+  return takesMissing || (isAbove && missingIsAbove) ? `${answer} or missing` : answer;
 }
 
 const question = (tree, s) => data.features[tree.feature[s]];
-const nodeAnswer = (tree, s) => (s ? answerText(tree, tree.parent[s], s - tree.firstChild[tree.parent[s]]) : "");
+const nodeAnswer = (tree, s, most) => (s ? answerText(tree, tree.parent[s], s - tree.firstChild[tree.parent[s]], most) : "");
 
 function weightText(statistics, i) {
   if (!data.kernel) return "";
@@ -176,6 +189,21 @@ function link(from, to, s) {
   return shape("path", { class: "link", "data-to": s, d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}` });
 }
 
+const pen = document.createElement("canvas").getContext("2d");
+
+// As much of a text as there is room for, in pixels of a font.
+function fitted(text, width, font) {
+  pen.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  if (pen.measureText(text).width <= width) return text;
+  let low = 0, high = text.length;
+  while (high - low > 1) {
+    const half = (low + high) >> 1;
+    if (pen.measureText(`${text.slice(0, half).trimEnd()}…`).width <= width) low = half;
+    else high = half;
+  }
+  return `${text.slice(0, low).trimEnd()}…`;
+}
+
 function drawNode(s, x, y) {
   const { tree } = view, isInner = tree.nChildren[s] > 0, unfolded = isUnfolded(s);
   const outcome = leafOutcome(tree.statistics, s), answer = nodeAnswer(tree, s);
@@ -187,9 +215,10 @@ function drawNode(s, x, y) {
   });
   if (isInner) node.setAttribute("aria-expanded", unfolded);
   node.append(shape("rect", { class: "box", width: BOX.width, height: BOX.height, rx: 9 }));
-  node.append(shape("text", { class: "answer-text", x: 10, y: 18 }, short(answer || "all rows", isInner ? 17 : 25)));
-  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, short(`${question(tree, s)}?`, 21)), ...chanceChip(tree.split[s]));
-  else node.append(shape("text", { x: 10, y: 35 }, short(outcomeText(outcome) || "leaf", 23)));
+  const room = BOX.width - 20, beside = isInner ? room - CHIP.width : room;
+  node.append(shape("text", { class: "answer-text", x: 10, y: 18 }, fitted(answer || "all rows", beside, "12px")));
+  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, fitted(`${question(tree, s)}?`, room, "600 13px")), ...chanceChip(tree.split[s]));
+  else node.append(shape("text", { x: 10, y: 35 }, fitted(outcomeText(outcome) || "leaf", room, "13px")));
   node.append(...outcomeBar(outcome));
   if (isInner && !unfolded) node.append(shape("text", { class: "more", x: BOX.width + 8, y: 31 }, `+${nodesBelow(s)}`));
   return node;
@@ -209,8 +238,8 @@ function nodesBelow(s) {
 function chanceChip(prob) {
   const fill = `color-mix(in oklab, var(--dark) ${(100 * prob).toFixed(0)}%, var(--pale))`;
   return [
-    shape("rect", { x: BOX.width - 50, y: 5, width: 43, height: 18, rx: 5, style: `fill:${fill}` }),
-    shape("text", { class: "chance", x: BOX.width - 28.5, y: 18, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
+    shape("rect", { x: BOX.width - CHIP.width - 7, y: 5, width: CHIP.width, height: 18, rx: 5, style: `fill:${fill}` }),
+    shape("text", { class: "chance", x: BOX.width - CHIP.width / 2 - 7, y: 18, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
   ];
 }
 
@@ -309,11 +338,8 @@ function focusNode(s) {
 }
 
 function showTip(s) {
-  const { tree } = view, answer = nodeAnswer(tree, s), at = view.places.get(s);
-  const categories = s ? answerCategories(tree, tree.parent[s], s - tree.firstChild[tree.parent[s]]) : "";
-  const rows = [];
-  if (categories) rows.push(["one of", categories]);
-  rows.push(["in the tree", percent(tree.prob[s])]);
+  const { tree } = view, answer = nodeAnswer(tree, s, MOST_IN_TIP), at = view.places.get(s);
+  const rows = [["in the tree", percent(tree.prob[s])]];
   if (tree.nChildren[s]) rows.push(["split", percent(tree.split[s])]);
   if (data.kernel) rows.push(["seen", weightText(tree.statistics, s)], ...outcomeRows(leafOutcome(tree.statistics, s)));
   const list = element("dl");

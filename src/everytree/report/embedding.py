@@ -10,6 +10,7 @@ page then says by how much any predicted probability can be off.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -17,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.code_words import cut_texts
 from everytree.columns import Column
 from everytree.drawing import CLASS_COLOURS
 from everytree.families.base import FloatArray
 from everytree.posterior import Posterior
 from everytree.report.subject import Subject
-from everytree.report.words import cut_name
 from everytree.structure.exact import ExactPosterior
 from everytree.structure.exact_prediction import Leaves
 
 MOST_BYTES = 3_300_000
-"""Of arrays, before they are written as text, which makes a third more."""
+"""Of arrays, before they are written as text, which makes a third more; what columns take is taken off."""
 
 NEVER = 1e-13
 """A node that is in its tree less often than this changes no answer."""
@@ -42,7 +43,12 @@ def model_data(subject: Subject) -> dict[str, Any]:
     """Everything the script of the page knows, ready for JSON."""
     model, family, words = subject.model, subject.family, subject.words
     can_predict = family.kernel in (*ADDITIVE, "normal") and family.has_one_prior
-    budget = MOST_BYTES // 2 if subject.is_exact else MOST_BYTES
+    columns = [
+        column_data(column, int(place))
+        for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
+    ]
+    left = max(MOST_BYTES - 3 * len(json.dumps(columns)) // 4, MOST_BYTES // 4)  # columns are text already
+    budget = left // 2 if subject.is_exact else left
     trees = trees_data(subject.posts, subject.weights, model.schema_.n_codes, budget, can_predict)
     leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
     return {
@@ -52,10 +58,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
         "colours": list(CLASS_COLOURS),
         "sharpness": float(getattr(model.forest_, "sharpness", 1.0)),
         "inputs": inputs_data(subject),
-        "columns": [
-            column_data(column, int(place))
-            for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
-        ],
+        "columns": columns,
         "features": words.features,
         "is_exact": subject.is_exact,
         "weights": subject.weights,
@@ -114,13 +117,21 @@ def column_data(column: Column, place: int) -> dict[str, Any]:
         "input": place,
         "kind": column.kind,
         "cuts": column.cuts.tolist(),
-        "cut_names": [cut_name(column, float(cut)) for cut in column.cuts] if column.kind == "datetime" else None,
+        "cut_names": [_unless_same(text, float(cut)) for text, cut in zip(cut_texts(column), column.cuts, strict=True)],
         "categories": [str(value) for value in column.categories],
         "groups": list(column.groups),
         "single": column.single,
         "has_missing": column.has_missing,
         "n_codes": column.n_codes,
     }
+
+
+def _unless_same(text: str, cut: float) -> str | None:
+    """A text that says another number than the cut, or a date; the page writes the cut itself else."""
+    try:
+        return None if float(text) == cut else text
+    except ValueError:
+        return text
 
 
 # ---- trees ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from everytree.drawing import amount, number, one_line
+from everytree.code_words import one_line
+from everytree.drawing import amount, number
 from everytree.report.subject import Subject
 
 

@@ -205,16 +205,17 @@ function heaviestRegions(codes) {
 }
 
 function conditionText(k, low, high) {
-  const column = data.columns[k], name = data.features[k], last = column.n_codes - (column.has_missing ? 0 : 1);
-  if (column.kind === "categorical" || column.kind === "boolean" || low >= column.n_codes) {
-    const names = [];
-    for (let code = low; code <= high; code++) names.push(codeName(column, code));
-    return `${name} = ${names.join(" or ")}`;
+  const column = data.columns[k], name = data.features[k], last = column.n_codes - 1;
+  if (low > last) return `${name} missing`;
+  if (low === 0 && high === last) return `${name} known`;
+  const orMissing = high > last ? " or missing" : "";
+  if (!isOrdered(column)) {
+    const names = namesOf(column, low, Math.min(high, last));
+    const others = namesOf(column, 0, last).filter((one) => !names.includes(one));
+    return `${name} ${setText(names, others)}${orMissing}`;
   }
-  if (low === 0 && high === column.n_codes - 1) return `${name} known`;
-  const orMissing = column.has_missing && high === last ? " or missing" : "";
   const above = low > 0 ? codeName(column, low - 1) + " < " : "";
-  const upTo = high < column.n_codes - 1 ? ` ≤ ${codeName(column, high)}` : "";
+  const upTo = high < last ? ` ≤ ${codeName(column, high)}` : "";
   return `${above}${name}${upTo}${orMissing}`;
 }
 

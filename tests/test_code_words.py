@@ -1,0 +1,107 @@
+"""What splits say: of numbers the cut and no other, of categories the sets that go each way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import everytree as et
+from everytree.code_words import CodeWords, cut_texts, set_text
+from everytree.columns import Column
+from everytree.drawing import describe
+
+
+def numeric(*cuts: float) -> Column:
+    return Column("x", "numeric", cuts=np.array(cuts))
+
+
+def dates(*moments: str) -> Column:
+    return Column("when", "datetime", cuts=[pd.Timestamp(moment).value / 1000 for moment in moments])
+
+
+@given(st.lists(st.floats(-1e18, 1e18), min_size=1, max_size=20, unique=True))
+def test_the_text_of_a_cut_is_nearest_to_that_cut(cuts):
+    column = numeric(*sorted(cuts))
+    read = np.array([float(text) for text in cut_texts(column)])
+    nearest = np.abs(read[:, None] - column.cuts).argmin(axis=1)
+    assert nearest.tolist() == list(range(len(cuts)))
+    assert len(set(cut_texts(column))) == len(cuts)
+
+
+@given(st.integers(-(10**9), 10**9))
+def test_a_cut_between_whole_numbers_stays_between_them(below):
+    (text,) = cut_texts(numeric(below + 0.5))
+    assert below < float(text) < below + 1
+
+
+def test_cuts_are_short_where_they_can_be():
+    assert cut_texts(numeric(1000006.0, 1000010.5)) == ["1000006", "1000010.5"]
+    assert cut_texts(numeric(3.9450000000000003, 7.1)) == ["3.945", "7.1"]
+    assert cut_texts(numeric(1.00000001, 1.00000003)) == ["1.00000001", "1.00000003"]
+    assert cut_texts(numeric(1e-9, 2.0, 1e20)) == ["1e-09", "2", "1e+20"]
+    assert cut_texts(dates("2020-01-01", "2020-01-02 06:30")) == ["2020-01-01", "2020-01-02 06:30"]
+    close = cut_texts(dates("2020-01-02 06:30:01", "2020-01-02 06:30:05"))
+    assert close == ["2020-01-02 06:30:01", "2020-01-02 06:30:05"]
+
+
+def test_sets_are_told_by_their_members_or_by_the_others():
+    letters = list("abcdefghij")
+    assert set_text(letters[:1], letters[1:]) == "= a"
+    assert set_text(letters[:4], letters[4:]) == "in a, b, c, d"
+    assert set_text(letters[2:], letters[:2]) == "not in a, b"
+    assert set_text(letters[:5], letters[5:]) == "in a, b, c and 2 more"
+
+
+def shown_set(answer: str, everything: set[str]) -> set[str]:
+    """The categories that an answer lets through."""
+    answer = answer.removesuffix(" or missing")
+    if answer.startswith("not in "):
+        return everything - set(answer.removeprefix("not in ").split(", "))
+    return set(answer.removeprefix("= ").removeprefix("in ").split(", "))
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 8])
+def test_answers_about_categories_are_the_sets_that_the_tree_sends_there(n_categories):
+    rng = np.random.default_rng(n_categories)
+    names = [f"c{k}" for k in range(n_categories)]
+    table = pd.DataFrame({"kind": rng.choice(names, 600), "flag": rng.random(600) < 0.5})
+    effect = dict(zip(names, rng.normal(0.0, 3.0, n_categories), strict=True))
+    y = table["kind"].map(effect) * np.where(table["flag"], 1.0, -0.5) + rng.normal(size=600)
+    model = et.MetaTreeRegressor(max_depth=4, random_state=0).fit(table, y)
+    post, columns = model.posterior_, model.schema_.columns
+    drawing = describe(post, **model._words({}), max_depth=20)
+    seen = 0
+    for node in drawing.nodes[1:]:
+        above = int(post.tree.parent[node.number])
+        column, threshold = columns[int(post.tree.feature[above])], int(post.tree.threshold[above])
+        values = ["no", "yes"] if column.kind == "boolean" else list(column.categories)
+        child = node.number - int(post.tree.first_child[above])
+        halves = [values[: threshold + 1], values[threshold + 1 :]]
+        assert shown_set(node.answer, set(values)) == ({values[child]} if threshold < 0 else set(halves[child]))
+        seen += column.kind == "categorical" and threshold >= 0
+    assert seen
+    for picture in (model.to_text(max_depth=20), model.to_dot(max_depth=20)):
+        assert "≤" not in picture
+        assert ">" not in picture.replace("->", "")
+
+
+def test_groups_of_categories_are_written_out():
+    column = Column("colour", "categorical", categories=("red", "green", "blue", "grey"), groups=(1, 0, 1, -1))
+    words = CodeWords.of(column)
+    assert list(words) == ["green", "red, blue"]
+    assert [words.answer(0, 0), words.answer(0, 1)] == ["= green", "in red, blue"]
+
+
+def test_exact_models_say_where_missing_values_go():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    x[rng.random(400) < 0.3] = np.nan
+    only_missing = et.ExactTreeClassifier(max_depth=1).fit(x[:, None], np.isnan(x)).to_text()
+    assert "known" in only_missing
+    assert "missing" in only_missing
+    assert "more" not in only_missing
+    above = et.ExactTreeClassifier(max_depth=1).fit(x[:, None], np.nan_to_num(x, nan=9.0) > 0.3).to_text()
+    assert above.count("or missing") == 1

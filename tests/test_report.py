@@ -279,6 +279,18 @@ def test_arrays_are_packed_without_loss(values):
     assert numbers.tolist() == list(values)
 
 
+@pytest.mark.parametrize(
+    "cuts", [np.arange(1000000.5, 1000099), 1e6 + np.arange(1, 99) / 1e4, [0.1], [-3e8, 7.25, 5e9], [1e-7, 2e-7]]
+)
+def test_sliders_begin_stand_and_end_on_whole_steps(cuts):
+    low, high, middle, step = embedding.slider_range(np.asarray(cuts, dtype=float), "numeric")
+    assert low < min(cuts)
+    assert max(cuts) < high
+    assert low <= middle <= high
+    decimals = max(0, round(-np.log10(step)))
+    assert [round(value, decimals) for value in (low, middle, high)] == [low, middle, high]
+
+
 # ---- in a browser ---------------------------------------------------------------------------------------------------
 
 
@@ -409,6 +421,69 @@ def test_the_picture_has_the_words_of_python(fitted, visit, name):
     for node in nodes:
         number, label = int(node.get_attribute("data-node")), node.get_attribute("aria-label")
         assert number == 0 or label.startswith(f"{answers[number]}, ")
+
+
+def column_of_numbers(values: np.ndarray, estimator=et.MetaTreeClassifier, **options):
+    y = values > np.median(values)
+    return estimator(max_depth=3, **options).fit(pd.DataFrame({"x": values}), y ^ (np.arange(len(y)) % 7 == 0))
+
+
+@pytest.mark.parametrize(("start", "step"), [(1000000, 1), (1000000, 1e-4), (0, 1e-7)])
+def test_sliders_move_in_steps_that_the_column_has(visit, start, step):
+    model = column_of_numbers(start + step * np.random.default_rng(0).permutation(100), random_state=0)
+    page = visit(model).page
+    slider, typed = page.locator("input[type=range][aria-label^=x]"), page.locator("#value-0")
+    low, high = float(slider.get_attribute("min")), float(slider.get_attribute("max"))
+    seen = [float(typed.input_value())]
+    slider.focus()
+    for key in ("ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home"):
+        page.keyboard.press(key)
+        seen.append(float(typed.input_value()))
+        assert seen[-1] == pytest.approx(float(slider.input_value()), rel=1e-12)
+    assert seen[0] < seen[1] < seen[2] < seen[4] < seen[3] == high
+    assert seen[5] == low
+    assert start - 20 * step < low < high < start + 120 * step
+
+
+def test_what_is_no_number_is_missing_where_that_may_be(visit):
+    values = np.random.default_rng(0).normal(size=200)
+    model = column_of_numbers(values, random_state=0)
+    visitor = visit(model)
+    typed, box = visitor.page.locator("#value-0"), visitor.page.locator("#missing-0")
+    for keys in ("", "1e999"):
+        typed.fill("1.5")
+        visitor.settle()
+        assert not box.is_checked()
+        np.testing.assert_allclose(visitor.probs(), model.predict_proba(pd.DataFrame({"x": [1.5]}))[0], atol=1e-9)
+        typed.fill("")
+        typed.press_sequentially(keys)
+        visitor.settle()
+        assert box.is_checked()
+        np.testing.assert_allclose(visitor.probs(), model.predict_proba(pd.DataFrame({"x": [np.nan]}))[0], atol=1e-9)
+    box.set_checked(False)
+    visitor.settle()
+    assert np.isfinite(float(typed.input_value()))  # the last number is there again
+
+
+def test_what_is_no_number_is_marked_where_nothing_may_be_missing(visit):
+    model = column_of_numbers(np.random.default_rng(0).normal(size=200), et.ExactTreeClassifier)
+    visitor = visit(model)
+    typed, problem = visitor.page.locator("#value-0"), visitor.page.locator(".problem")
+    typed.fill("0.75")
+    visitor.settle()
+    before = visitor.probs()
+    for keys in ("", "1e999"):
+        typed.fill("")
+        typed.press_sequentially(keys)
+        visitor.settle()
+        assert visitor.probs() == before
+        assert typed.get_attribute("aria-invalid") == "true"
+        assert problem.is_visible()
+    typed.fill("-2")
+    visitor.settle()
+    assert visitor.probs() != before
+    assert typed.get_attribute("aria-invalid") == "false"
+    assert not problem.is_visible()
 
 
 def test_path_weights_are_those_of_the_posterior(fitted, visit):
@@ -592,3 +667,31 @@ def test_a_large_forest_answers_as_python_does(visit):
     row = table.iloc[[7]]
     visitor.enter(model, row.iloc[0].tolist())
     assert visitor.numbers()["mean"] == pytest.approx(model.predict(row)[0], rel=1e-9)
+
+
+def long_names() -> et.MetaTreeClassifier:
+    table = mixed_table()
+    table["colour"] = "WAYS MANY WOMEN WALK: " + table["colour"].astype(str)
+    long = {name: f"WHAT_SOMEBODY_NAMED_THE_{k}TH_COLUMN_OF_THIS_TABLE" for k, name in enumerate(table)}
+    return et.MetaTreeClassifier(max_depth=4, random_state=0).fit(table.rename(columns=long), classes_of(table))
+
+
+@pytest.mark.parametrize("width", [400, 770, 800, 900, 1400])
+def test_names_of_any_length_stay_where_they_belong(visit, width):
+    page = visit(long_names(), viewport={"width": width, "height": 900}).page
+    form = page.locator("#inputs").bounding_box()
+    for part in page.locator("#inputs :is(label, input, select)").all():
+        box = part.bounding_box()
+        assert box["x"] >= form["x"] - 1
+        assert box["x"] + box["width"] <= form["x"] + form["width"] + 1
+    assert min(label.bounding_box()["width"] for label in page.locator(".field > label").all()) > 90
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll(".node")].flatMap((node) => {
+          const box = node.querySelector(".box").getBBox(), chip = node.querySelector(".chance");
+          const ends = [...node.querySelectorAll("text:not(.chance):not(.more)")].map((text) => [text, text.getBBox()]);
+          return ends.filter(([text, at]) => at.x + at.width > box.width - 4 ||
+            (chip && text.classList.contains("answer-text") && at.x + at.width > chip.getBBox().x - 4)
+          ).map(([text]) => text.textContent);
+        })"""
+    )
+    assert outside == []

@@ -11,6 +11,7 @@ page then says by how much any predicted probability can be off.
 from __future__ import annotations
 
 import json
+import math
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -90,7 +91,7 @@ def inputs_data(subject: Subject) -> list[dict[str, Any]]:
                 "name": name,
                 "kind": kind,
                 "categories": [str(value) for value in categories],
-                "range": _range(cuts) if kind in ("numeric", "datetime") and len(cuts) else None,
+                "range": slider_range(cuts, kind) if kind in ("numeric", "datetime") and len(cuts) else None,
                 "may_miss": not subject.is_exact or any(column.has_missing for column in columns),
                 "may_be_new": not subject.is_exact,
             }
@@ -98,17 +99,30 @@ def inputs_data(subject: Subject) -> list[dict[str, Any]]:
     return inputs
 
 
-def _range(cuts: FloatArray) -> list[float]:
-    """Where a slider starts and ends, where it stands first and what its steps are.
+def slider_range(cuts: FloatArray, kind: str) -> list[float]:
+    """Where a slider starts and ends, where it stands first and what its steps are: the first three are whole steps.
 
-    A little beyond the outer cuts, and between the middle ones. Cuts between whole numbers are multiples of a half.
+    A little beyond the outer cuts, and between the middle ones.
     """
     margin = 0.05 * float(cuts[-1] - cuts[0]) or 0.25 * abs(float(cuts[0])) or 1.0
     low, high = float(cuts[0]) - margin, float(cuts[-1]) + margin
     middle = float(cuts[max(len(cuts) // 2 - 1, 0) : len(cuts) // 2 + 1].mean())
+    step = _date_step(high - low) if kind == "datetime" else _number_step(cuts, high - low)
+    decimals = max(0, -math.floor(math.log10(step)))
+    ends = math.floor(low / step), math.ceil(high / step), math.floor(middle / step)
+    return [*(round(whole * step, decimals) for whole in ends), step]
+
+
+def _number_step(cuts: FloatArray, span: float) -> float:
+    """A power of ten, a hundred to a thousand to the slider; cuts between whole numbers are multiples of a half."""
     if (2.0 * cuts == np.floor(2.0 * cuts)).all():
-        return [float(np.floor(low)), float(np.ceil(high)), float(np.floor(middle)), 1.0]
-    return [low, high, float(f"{middle:.6g}"), (high - low) / 200]
+        return 1.0
+    return float(f"1e{math.floor(math.log10(span)) - 2}")
+
+
+def _date_step(span: float) -> float:
+    """Microseconds of a day, a minute or a second, whichever is the longest that leaves a hundred steps."""
+    return next((step for step in (86_400e6, 60e6) if span >= 100.0 * step), 1e6)
 
 
 def column_data(column: Column, place: int) -> dict[str, Any]:

@@ -49,37 +49,43 @@ function choice(input, k, id) {
 
 const NEW = Symbol("a category that is not listed");
 
-// A number to type, a slider beside it, and a box for a missing value.
+// A number to type, a slider beside it, and a box for a missing value. What is no number counts as missing where that
+// may be, and else as the last number that was there.
 function numberEntry(input, k, id, entry) {
   const [low, high, middle, step] = input.range, isDate = input.kind === "datetime";
+  const decimals = Math.min(100, Math.max(0, Math.round(-Math.log10(step))));
   const typed = element("input", isDate ? { id, type: "datetime-local", step: "1" } : { id, type: "number", step: "any", inputmode: "decimal" });
   const slider = element("input", { type: "range", min: low, max: high, step, "aria-label": `${input.name}, slider` });
+  const problem = element("small", { class: "problem", id: `problem-${k}`, role: "status" });
+  const box = input.may_miss ? element("input", { type: "checkbox", id: `missing-${k}` }) : null;
   const write = (value) => (typed.value = isDate ? new Date(value / 1000).toISOString().slice(0, 19) : String(value));
   const read = () => (isDate ? Date.parse(`${typed.value}Z`) * 1000 : typed.value === "" ? NaN : Number(typed.value));
+  let last = middle;
+  const use = (value) => {
+    const isNumber = Number.isFinite(value);
+    if (isNumber) slider.value = last = value;
+    if (box) box.checked = !isNumber;
+    entry.parentNode.classList.toggle("is-missing", Boolean(box) && !isNumber);
+    typed.setAttribute("aria-invalid", !box && !isNumber);
+    problem.textContent = box || isNumber ? "" : `This is no ${isDate ? "date" : "number"}; the last one counts.`;
+    change(k, box && !isNumber ? null : last);
+  };
+  typed.setAttribute("aria-describedby", problem.id);
   write(middle);
   slider.value = middle;
-  row[k] = read();
-  typed.addEventListener("input", () => {
-    const value = read();
-    if (Number.isFinite(value)) slider.value = value;
-    change(k, Number.isFinite(value) ? value : null);
-  });
+  row[k] = last = read();
+  typed.addEventListener("input", () => use(read()));
   slider.addEventListener("input", () => {
-    write(isDate ? Number(slider.value) : Number(Number(slider.value).toPrecision(5)));
-    change(k, read());
+    write(isDate ? Number(slider.value) : Number(Number(slider.value).toFixed(decimals)));
+    use(read());
   });
   entry.append(typed);
-  if (!input.may_miss) return [slider];
+  if (!box) return [slider, problem];
   const none = element("label", { class: "none" });
-  const box = element("input", { type: "checkbox", id: `missing-${k}` });
   none.append(box, "missing");
-  const setMissing = (isMissing) => {
-    box.checked = typed.disabled = slider.disabled = isMissing;
-    row[k] = isMissing ? null : read();
-  };
   box.addEventListener("input", () => {
-    setMissing(box.checked);
-    change(k, row[k]);
+    if (!box.checked && !Number.isFinite(read())) write(last);
+    use(box.checked ? NaN : read());
   });
   entry.append(none);
   return [slider];

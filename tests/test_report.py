@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import log_loss
 
 import everytree as et
 from everytree.drawing import describe
@@ -165,11 +166,103 @@ def test_quality_of_classes_is_that_of_rows_not_seen():
     table["y"] = np.random.default_rng(5).choice(["a", "b"], len(table))  # nothing to learn
     model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(table.drop(columns="y"), table["y"])
     page = report_html(model, table)  # the one column that the model does not read is the target
-    ours, plain = (float(v) for v in re.search(r"Log-loss.*?<td>(.*?)</td><td>(.*?)</td>", page).groups())
+    (ours, plain) = scores_of(page, "Log-loss")
     assert 0.65 < ours < 0.85
     assert plain > ours
     for words in ("Calibration", "ROC", "three quarters", "standard error"):
         assert words in page
+
+
+def scores_of(page: str, name: str) -> list[float]:
+    """The numbers of the first line of scores with this name."""
+    line = re.search(rf'<th scope="row">{name}.*?</tr>', page)[0]
+    return [float(score) for score in re.findall(r"<td>(.*?)</td>", line)]
+
+
+def heads_of(page: str) -> list[list[str]]:
+    """The heads of the tables of scores."""
+    heads = re.findall(r'class="scores"><thead><tr>(.*?)</tr>', page)
+    return [re.findall(r">(.*?)</th>", head)[1:] for head in heads]
+
+
+REFITTED = ["the same estimator, refitted", "plain forest"]
+
+
+def test_the_head_of_a_table_says_whom_it_judges(fitted):
+    model, table = fitted["forest"], mixed_table(80)
+    labels = classes_of(table)
+    assert heads_of(report_html(model, table, target=labels)) == [REFITTED]
+    page = report_html(model, table, target=labels, held_out=True)
+    assert heads_of(page) == [["this model"], REFITTED]
+    assert page.index("This model, on rows it has not seen") < page.index("The same estimator, refitted")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_new_rows_score_the_model_itself(weighted):
+    table, new = mixed_table(300), mixed_table(420)[300:]
+    labels = classes_of(mixed_table(420), 3)
+    model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(table, classes_of(table, 3))
+    weight = np.random.default_rng(0).integers(0, 4, len(new)).astype(float) if weighted else None
+    page = report_html(model, new, target=labels[300:], held_out=True, sample_weight=weight)
+    probs = model.predict_proba(new)
+    assert scores_of(page, "Log-loss") == [pytest.approx(log_loss(labels[300:], probs, sample_weight=weight), rel=1e-3)]
+    right = model.predict(new) == labels[300:]
+    assert scores_of(page, "Accuracy") == [pytest.approx(np.average(right, weights=weight), rel=1e-3)]
+    assert ("by their weights" in page) == weighted
+
+
+def test_rows_of_weight_0_are_as_if_they_were_not_there(fitted):
+    table = mixed_table(120)
+    labels, weight = classes_of(table), np.repeat([1.0, 0.0], 60)
+    options = {"held_out": True, "sample_weight": weight}
+    assert report_html(fitted["tree"], table, target=labels, **options) == report_html(
+        fitted["tree"], table[:60], target=labels[:60], held_out=True
+    )
+
+
+def test_exposure_goes_into_predictions_and_into_the_plain_forest():
+    rng, table = np.random.default_rng(0), mixed_table(600)
+    years = rng.uniform(0.2, 20.0, 600)
+    y = rng.poisson(years * np.exp(0.4 * signal(table)))
+    frame = table.assign(years=years, n=y)
+    model = et.MetaForestRegressor(n_estimators=5, family="poisson", random_state=0)
+    model.fit(table[:400], y[:400], exposure=years[:400])
+    page = report_html(model, frame[400:], target="n", exposure="years", held_out=True)
+    expected = model.predict(table[400:], exposure=years[400:])
+    assert scores_of(page, "Root mean") == [pytest.approx(np.sqrt(np.mean((expected - y[400:]) ** 2)), rel=1e-3)]
+    refitted = page[page.index("refitted to parts") :]
+    ours, plain = scores_of(refitted, "Root mean")
+    without = np.std(y[400:])  # a forest that does not know exposure is about as bad
+    assert max(ours, plain) < 0.7 * without
+    with pytest.raises(ValueError, match="exposure is None, but rows came with one"):
+        report_html(model, frame, target="n")
+
+
+def test_times_that_were_cut_short_count_by_the_probability_of_longer_ones():
+    rng, table = np.random.default_rng(0), mixed_table(400)
+    times, limit = rng.exponential(np.exp(0.4 * signal(table))), rng.exponential(2.0, 400)
+    y, censored = np.minimum(times, limit), (limit < times).astype(float)
+    model = et.MetaTreeRegressor(max_depth=3, family="exponential", random_state=0)
+    model.fit(table[:250], y[:250], censored=censored[:250])
+    page = report_html(model, table[250:], target=y[250:], censored=censored[250:], held_out=True)
+    dist, cut = model.predictive(table[250:]), censored[250:] > 0.0
+    loss = np.where(cut, -np.log1p(-dist.cdf(y[250:])), -dist.log_prob(y[250:]))
+    assert scores_of(page, "Minus log likelihood") == [pytest.approx(loss.mean(), rel=1e-3)]
+    assert 0.75 < scores_of(page, "90% intervals")[0] < 1.0
+    assert heads_of(page) == [["this model"], REFITTED[:1]]
+
+
+def test_a_table_of_other_columns_or_classes_is_refused(fitted):
+    table = mixed_table(100)
+    labels = classes_of(table)
+    with pytest.raises(ValueError, match=r"table lacks the columns \['colour'\], which the model reads"):
+        report_html(fitted["forest"], table.drop(columns="colour").assign(leak=labels), target=labels)
+    with pytest.raises(ValueError, match="table has 1 columns, but the model reads 2"):
+        report_html(et.MetaTreeClassifier().fit(np.eye(2), [0, 1]), np.zeros((60, 1)), target=[0, 1] * 30)
+    with pytest.raises(ValueError, match=r"y\[7\] is 'never', but the classes are"):
+        report_html(fitted["forest"], table, target=np.where(np.arange(100) == 7, "never", labels))
+    with pytest.raises(ValueError, match="NaN"):
+        report_html(fitted["normal"], table, target=np.full(100, np.nan))
 
 
 @pytest.mark.parametrize("family", ["normal", "poisson"])
@@ -218,11 +311,11 @@ def test_write_report_returns_the_path(fitted, tmp_path):
     assert path.read_text(encoding="utf-8") == report_html(fitted["tree"])
 
 
-def test_rows_with_exposure_and_lines_in_leaves_say_what_is_missing():
+def test_models_with_exposure_and_with_lines_in_leaves_have_a_page():
     table = mixed_table(120)
     y = numbers_of(table, "poisson")
     exposed = et.MetaTreeRegressor(max_depth=2, family="poisson", random_state=0).fit(table, y, exposure=y + 1.0)
-    assert "come with exposure" in report_html(exposed, table, target=y)
+    assert "Counts are rates to it" in report_html(exposed, table, target=y, exposure=y + 1.0)
     lines = et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0).fit(table[["count"]], y)
     page = report_html(lines)
     assert "lines through the columns" in page

@@ -21,7 +21,8 @@ from everytree.report.charts import ranges
 from everytree.report.embedding import model_data
 from everytree.report.facts import facts, lead, parameters, priors
 from everytree.report.importances import importances
-from everytree.report.quality import FEWEST_ROWS, Quality, held_out, split_table
+from everytree.report.quality import FEWEST_ROWS, Quality, judged
+from everytree.report.rows import read_rows
 from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
 
@@ -30,14 +31,24 @@ SCRIPTS = ("model.js", "drawing.js", "whatif.js", "main.js")
 MOST_IMPORTANCES = 30
 
 
-def write_report(model: Any, table: Any, path: str | os.PathLike[str], *, target: Any = None) -> Path:
+def write_report(
+    model: Any,
+    table: Any,
+    path: str | os.PathLike[str],
+    *,
+    target: Any = None,
+    held_out: bool = False,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    censored: Any = None,
+) -> Path:
     """Write one self-contained HTML page about a fitted model.
 
     The page needs no network and no server, and computes itself what it answers. A failure leaves the file as it was.
 
     Parameters
     ----------
-    model, table, target
+    model, table, target, held_out, sample_weight, exposure, censored
         As in `report_html`; `table` may be None.
     path : path-like
         Where the page goes.
@@ -46,22 +57,40 @@ def write_report(model: Any, table: Any, path: str | os.PathLike[str], *, target
     -------
     pathlib.Path
     """
-    page = report_html(model, table, target=target)
+    page = report_html(
+        model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
+        censored=censored,
+    )  # fmt: skip
     replace_file(path, [page.encode("utf-8")])
     return Path(path)
 
 
-def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
+def report_html(
+    model: Any,
+    table: Any = None,
+    *,
+    target: Any = None,
+    held_out: bool = False,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    censored: Any = None,
+) -> str:
     """One self-contained HTML page about a fitted model, as text.
 
     Parameters
     ----------
     model : MetaForest*, MetaTree* or ExactTree* estimator, fitted
     table : data frame or (n_rows, n_features) array_like, optional
-        Rows with their targets, for a comparison with a plain forest: both are fitted anew to parts of it, so it may
-        be the table the model was fitted to. Without it the page has no such section.
+        Rows to judge by, with all columns that the model reads. Without it the page has no such section.
     target : str or (n_rows,) array_like, optional
-        The name of the target's column, or the targets; by default the one column that the model does not read.
+        The name of the target's column, or the targets; by default the one column that has no other use.
+    held_out : bool
+        Whether the model was fitted to none of these rows. Then it is scored itself. Otherwise, and beside it for a
+        comparison with a plain forest, the estimator is fitted anew to parts of the table: that is sound for any
+        rows, those of fit too, but it judges other models than this one.
+    sample_weight, exposure, censored : str or (n_rows,) array_like, optional
+        As in `fit`, or the names of their columns. Scores count rows by their weights; exposure and censored are
+        there if the model was fitted with them.
 
     Examples
     --------
@@ -72,6 +101,7 @@ def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
     >>> print(report_html(model)[:15])
     <!doctype html>
     """
+    beside = {"target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored}
     subject = Subject.of(model)
     sections = {
         "title": escape(type(model).__name__),
@@ -79,7 +109,7 @@ def report_html(model: Any, table: Any = None, *, target: Any = None) -> str:
         "facts": _pairs(facts(subject)),
         "priors": _pairs(priors(subject)),
         "parameters": _pairs(parameters(subject)),
-        "quality": _quality_section(model, table, target),
+        "quality": _quality_section(model, table, held_out, beside),
         "importances": _importances(subject),
         "folding": folding_tree(subject),
         "trees": _trees(subject),
@@ -105,20 +135,18 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">{items}</dl>'
 
 
-def _quality_section(model: Any, table: Any, target: Any) -> str:
+def _quality_section(model: Any, table: Any, held_out: bool, beside: dict[str, Any]) -> str:
     """Scores and charts, or why there are none."""
     if table is None:
         return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")
-    if getattr(model, "_row_names", []) not in ([], ["inputs"]):
-        return _absent(
-            f"Rows of this model come with {', '.join(model._row_names)} besides, which a table has no place for."
-        )
-    X, y = split_table(model, table, target)
-    if len(y) < FEWEST_ROWS:
-        return _absent(f"The table has {len(y)} rows; fewer than {FEWEST_ROWS} say little about quality.")
-    if len(np.unique(y)) < 2:
+    row_data = {name: beside[name] for name in ("exposure", "censored")}
+    rows = read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
+    if len(rows) < FEWEST_ROWS:
+        return _absent(f"The table has {len(rows)} rows; fewer than {FEWEST_ROWS} say little about quality.")
+    if len(np.unique(rows.y)) < 2:
         return _absent("All targets of the table are the same, so there is nothing to tell apart.")
-    return _quality(held_out(model, X, y), _imported(model))
+    *known, refitted = judged(model, rows, held_out)
+    return "".join([*(_quality(one, []) for one in known), _quality(refitted, _imported(model))])
 
 
 def _absent(why: str) -> str:
@@ -132,15 +160,17 @@ def _imported(model: Any) -> list[str]:
 
 
 def _quality(quality: Quality, more: list[str]) -> str:
-    columns = "".join(f'<th scope="col">{name}</th>' for name in ("Held-out rows", "this model", "plain forest"))
+    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("Rows not seen", *quality.columns))
     rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(ours)}</td><td>{escape(plain)}</td></tr>'
-        for name, ours, plain in quality.rows
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(score)}</td>" for score in scores)}</tr>'
+        for name, *scores in quality.rows
     )
     table = f'<table class="scores"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
     notes = "".join(f"<p>{escape(note)}</p>" for note in [*quality.notes, *more])
     charts = f'<div class="charts">{"".join(quality.charts)}</div>'
-    return f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
+    head = f"<h3>{escape(quality.title)}</h3><p>{escape(quality.how)}</p>"
+    body = f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
+    return f'<div class="judged">{head}{body}</div>'
 
 
 def _importances(subject: Subject) -> str:

@@ -1,31 +1,32 @@
-"""How good the model is on rows it has not seen, beside a plain forest.
+"""How good the model is on rows it has not seen.
 
-A fitted model does not say which rows it has seen, so it is not asked. The estimator is fitted again, four times, to
-three quarters of the table, and so is a plain forest of scikit-learn's; each row is predicted by the two that have not
-seen it.
+Of rows that are new to it the model itself is asked. A table that it may have seen judges only how well such models
+do: the estimator is fitted again, four times, to three quarters of the table, and each row is predicted by the one that
+has not seen it. A plain forest of scikit-learn's is fitted to the same rows; it stands beside that one alone, since the
+rows of the model itself are not at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr
-from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.model_selection import KFold, StratifiedKFold
 
-from everytree.estimators.base import MetaEstimator
 from everytree.families.base import FloatArray
 from everytree.report.charts import Series, histogram, unit_chart
-from everytree.schema import Schema
-
-FOLDS = 4
+from everytree.report.contenders import (
+    FOLDS,
+    ClassPredictions,
+    NumberPredictions,
+    known_classes,
+    known_numbers,
+    refitted_classes,
+    refitted_numbers,
+)
+from everytree.report.rows import JudgedRows
 
 FEWEST_ROWS = 40
 
@@ -38,146 +39,123 @@ LEAST_PROB = 1e-4
 
 @dataclass(frozen=True)
 class Quality:
-    """What the page shows.
+    """What one comparison shows.
 
     Attributes
     ----------
-    rows : list of (str, str, str)
-        A score by name: this model's, and the plain forest's.
+    title, how : str
+        Who is judged, and what each was trained on.
+    columns : list of str
+        The contenders.
+    rows : list of (str, ...)
+        A score by name, and each contender's.
     charts : list of str
     notes : list of str
-        How it was done.
     """
 
-    rows: list[tuple[str, str, str]]
+    title: str
+    how: str
+    columns: list[str]
+    rows: list[tuple[str, ...]]
     charts: list[str]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
-def split_table(model: MetaEstimator, table: Any, target: Any) -> tuple[Any, NDArray[Any]]:
-    """The model's columns of a table, and the targets: a column by its name, or given beside the table."""
-    frame = nw.from_native(table, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        if target is None or isinstance(target, str):
-            raise ValueError("target must be an array of targets, since table has no names of columns")
-        return _same_length(np.asarray(table), np.asarray(target))
-    known = model.schema_.input_names
-    if target is None:
-        extra = [name for name in frame.columns if known is not None and name not in known]
-        if len(extra) != 1:
-            raise ValueError(f"target must say which column of the table is the target; candidates are {extra}")
-        target = extra[0]
-    if isinstance(target, str):
-        if target not in frame.columns:
-            raise ValueError(f"target is {target!r}, but the columns of the table are {frame.columns}")
-        y = frame[target].to_numpy()
-        frame = frame.drop(target)
+def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
+    """The model itself where the rows are new to it; then, or else, refitted ones beside a plain forest."""
+    n_given = len(rows)
+    if n_given > MOST_ROWS:
+        rows = rows.at(np.sort(np.random.default_rng(0).choice(n_given, MOST_ROWS, replace=False)))
+    drawn = "" if n_given == len(rows) else f", {len(rows):,} of {n_given:,} rows drawn at random"
+    return [*([_known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
+
+
+def _known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
+    how = (
+        f"The model that this page shows predicted {len(rows):,} rows of the table{drawn}. They were given as new: "
+        "it was not fitted to any of them."
+    )
+    if hasattr(model, "classes_"):
+        scored = _classes(model, rows, known_classes(model, rows))
     else:
-        y = np.asarray(target)
-    if known is not None and set(known) <= set(frame.columns):
-        frame = frame.select(known)
-    return _same_length(frame, np.asarray(y))
+        scored = _numbers(rows, known_numbers(model, rows))
+    return Quality("This model, on rows it has not seen", how, *scored)
 
 
-def _same_length(X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-    if len(X) != len(y):
-        raise ValueError(f"target has {len(y)} entries, but the table has {len(X)} rows")
-    return X, y
-
-
-def held_out(model: MetaEstimator, X: Any, y: NDArray[Any]) -> Quality:
-    """Scores and charts from predictions of rows by models that have not seen them."""
-    notes = []
-    if len(y) > MOST_ROWS:
-        some = np.sort(np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False))
-        notes.append(f"{MOST_ROWS:,} of the {len(y):,} rows, drawn at random.")
-        X, y = X[some], y[some]
-    notes.append(
-        f"Each of {len(y):,} rows was predicted by models fitted without it: the estimator, with the same parameters, "
-        f"and a forest of 100 trees by scikit-learn with its defaults were fitted {FOLDS} times to three quarters of "
-        "the table. The model this page shows was not asked, since it may have seen these rows."
+def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality:
+    if hasattr(model, "classes_"):
+        scored = _classes(model, rows, refitted_classes(model, rows))
+    else:
+        scored = _numbers(rows, refitted_numbers(model, rows))
+    has_plain = len(scored[0]) > 1
+    plain = "; a forest of 100 trees by scikit-learn, with its defaults, to the same rows" if has_plain else ""
+    why = (
+        "None of them was fitted to the rows of this page's model."
+        if is_new
+        else "The model that this page shows was not asked, since it may have seen these rows."
     )
-    judge = _classes if hasattr(model, "classes_") else _numbers
-    quality = judge(model, X, y)
-    return Quality(quality.rows, quality.charts, notes + quality.notes)
-
-
-def _folds(y: NDArray[Any], stratify: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    stratify = stratify and int(np.unique(y, return_counts=True)[1].min()) >= FOLDS
-    kind = StratifiedKFold if stratify else KFold
-    folds: Iterator[Any] = kind(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-    return folds
-
-
-def _rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows, as the kind of table that came."""
-    return X[rows].to_native() if isinstance(X, nw.DataFrame) else X[rows]
-
-
-def _plain_columns(train: Any, test: Any) -> tuple[FloatArray, FloatArray]:
-    """A table as scikit-learn's forest takes it: codes, NaN for what is missing or new."""
-    schema = Schema.fit(train)
-    return tuple(  # type: ignore[return-value]
-        np.where(codes < schema.n_codes, codes.astype(np.float32), np.nan)
-        for codes in (schema.encode(train), schema.encode(test))
+    how = (
+        f"The estimator, with the same parameters, was fitted anew {FOLDS} times to three quarters of the table{drawn}"
+        f"{plain}. Each of {len(rows):,} rows was predicted by those that had not seen it. {why}"
     )
+    title = "The same estimator, refitted to parts of the table" + (", beside a plain forest" if has_plain else "")
+    return Quality(title, how, *scored)
+
+
+Scored = tuple[list[str], list[tuple[str, ...]], list[str], list[str]]
+"""Columns, rows, charts and notes of a `Quality`."""
 
 
 # ---- classes --------------------------------------------------------------------------------------------------------
 
 
-def _classes(model: Any, X: Any, y: NDArray[Any]) -> Quality:
-    classes, place = np.unique(y, return_inverse=True)
-    ours, plain = np.zeros((len(y), len(classes))), np.zeros((len(y), len(classes)))
-    for train, test in _folds(y, stratify=True):
-        fitted = clone(model).fit(_rows(X, train), y[train])
-        ours[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = fitted.predict_proba(_rows(X, test))
-        known, new = _plain_columns(_rows(X, train), _rows(X, test))
-        forest = RandomForestClassifier(random_state=0).fit(known, y[train])
-        plain[np.ix_(test, np.searchsorted(classes, forest.classes_))] = forest.predict_proba(new)
-    losses = [-np.log(np.maximum(p, LEAST_PROB)[np.arange(len(y)), place]) for p in (ours, plain)]
-    truth = np.eye(len(classes))[place]
-    rows = [
-        _scores("Log-loss (less is better)", *(float(loss.mean()) for loss in losses)),
-        _scores("Brier score (less is better)", *(float(((p - truth) ** 2).sum(axis=1).mean()) for p in (ours, plain))),
-        _scores("Accuracy", *(float((p.argmax(axis=1) == place).mean()) for p in (ours, plain))),
-        _scores("Area under ROC", *(_area(p, truth) for p in (ours, plain))),
+def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions]) -> Scored:
+    place, weight = np.searchsorted(model.classes_, rows.y), rows.weight
+    truth = np.eye(len(model.classes_))[place]
+    every = [one.probs for one in contenders]
+    losses = [-np.log(np.maximum(p, LEAST_PROB)[np.arange(len(rows)), place]) for p in every]
+    scores = [
+        _score("Log-loss (less is better)", losses, weight),
+        _score("Brier score (less is better)", [((p - truth) ** 2).sum(axis=1) for p in every], weight),
+        _score("Accuracy", [p.argmax(axis=1) == place for p in every], weight),
+        ("Area under ROC", *(f"{_area(p, truth, weight):.4g}" for p in every)),
     ]
-    shown = slice(1, None) if len(classes) == 2 else slice(None)
-    pairs = [(truth[:, shown].ravel(), p[:, shown].ravel()) for p in (ours, plain)]
+    shown = slice(1, None) if len(model.classes_) == 2 else slice(None)
+    hits, weights = truth[:, shown].ravel(), np.repeat(weight, truth[:, shown].shape[1])
+    curves = [(one.label, one.kind, one.probs[:, shown].ravel()) for one in contenders]
     charts = [
         unit_chart(
-            [Series(*who, *_calibration(*pair), dots=True) for who, pair in zip(_KINDS, pairs, strict=True)],
+            [Series(label, kind, *_calibration(hits, p, weights), dots=True) for label, kind, p in curves],
             "Calibration", "predicted probability", "observed share", "perfect",
         ),
         unit_chart(
-            [Series(*who, *_roc(*pair)) for who, pair in zip(_KINDS, pairs, strict=True)],
+            [Series(label, kind, *_roc(hits, p, weights)) for label, kind, p in curves],
             "ROC", "false positive rate", "true positive rate", "chance",
         ),
     ]  # fmt: skip
-    what = "" if len(classes) == 2 else " Curves are of all classes, each against the others, together."
-    note = f"Probabilities below {LEAST_PROB:g} count as {LEAST_PROB:g} in the log-loss of both.{what}"
-    return Quality(rows, charts, [_difference("log-loss", *losses), note])
+    what = "" if len(model.classes_) == 2 else " Curves are of all classes, each against the others, together."
+    note = f"Probabilities below {LEAST_PROB:g} count as {LEAST_PROB:g} in the log-loss.{what}"
+    notes = [*_difference("log-loss", losses, weight), note, *_weighted(rows)]
+    return [one.label for one in contenders], scores, charts, notes
 
 
-_KINDS = (("this model", "ours"), ("plain forest", "plain"))
+def _area(probs: FloatArray, truth: FloatArray, weight: FloatArray) -> float:
+    """Of two classes the area; of more, the mean over classes against the others, of those that the rows have."""
+    there = [c for c in range(truth.shape[1]) if truth[:, c].any()]
+    shown = [1] if truth.shape[1] == 2 else there
+    return float(np.mean([roc_auc_score(truth[:, c], probs[:, c], sample_weight=weight) for c in shown]))
 
 
-def _area(probs: FloatArray, truth: FloatArray) -> float:
-    """Of two classes the area; of more, the mean over classes against the others."""
-    shown = range(1, 2) if truth.shape[1] == 2 else range(truth.shape[1])
-    return float(np.mean([roc_auc_score(truth[:, c], probs[:, c]) for c in shown]))
-
-
-def _calibration(truth: FloatArray, prob: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _calibration(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean prediction and observed share in ten groups of equal size."""
     groups = np.array_split(np.argsort(prob, kind="stable"), 10)
-    return np.array([prob[g].mean() for g in groups]), np.array([truth[g].mean() for g in groups])
+    means = [[np.average(values[g], weights=weight[g]) for g in groups] for values in (prob, truth)]
+    return np.array(means[0]), np.array(means[1])
 
 
-def _roc(truth: FloatArray, prob: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _roc(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The curve in a hundred points at most: more would not be seen."""
-    false, true, _ = roc_curve(truth, prob)
+    false, true, _ = roc_curve(truth, prob, sample_weight=weight)
     some = np.unique(np.linspace(0, len(false) - 1, 100).round().astype(int))
     return false[some], true[some]
 
@@ -185,71 +163,77 @@ def _roc(truth: FloatArray, prob: FloatArray) -> tuple[FloatArray, FloatArray]:
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
 
-def _numbers(model: Any, X: Any, y: NDArray[Any]) -> Quality:
-    y = y.astype(np.float64)
-    mean, crps, pit = np.zeros((3, 2, len(y)))
-    rng = np.random.default_rng(0)
-    for train, test in _folds(y, stratify=False):
-        fitted = clone(model).fit(_rows(X, train), y[train])
-        dist = fitted.predictive(_rows(X, test))
-        mean[0, test], crps[0, test] = dist.mean(), dist.crps(y[test])
-        pit[0, test] = _pit(fitted.family, dist, y[test], rng)
-        known, new = _plain_columns(_rows(X, train), _rows(X, test))
-        forest = RandomForestRegressor(random_state=0, oob_score=True).fit(known, y[train])
-        spread = max(float(np.std(y[train] - forest.oob_prediction_)), 1e-300)
-        mean[1, test] = forest.predict(new)
-        away = (y[test] - mean[1, test]) / spread
-        pit[1, test], crps[1, test] = ndtr(away), spread * _normal_crps(away)
-    inside = np.abs(2.0 * pit - 1.0)
-    rows = [
-        _scores("CRPS (less is better)", *crps.mean(axis=1).tolist()),
-        _scores("Root mean squared error", *np.sqrt(((mean - y) ** 2).mean(axis=1)).tolist()),
-        _scores("50% intervals that hold the target", *(inside <= 0.5).mean(axis=1).tolist()),
-        _scores("90% intervals that hold the target", *(inside <= 0.9).mean(axis=1).tolist()),
+def _numbers(rows: JudgedRows, contenders: Sequence[NumberPredictions]) -> Scored:
+    y, weight, is_censored = rows.y, rows.weight, "censored" in rows.row_data
+    losses, inside = [one.loss for one in contenders], [np.abs(2.0 * one.pit - 1.0) for one in contenders]
+    name = "Minus log likelihood" if is_censored else "CRPS"
+    errors = [np.average((one.mean - y) ** 2, weights=weight) ** 0.5 for one in contenders]
+    scores = [
+        _score(f"{name} (less is better)", losses, weight),
+        *([] if is_censored else [("Root mean squared error", *(f"{error:.4g}" for error in errors))]),
+        _score("50% intervals that hold the target", [held <= 0.5 for held in inside], weight),
+        _score("90% intervals that hold the target", [held <= 0.9 for held in inside], weight),
     ]
-    level = np.linspace(0.0, 1.0, 41)
-    kinds = list(zip(_KINDS, inside, pit, strict=True))
-    edges = np.linspace(0.0, 1.0, 11)
-    bars = [Series(label, kind, edges[:-1], np.histogram(p, edges)[0] * 10 / len(y)) for (label, kind), _, p in kinds]
-    charts = [
+    notes = [*_difference(name, losses, weight), *_number_notes(rows, len(contenders)), *_weighted(rows)]
+    return [one.label for one in contenders], scores, _number_charts(contenders, inside, weight), notes
+
+
+def _number_charts(
+    contenders: Sequence[NumberPredictions], inside: Sequence[FloatArray], weight: FloatArray
+) -> list[str]:
+    level, edges = np.linspace(0.0, 1.0, 41), np.linspace(0.0, 1.0, 11)
+    pairs = list(zip(contenders, inside, strict=True))
+    covered = [np.average(held[:, None] <= level, axis=0, weights=weight) for held in inside]
+    heights = [np.histogram(one.pit, edges, weights=weight)[0] * 10 / weight.sum() for one in contenders]
+    return [
         unit_chart(
-            [Series(label, kind, level, (held[:, None] <= level).mean(axis=0)) for (label, kind), held, _ in kinds],
+            [Series(one.label, one.kind, level, share) for (one, _), share in zip(pairs, covered, strict=True)],
             "Coverage of intervals", "nominal", "observed", "perfect",
         ),
-        histogram(bars, "Where targets fall in their predictions (PIT)", "predicted probability below", "density", 2.0),
+        histogram(
+            [Series(one.label, one.kind, edges[:-1], bars) for one, bars in zip(contenders, heights, strict=True)],
+            "Where targets fall in their predictions (PIT)", "predicted probability below", "density", 2.0,
+        ),
     ]  # fmt: skip
-    note = (
+
+
+def _number_notes(rows: JudgedRows, n_contenders: int) -> list[str]:
+    if "censored" in rows.row_data:
+        share = np.average(rows.row_data["censored"], weights=rows.weight)
+        return [
+            f"{share:.1%} of the times were cut short: they count by the probability of a longer one, and fall "
+            "somewhere beyond in intervals and PIT. A plain forest has no use for such times."
+        ]
+    exposed = " Counts are rates to it, weighted by exposure." if "exposure" in rows.row_data else ""
+    if n_contenders == 1:
+        return []
+    return [
         "A plain forest predicts a mean only; its distribution here is normal, with the spread of its out-of-bag "
-        "residuals."
-    )
-    return Quality(rows, charts, [_difference("CRPS", *crps), note])
-
-
-def _pit(family: str, dist: Any, y: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Predicted probability below the target; of counts, some point of the step there."""
-    above = dist.cdf(y)
-    if family not in ("poisson", "geometric"):
-        return np.asarray(above)
-    below = dist.cdf(y - 1.0)
-    return np.asarray(below + rng.random(len(y)) * (above - below))
-
-
-def _normal_crps(z: FloatArray) -> FloatArray:
-    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
-    return np.asarray(z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))
+        f"residuals.{exposed}"
+    ]
 
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 
-def _scores(name: str, ours: float, plain: float) -> tuple[str, str, str]:
-    return name, f"{ours:.4g}", f"{plain:.4g}"
+def _score(name: str, values: Sequence[Any], weight: FloatArray) -> tuple[str, ...]:
+    return name, *(f"{np.average(one, weights=weight):.4g}" for one in values)
 
 
-def _difference(what: str, ours: FloatArray, plain: FloatArray) -> str:
-    """The mean of the paired difference and its standard error."""
-    apart = plain - ours
-    error = float(apart.std(ddof=1) / np.sqrt(len(apart)))
-    which = "lower" if apart.mean() >= 0.0 else "higher"
-    size = f"{abs(apart.mean()):.3g} {which} than the plain forest's, ± {error:.2g} (standard error)"
-    return f"This model's {what} is {size}."
+def _weighted(rows: JudgedRows) -> list[str]:
+    return [] if (rows.weight == rows.weight[0]).all() else ["Every score counts rows by their weights."]
+
+
+def _difference(what: str, losses: Sequence[FloatArray], weight: FloatArray) -> list[str]:
+    """The mean of the paired difference and its standard error; weights say how much a row counts, not how often."""
+    if len(losses) == 1:
+        return []
+    share = weight / weight.sum()
+    apart = losses[1] - losses[0]
+    mean = float(share @ apart)
+    error = float(np.sqrt(share**2 @ (apart - mean) ** 2 * len(apart) / (len(apart) - 1)))
+    which = "lower" if mean >= 0.0 else "higher"
+    return [
+        f"The refitted estimator's {what} is {abs(mean):.3g} {which} than the plain forest's, ± {error:.2g} "
+        "(standard error)."
+    ]

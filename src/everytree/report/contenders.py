@@ -1,0 +1,162 @@
+"""Who predicts the rows that a model is judged by: the model itself, or what is fitted to the table's other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from everytree.families.base import FloatArray
+from everytree.report.rows import JudgedRows
+from everytree.schema import Schema
+
+FOLDS = 4
+
+THIS_MODEL = ("this model", "ours")
+REFITTED = ("the same estimator, refitted", "ours")
+PLAIN = ("plain forest", "plain")
+
+
+@dataclass(frozen=True)
+class ClassPredictions:
+    """One contender's probabilities of classes.
+
+    Attributes
+    ----------
+    label, kind : str
+        What it is called, and its class in the style sheet.
+    probs : (n_rows, n_classes) float64
+        In the order of the model's classes.
+    """
+
+    label: str
+    kind: str
+    probs: FloatArray
+
+
+@dataclass(frozen=True)
+class NumberPredictions:
+    """One contender's distributions of numbers.
+
+    Attributes
+    ----------
+    label, kind : str
+        What it is called, and its class in the style sheet.
+    mean, pit : (n_rows,) float64
+        The mean, and the predicted probability below the target; some point of the step for counts, and some point
+        beyond for a time that was cut short.
+    loss : (n_rows,) float64
+        CRPS; where times are cut short, minus the log of the density, or of the probability of a longer time.
+    """
+
+    label: str
+    kind: str
+    mean: FloatArray
+    pit: FloatArray
+    loss: FloatArray
+
+
+# ---- classes --------------------------------------------------------------------------------------------------------
+
+
+def known_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
+    """By the model itself."""
+    return [ClassPredictions(*THIS_MODEL, model.predict_proba(rows.inputs))]
+
+
+def refitted_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
+    """By the estimator and by a plain forest, each fitted to the other folds."""
+    ours, plain = np.zeros((2, len(rows), len(model.classes_)))
+    for train, test in _folds(rows, stratify=True):
+        known, new = rows.at(train), rows.at(test)
+        fitted = clone(model).fit(known.inputs, **known.targets)
+        ours[np.ix_(test, np.searchsorted(model.classes_, fitted.classes_))] = fitted.predict_proba(new.inputs)
+        known_codes, new_codes = _plain_columns(known.inputs, new.inputs)
+        forest = RandomForestClassifier(random_state=0).fit(known_codes, known.y, known.weight)
+        plain[np.ix_(test, np.searchsorted(model.classes_, forest.classes_))] = forest.predict_proba(new_codes)
+    return [ClassPredictions(*REFITTED, ours), ClassPredictions(*PLAIN, plain)]
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------
+
+
+def known_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
+    """By the model itself."""
+    return [NumberPredictions(*THIS_MODEL, *_ours(model, rows, np.random.default_rng(0)))]
+
+
+def refitted_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
+    """By the estimator and by a plain forest, each fitted to the other folds; no plain forest takes censored times."""
+    rng, has_plain = np.random.default_rng(0), "censored" not in rows.row_data
+    ours, plain = np.zeros((2, 3, len(rows)))
+    for train, test in _folds(rows, stratify=False):
+        known, new = rows.at(train), rows.at(test)
+        ours[:, test] = _ours(clone(model).fit(known.inputs, **known.targets), new, rng)
+        if has_plain:
+            plain[:, test] = _plain(known, new)
+    made = [NumberPredictions(*REFITTED, *ours)]
+    return [*made, NumberPredictions(*PLAIN, *plain)] if has_plain else made
+
+
+def _ours(model: Any, rows: JudgedRows, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, PIT and loss."""
+    dist = model.predictive(rows.inputs, **rows.row_data)
+    pit, draws = dist.cdf(rows.y), rng.random(len(rows))
+    if model.family in ("poisson", "geometric"):
+        below = dist.cdf(rows.y - 1.0)
+        pit = below + draws * (pit - below)
+    if "censored" not in rows.row_data:
+        return dist.mean(), pit, dist.crps(rows.y)
+    return (
+        dist.mean(),
+        np.where(rows.row_data["censored"] > 0.0, pit + draws * (1.0 - pit), pit),
+        -dist.log_prob(rows.y),
+    )
+
+
+def _plain(known: JudgedRows, new: JudgedRows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same of a plain forest: normal about its mean, with the spread of its out-of-bag residuals.
+
+    Counts with exposure are rates to it, weighted by exposure, since their variance goes with it.
+    """
+    size, new_size = (rows.row_data.get("exposure", np.ones(len(rows))) for rows in (known, new))
+    columns, new_columns = _plain_columns(known.inputs, new.inputs)
+    forest = RandomForestRegressor(random_state=0, oob_score=True)
+    forest.fit(columns, known.y / size, known.weight * size)
+    residuals = (known.y / size - forest.oob_prediction_) * np.sqrt(size)
+    centre = np.average(residuals, weights=known.weight)
+    spread = max(float(np.sqrt(np.average((residuals - centre) ** 2, weights=known.weight))), 1e-300)
+    mean, spreads = forest.predict(new_columns) * new_size, spread * np.sqrt(new_size)
+    away = (new.y - mean) / spreads
+    return mean, ndtr(away), spreads * _normal_crps(away)
+
+
+def _normal_crps(z: FloatArray) -> FloatArray:
+    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
+    return np.asarray(z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _folds(rows: JudgedRows, stratify: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    stratify = stratify and int(np.unique(rows.y, return_counts=True)[1].min()) >= FOLDS
+    kind = StratifiedKFold if stratify else KFold
+    folds: Iterator[Any] = kind(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(rows)), rows.y)
+    return folds
+
+
+def _plain_columns(train: Any, test: Any) -> tuple[FloatArray, FloatArray]:
+    """A table as scikit-learn's forest takes it: codes, NaN for what is missing or new."""
+    schema = Schema.fit(train)
+    return tuple(  # type: ignore[return-value]
+        np.where(codes < schema.n_codes, codes.astype(np.float32), np.nan)
+        for codes in (schema.encode(train), schema.encode(test))
+    )

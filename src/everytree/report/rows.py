@@ -1,0 +1,130 @@
+"""The rows that a model is judged by: its columns of a table, the targets, and what else came with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.estimators.base import MetaEstimator, read_weight
+from everytree.families.base import FloatArray
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """Rows with weight, read as the model reads them.
+
+    Attributes
+    ----------
+    table : narwhals.DataFrame or (n_rows, n_columns) array
+        The columns that the model reads.
+    y : (n_rows,) array
+        Labels as in `classes_`, or numbers.
+    weight : (n_rows,) float64
+    row_data : dict
+        `exposure` or `censored`, where the model has them.
+    """
+
+    table: Any
+    y: NDArray[Any]
+    weight: FloatArray
+    row_data: dict[str, FloatArray]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def inputs(self) -> Any:
+        """As the library of the table has it."""
+        return self.table.to_native() if isinstance(self.table, nw.DataFrame) else self.table
+
+    @property
+    def targets(self) -> dict[str, Any]:
+        """As `fit` takes them."""
+        weight = None if (self.weight == 1.0).all() else self.weight
+        return {"y": self.y, "sample_weight": weight, **self.row_data}
+
+    def at(self, rows: NDArray[np.int64]) -> JudgedRows:
+        """Some of them."""
+        more = {name: values[rows] for name, values in self.row_data.items()}
+        return JudgedRows(self.table[rows], self.y[rows], self.weight[rows], more)
+
+
+def read_rows(
+    model: MetaEstimator, table: Any, target: Any, sample_weight: Any, row_data: Mapping[str, Any]
+) -> JudgedRows:
+    """Everything checked; rows of weight 0 are as if they were not there."""
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    is_frame = isinstance(frame, nw.DataFrame)
+    frame = frame if is_frame else np.asarray(table)
+    given = {"target": target, "sample_weight": sample_weight, **row_data}
+    if target is None:
+        given["target"] = _only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
+    columns = {role: _column(frame, role, value) for role, value in given.items()}
+    if is_frame:
+        frame = _inputs(model, frame, [name for name in given.values() if isinstance(name, str)])
+    elif frame.ndim != 2 or frame.shape[1] != model.schema_.n_inputs:
+        shape = f"shape {frame.shape}" if frame.ndim != 2 else f"{frame.shape[1]} columns"
+        raise ValueError(f"table has {shape}, but the model reads {model.schema_.n_inputs} columns, by their place")
+    if len(frame) != len(columns["target"]):
+        raise ValueError(f"target has {len(columns['target'])} entries, but the table has {len(frame)} rows")
+    y = model._read_target(columns.pop("target"), first=False)
+    weight = read_weight(columns.pop("sample_weight"), len(y))
+    labels = model.classes_[y] if hasattr(model, "classes_") else y
+    rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {})
+    rows = replace(rows, row_data=_row_data(model, rows, columns))
+    return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
+
+
+def _only_other(model: MetaEstimator, frame: Any, taken: list[str]) -> str:
+    """The one column of a table that nobody has named."""
+    if not isinstance(frame, nw.DataFrame):
+        raise ValueError("target must be an array of targets, since table has no names of columns")
+    known = model.schema_.input_names
+    others = [name for name in frame.columns if known is not None and name not in (*known, *taken)]
+    if len(others) != 1:
+        raise ValueError(f"target must say which column of the table is the target; candidates are {others}")
+    return str(others[0])
+
+
+def _column(frame: Any, role: str, given: Any) -> Any:
+    """A column by its name, or as it came."""
+    if not isinstance(given, str):
+        return given
+    if not isinstance(frame, nw.DataFrame):
+        what = "targets" if role == "target" else "numbers"
+        raise ValueError(f"{role} must be an array of {what}, since table has no names of columns")
+    if given not in frame.columns:
+        raise ValueError(f"{role} is {given!r}, but the columns of the table are {frame.columns}")
+    return frame[given].to_numpy()
+
+
+def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
+    """The columns of a data frame that the model reads: by their names, or by their place if it knows none."""
+    known = model.schema_.input_names
+    if known is None:
+        rest = frame.drop(taken)
+        if len(rest.columns) != model.schema_.n_inputs:
+            raise ValueError(
+                f"table has {len(rest.columns)} columns besides {taken}, but the model reads "
+                f"{model.schema_.n_inputs}, by their place"
+            )
+        return rest
+    absent = [name for name in known if name not in frame.columns]
+    if absent:
+        raise ValueError(f"table lacks the columns {absent}, which the model reads; it has {frame.columns}")
+    return frame.select(known)
+
+
+def _row_data(model: MetaEstimator, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:
+    """What comes with each row, the same as at fit; inputs of lines are read from the columns anyway."""
+    columns = model._row_data(rows.inputs, len(rows), given, first=False)
+    for name in ("exposure", "censored"):
+        if (name in columns) != (name in model._row_names):
+            problem = "is given, but rows came without" if name in columns else "is None, but rows came with one"
+            raise ValueError(f"{name} {problem} when the model was fitted")
+    return {name: values for name, values in columns.items() if name != "inputs"}

@@ -463,20 +463,154 @@ def test_without_the_extra_the_demo_works_and_other_commands_say_what_to_install
     assert done.stderr.decode().endswith("pip install 'everytree[cli]'\n")
 
 
-def test_the_report_says_that_it_is_not_installed_or_is_written(folder, here, capfd, monkeypatch):
-    seen = []
+# ---- the report -----------------------------------------------------------------------------------------------------
 
-    class Page:
-        @staticmethod
-        def write_report(model: Any, table: Any, path: str, *, target: str | None = None) -> None:
-            seen.append((type(model).__name__, table.num_rows, target))
-            Path(path).write_text("page")
 
-    arguments = ["report", f"{folder}/w.et", f"{folder}/wine.csv", "-o", "page.html"]
-    monkeypatch.setitem(sys.modules, "everytree.report", Page)
-    assert main(arguments) == 0
-    assert seen == [("MetaForestClassifier", 178, "class")]
-    assert "page.html: 4 bytes" in capfd.readouterr().err
+def halves(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    order = np.random.default_rng(0).permutation(table.num_rows)
+    return tuple(table.take(np.sort(rows)) for rows in np.array_split(order, 2))
+
+
+def heads(page: str) -> list[str]:
+    """The heads of the tables of scores, without the first column."""
+    found = re.findall(r'class="scores"><thead><tr>(.*?)</tr>', Path(page).read_text())
+    return [", ".join(re.findall(r">(.*?)</th>", head)[1:]) for head in found]
+
+
+def score(page: str, name: str) -> float:
+    return float(re.search(rf'scope="row">{name}.*?<td>(.*?)</td>', Path(page).read_text())[1])
+
+
+REFITTED = "the same estimator, refitted, plain forest"
+
+
+def test_the_report_scores_the_model_itself_on_a_table_that_it_has_not_counted(here, capfd):
+    known, new = halves(wine())
+    WRITERS["csv"](known, "known.csv")
+    WRITERS["csv"](new.append_column("leak", new["class"]), "new.csv")
+    assert main(["fit", "known.csv", "-y", "class", "--trees", "4", "-q"]) == 0
+    assert main(["report", "model.et", "new.csv", "-o", "page.html"]) == 0
+    assert "bytes, judged by the rows of new.csv, which are new to the model\n" in capfd.readouterr().err
+    assert heads("page.html") == ["this model", REFITTED]
+    right = et.load("model.et").predict(new) == new["class"].to_numpy()
+    assert score("page.html", "Accuracy") == pytest.approx(right.mean(), rel=1e-3)
+    assert main(["report", "model.et", "new.csv", "--refit", "-q"]) == 0
+    assert heads("report.html") == [REFITTED]
+    assert main(["report", "model.et", "known.csv"]) == 0
+    assert "the estimator judged by refitting it to parts of known.csv" in capfd.readouterr().err
+    assert heads("report.html") == [REFITTED]
+    assert main(["update", "model.et", "new.csv", "-q"]) == 0
+    assert main(["report", "model.et", "new.csv", "-q"]) == 0
+    assert heads("report.html") == [REFITTED]  # these rows are no longer new
+
+
+def test_the_report_of_a_model_that_python_saved_does_not_take_rows_for_new(folder, here, capfd):
+    et.save(et.load(folder / "w.et"), "python.et")
+    assert "name it by --target" in fails(capfd, "report", "python.et", f"{folder}/wine.csv")
+    assert main(["report", "python.et", f"{folder}/wine.csv", "-y", "class", "-q"]) == 0
+    assert heads("report.html") == [REFITTED]
+    assert main(["report", "python.et", "-q", "-o", "alone.html"]) == 0
+    assert "made without a table" in Path("alone.html").read_text()
+
+
+def test_the_report_refuses_a_table_of_another_schema(folder, here, capfd):
+    leaky = wine().drop_columns(["alcohol", "ash"]).append_column("leak", wine()["class"])
+    WRITERS["csv"](leaky, "leaky.csv")
+    said = fails(capfd, "report", f"{folder}/w.et", "leaky.csv")
+    assert "leaky.csv: there is no column 'alcohol', which the model" in said
+    said = fails(capfd, "report", f"{folder}/w.et", f"{folder}/patients.csv")
+    assert "there is no column 'class' for the target" in said
+    other = wine().set_column(13, "class", pa.array(["class_0", "class_9"] * 89))
+    WRITERS["csv"](other, "other.csv")
+    assert "other.csv: 'class', line 3, is 'class_9', but the classes are" in fails(
+        capfd, "report", f"{folder}/w.et", "other.csv"
+    )
+    assert not list(here.glob("*.html"))
+
+
+def test_the_report_refuses_a_missing_target(folder, here, capfd):
+    for name, table, model in (("class", wine(), "w.et"), ("progress", patients(), "p.et")):
+        values = table[name].to_pylist()
+        gaps = pa.array([None if row == 4 else value for row, value in enumerate(values)])
+        WRITERS["csv"](table.set_column(table.column_names.index(name), name, gaps), "gaps.csv")
+        said = fails(capfd, "report", f"{folder}/{model}", "gaps.csv")
+        assert f"gaps.csv, line 6: the target '{name}' is missing" in said
+    assert not list(here.glob("*.html"))
+
+
+def claims(n_rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    x, years = rng.normal(size=n_rows), rng.uniform(0.2, 9.0, n_rows)
+    w = rng.integers(0, 4, n_rows)
+    return pa.table({"x": x, "years": years, "w": w, "n": rng.poisson(years * np.exp(x))})
+
+
+def test_the_report_scores_with_weights_and_exposure(here, capfd):
+    WRITERS["csv"](claims(300, 0), "known.csv")
+    new = claims(200, 1)
+    WRITERS["csv"](new, "new.csv")
+    options = ["--family", "poisson", "--exposure", "years", "--weight", "w", "--trees", "4", "-q"]
+    assert main(["fit", "known.csv", "-y", "n", *options]) == 0
+    assert main(["report", "model.et", "new.csv", "-q"]) == 0
+    assert heads("report.html") == ["this model", REFITTED]
+    mean = et.load("model.et").predict(new.select(["x"]), exposure=new["years"])
+    error = np.average((mean - new["n"].to_numpy()) ** 2, weights=new["w"].to_numpy()) ** 0.5
+    assert score("report.html", "Root mean squared error") == pytest.approx(error, rel=1e-3)
+    WRITERS["csv"](new.drop_columns(["years"]), "bare.csv")
+    assert "bare.csv: there is no column 'years' for the exposure" in fails(capfd, "report", "model.et", "bare.csv")
+    negative = new.set_column(1, "years", pa.array(np.full(200, -1.0)))
+    WRITERS["csv"](negative, "negative.csv")
+    assert "negative.csv: 'years', line 2, is -1, but must be positive" in fails(
+        capfd, "report", "model.et", "negative.csv"
+    )
+
+
+def test_the_report_scores_times_that_were_cut_short(here):
+    rng = np.random.default_rng(0)
+    x, limit = rng.normal(size=300), rng.exponential(2.0, 300)
+    times = rng.exponential(np.exp(x))
+    table = pa.table({"x": x, "time": np.minimum(times, limit), "cut": (limit < times).astype(int)})
+    WRITERS["csv"](table, "times.csv")
+    options = ["--family", "exponential", "--censored", "cut", "--tree", "-q"]
+    assert main(["fit", "times.csv", "-y", "time", *options]) == 0
+    assert main(["report", "model.et", "times.csv", "-q"]) == 0
+    assert heads("report.html") == ["the same estimator, refitted"]
+
+
+@POSIX
+def test_a_report_that_cannot_be_written_says_so_in_a_sentence(folder, here, capfd):
+    model = f"{folder}/w.et"
+    assert "none/r.html: cannot be written: there is no folder 'none'" in fails(
+        capfd, "report", model, "-o", "none/r.html"
+    )
+    if Path("/proc/self").is_dir():
+        assert "everytree: /proc/r.html: cannot be written: " in fails(capfd, "report", model, "-o", "/proc/r.html")
+    assert "cannot go to standard output" in fails(capfd, "report", model, "-o", "-")
+    Path("old.html").write_text("as it was")
+
+    def small_disk() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    done = run("report", model, "-o", "old.html", cwd=here, preexec_fn=small_disk)
+    assert done.returncode == 1
+    assert done.stderr == b"everytree: old.html: cannot be written: File too large; nothing is left of it\n"
+    assert (os.listdir(), Path("old.html").read_text()) == (["old.html"], "as it was")
+
+
+def test_show_writes_splits_of_categories_as_sets(here, capfd):
+    rng = np.random.default_rng(0)
+    kind = rng.choice(list("abcdefgh"), 400)
+    y = np.where(np.isin(kind, ["b", "e", "g"]), "yes", "no")
+    WRITERS["csv"](pa.table({"kind": kind, "y": y}), "kinds.csv")
+    assert main(["fit", "kinds.csv", "-y", "y", "--tree", "-q"]) == 0
+    assert main(["show", "model.et"]) == 0
+    said = capfd.readouterr().out
+    below, above = (re.search(rf"{line} (not in|in) (.*?)  ", said) for line in ("├─", "└─"))
+    assert (below[1], above[1]) == ("not in", "in")
+    assert set(below[2].split(", ")) == set(above[2].split(", ")) == {"b", "e", "g"}
+    assert "≤" not in said
 
 
 # ---- the page -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from dataclasses import replace
 from importlib.metadata import version as version_of
@@ -264,19 +263,25 @@ def show(
 @app.command()
 def report(
     model: ModelPath,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Rows the model has not seen.")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Rows to judge it by.")] = None,
+    target: Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not that of fit.")] = None,
     out: Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")] = "report.html",
+    refit: Annotated[bool, typer.Option("--refit", help="Do not score the model itself on TABLE, though new.")] = False,
     delimiter: Delimiter = None,
     format: FormatOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Write a page about a model that can be opened without a network, with its quality on a table's rows.
 
+    A model is scored itself on a table that it has not counted, by fit or update. Of one that it has, or with --refit,
+    each part is predicted by the same estimator, fitted to the other parts.
+
     \b
     everytree report model.et --out report.html
     everytree report model.et held_out.csv --out report.html
     """
     from everytree.cli.models import open_model
+    from everytree.cli.reporting import write_report_of
     from everytree.cli.updating import read_rows
     from everytree.cli.writing import check_output
 
@@ -284,15 +289,10 @@ def report(
     if out == "-":
         raise UserError("a page cannot go to standard output; give --out the name of a file")
     of = open_model(model)
-    try:
-        write_report = importlib.import_module("everytree.report").write_report
-    except ModuleNotFoundError as error:
-        if error.name != "everytree.report":
-            raise
-        raise UserError("everytree.report, which writes the page, is not installed") from None
+    of = replace(of, memory=replace(of.memory, target=target or of.memory.target))
     source = None if table is None else read_rows(of, table, format, delimiter)
-    write_report(of.model, None if source is None else source.table, out, target=of.memory.target)
-    _say(quiet, f"{out}: {Path(out).stat().st_size:,} bytes")
+    said = write_report_of(of, source, out, refit=refit)
+    _say(quiet, f"{out}: {Path(out).stat().st_size:,} bytes{said}")
 
 
 @app.command()

@@ -17,6 +17,7 @@ from scipy import stats
 import everytree as et
 import naive_exact
 from cases import CASES, Case, examples, rng_for, take
+from everytree.structure.exact_prediction import find_leaves
 from everytree.structure.regions import WorkDone, regions_by_depth
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
@@ -681,6 +682,16 @@ def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):
     with pytest.warns(UserWarning, match="leave out"):
         fewer.probs(given.X)
     assert fewer.truncation >= few.truncation
+
+
+@pytest.mark.parametrize("most", [1, 3, 10, 40, 150, 600])
+def test_no_more_leaves_are_kept_than_memory_should_hold(monkeypatch, most):
+    """Splits into two leaves are counted once, so that there may be twice as many."""
+    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_LEAVES", most)
+    engine = table(BERNOULLI, rng_for("most"), 60, (3, 2, 4, 3, 3)).fit()._engine
+    leaves = find_leaves(engine, 0.0, with_unknown=False)
+    assert len(leaves.weight) <= 2 * most
+    assert len(leaves.weight) > most // 4
 
 
 def test_no_rows_to_predict():

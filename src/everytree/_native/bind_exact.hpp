@@ -275,8 +275,7 @@ class TablesHandle {
                 view_.look_up(codes.data() + first * n_columns, std::min(together, n_rows - first), n_shared_,
                               out.data() + first * width, scratch[worker]);
             };
-            in_ordered_chunks(static_cast<std::int64_t>((n_rows + together - 1) / together), n_jobs, work,
-                              [](std::int64_t, int) {});
+            in_chunks(static_cast<std::int64_t>((n_rows + together - 1) / together), n_jobs, work);
         });
         return nb::cast(to_numpy(std::move(out), {n_rows, width}));
     }

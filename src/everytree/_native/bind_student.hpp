@@ -71,7 +71,7 @@ struct StudentUnits {
                 }
             };
             const auto n_chunks = static_cast<std::int64_t>((n_units + together - 1) / together);
-            in_ordered_chunks(n_chunks, n_jobs, work, [](std::int64_t, int) {});
+            in_chunks(n_chunks, n_jobs, work);
         });
         return nb::cast(to_numpy(std::move(out), {n_units, n_out}));
     }

@@ -70,7 +70,7 @@ struct Tree {
             checks->of<Code>()(codes, begin, n);
             route(view, codes, begin, n, at.data() + begin);
         };
-        in_ordered_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work, [](std::int64_t, int) {});
+        in_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work);
         return at;
     }
 

@@ -47,7 +47,7 @@ class ForestCount {
             table.rows(begin, n, codes[worker]);
             chunks[worker].read(family_, columns, begin, n);
         };
-        in_ordered_chunks((table.n_rows() + chunk_rows - 1) / chunk_rows, n_jobs, look, [](std::int64_t, int) {});
+        in_chunks((table.n_rows() + chunk_rows - 1) / chunk_rows, n_jobs, look);
     }
 
     void add(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {

@@ -191,7 +191,7 @@ void encode_table(const std::vector<CutTree>& trees, const std::vector<Column>& 
             }
         }
     };
-    in_ordered_chunks((n_rows + work_rows - 1) / work_rows, n_jobs, work, [](std::int64_t, int) {});
+    in_chunks((n_rows + work_rows - 1) / work_rows, n_jobs, work);
 }
 
 }  // namespace everytree

@@ -206,12 +206,14 @@ class ExactKernel : public RegionReader<Family> {
         level.best.resize(n);
         level.upper.resize(n);
         std::vector<View> views = parts<View>();
-        const auto work = [&](std::size_t first, std::size_t last, View& view) {
-            for (std::size_t region = first; region < last; ++region) evaluate_region(depth, region, view);
-        };
-        over_regions(n, 256, views, work, [&](std::size_t first, const View&, int worker) {
-            if (worker == 0) proceed(depth, first, n);
-        });
+        constexpr std::size_t together = 256;
+        in_chunks(static_cast<std::int64_t>((n + together - 1) / together), static_cast<int>(views.size()),
+                  [&](std::int64_t chunk, int worker) {
+                      const std::size_t first = static_cast<std::size_t>(chunk) * together;
+                      if (worker == 0) proceed(depth, first, n);
+                      for (std::size_t region = first; region < std::min(first + together, n); ++region)
+                          evaluate_region(depth, region, views[static_cast<std::size_t>(worker)]);
+                  });
     }
 
     void evaluate_region(int depth, std::size_t region, View& view) {

@@ -160,7 +160,7 @@ void over_rows(const ForestShape& forest, const CodeTable& table, int n_jobs, Ea
         mine.at.resize(static_cast<std::size_t>(n));
         each(begin, n, codes, mine);
     };
-    in_ordered_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work, [](std::int64_t, int) {});
+    in_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work);
 }
 
 // What waits at the nodes of one tree: n_values numbers for each node.

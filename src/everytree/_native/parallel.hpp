@@ -11,9 +11,52 @@
 
 namespace everytree {
 
-// Calls work(chunk, worker) for chunks 0 .. n_chunks in any order and then, for each chunk in increasing
-// order, finish(chunk, worker) on the thread that did the work. What `finish` computes therefore never
-// depends on n_jobs. The first failure in chunk order stops everything and is thrown again here.
+// Calls run(worker) on so many threads, the calling one among them. A machine that grants fewer only makes this slower.
+template <class Run>
+void on_threads(std::int64_t n_workers, Run run) {
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(n_workers));
+    try {
+        for (int worker = 1; worker < n_workers; ++worker) threads.emplace_back(run, worker);
+    } catch (const std::exception&) {
+    }
+    run(0);
+    for (auto& thread : threads) thread.join();
+}
+
+// Calls work(chunk, worker) for chunks 0 .. n_chunks in any order. The first failure in chunk order is thrown again
+// here: chunks are taken in increasing order, so those before one that fails have all been begun.
+template <class Work>
+void in_chunks(std::int64_t n_chunks, int n_jobs, Work work) {
+    if (n_jobs <= 1 || n_chunks <= 1) {
+        for (std::int64_t chunk = 0; chunk < n_chunks; ++chunk) work(chunk, 0);
+        return;
+    }
+    std::atomic<std::int64_t> next_chunk{0};
+    std::atomic<bool> is_over{false};
+    std::mutex mutex;
+    std::exception_ptr failure;
+    std::int64_t failed_chunk = n_chunks;
+    on_threads(std::min<std::int64_t>(n_jobs, n_chunks), [&](int worker) {
+        while (!is_over) {
+            const std::int64_t chunk = next_chunk++;
+            if (chunk >= n_chunks) return;
+            try {
+                work(chunk, worker);
+            } catch (...) {
+                is_over = true;
+                std::lock_guard lock(mutex);
+                if (chunk > failed_chunk) return;
+                failed_chunk = chunk;
+                failure = std::current_exception();
+            }
+        }
+    });
+    if (failure) std::rethrow_exception(failure);
+}
+
+// The same, and then, for each chunk in increasing order, finish(chunk, worker) on the thread that did the work. What
+// `finish` computes therefore never depends on n_jobs.
 template <class Work, class Finish>
 void in_ordered_chunks(std::int64_t n_chunks, int n_jobs, Work work, Finish finish) {
     if (n_jobs <= 1 || n_chunks <= 1) {
@@ -25,11 +68,9 @@ void in_ordered_chunks(std::int64_t n_chunks, int n_jobs, Work work, Finish fini
     }
     std::mutex mutex;
     std::condition_variable turn_changed;
-    std::atomic<std::int64_t> next_chunk{0};
-    std::int64_t turn = 0;
+    std::atomic<std::int64_t> next_chunk{0}, turn{0};
     std::exception_ptr failure;
-
-    const auto run = [&](int worker) {
+    on_threads(std::min<std::int64_t>(n_jobs, n_chunks), [&](int worker) {
         for (;;) {
             const std::int64_t chunk = next_chunk++;
             if (chunk >= n_chunks) return;
@@ -38,6 +79,9 @@ void in_ordered_chunks(std::int64_t n_chunks, int n_jobs, Work work, Finish fini
                 work(chunk, worker);
             } catch (...) {
                 mine = std::current_exception();
+            }
+            // A turn is mostly near: to sleep and be woken takes longer than to look a few times more.
+            for (int look = 0; look < 2000 && turn != chunk; ++look) {
             }
             std::unique_lock lock(mutex);
             turn_changed.wait(lock, [&] { return turn == chunk || failure; });
@@ -56,17 +100,7 @@ void in_ordered_chunks(std::int64_t n_chunks, int n_jobs, Work work, Finish fini
             turn_changed.notify_all();
             if (mine) return;
         }
-    };
-    const int n_workers = static_cast<int>(std::min<std::int64_t>(n_jobs, n_chunks));
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(n_workers));
-    // A machine that grants fewer threads only makes this slower: the calling thread works in any case.
-    try {
-        for (int worker = 1; worker < n_workers; ++worker) threads.emplace_back(run, worker);
-    } catch (const std::exception&) {
-    }
-    run(0);
-    for (auto& thread : threads) thread.join();
+    });
     if (failure) std::rethrow_exception(failure);
 }
 

@@ -139,7 +139,7 @@ class PosteriorKernel {
             for (std::int64_t i = 0; i < n; ++i)
                 out[begin + i] = log_prob_given_others(mine.rows.view()[i], mine.at[i], begin + i, scratch.data());
         };
-        in_ordered_chunks(n_chunks, n_jobs, work, [](std::int64_t, int) {});
+        in_chunks(n_chunks, n_jobs, work);
     }
 
     // Evidence and split probability of the touched nodes from their new statistics; `leaf_evidence(node)` is

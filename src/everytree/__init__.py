@@ -5,32 +5,12 @@ into sufficient statistics, and a `Posterior` turns those into evidence and spli
 questions about the trees are read from there.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from everytree.families import (
-    Bernoulli,
-    Categorical,
-    Exponential,
-    Family,
-    Geometric,
-    LinearRegression,
-    Normal,
-    Poisson,
-)
-from everytree.forest import Forest
-from everytree.generative import GenerativeModel
-from everytree.growing import GrowingPosterior
-from everytree.metatree import MetaTree
-from everytree.plot import plot_predictive, plot_split_probs, plot_tree
-from everytree.posterior import Posterior
-from everytree.predictive import Predictive
-from everytree.priors import depth_prior
-from everytree.prunedtree import PrunedTree
-from everytree.schema import Schema
-from everytree.shared import update_all
-from everytree.structure.exact import ExactPosterior
-
+TYPE_CHECKING = False  # type checkers take it for true; importing it would take longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from everytree.estimators import (
         ExactTreeClassifier,
         ExactTreeRegressor,
@@ -43,8 +23,27 @@ if TYPE_CHECKING:
         from_xgboost,
     )
     from everytree.export import onnx_inputs, to_onnx, to_shap, to_tables
+    from everytree.families import (
+        Bernoulli,
+        Categorical,
+        Exponential,
+        Family,
+        Geometric,
+        LinearRegression,
+        Normal,
+        Poisson,
+    )
     from everytree.files import ModelFileError, load, save
+    from everytree.forest import Forest
+    from everytree.generative import GenerativeModel
+    from everytree.growing import GrowingPosterior
+    from everytree.metatree import MetaTree
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
+    from everytree.plot import plot_predictive, plot_split_probs, plot_tree
+    from everytree.posterior import Posterior
+    from everytree.predictive import Predictive
+    from everytree.priors import depth_prior
+    from everytree.prunedtree import PrunedTree
     from everytree.scale import schema_from_batches, update_from_batches
     from everytree.scale.dask import (
         DaskMetaForestClassifier,
@@ -52,6 +51,9 @@ if TYPE_CHECKING:
         DaskMetaTreeClassifier,
         DaskMetaTreeRegressor,
     )
+    from everytree.schema import Schema
+    from everytree.shared import update_all
+    from everytree.structure.exact import ExactPosterior
 
 __version__ = "0.1.0"
 
@@ -104,50 +106,54 @@ __all__ = [
     "update_from_batches",
 ]
 
-_ESTIMATORS = {
-    "ExactTreeClassifier", "ExactTreeRegressor",
-    "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
-    "from_lightgbm", "from_sklearn", "from_xgboost",
+_HOMES = {
+    "estimators": (
+        "ExactTreeClassifier", "ExactTreeRegressor", "MetaForestClassifier", "MetaForestRegressor",
+        "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm", "from_sklearn", "from_xgboost",
+    ),
+    "export": ("onnx_inputs", "to_onnx", "to_shap", "to_tables"),
+    "families": (
+        "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "Normal", "Poisson",
+    ),
+    "files": ("ModelFileError", "load", "save"),
+    "forest": ("Forest",),
+    "generative": ("GenerativeModel",),
+    "growing": ("GrowingPosterior",),
+    "metatree": ("MetaTree",),
+    "online": ("OnlineForestClassifier", "OnlineForestRegressor"),
+    "plot": ("plot_predictive", "plot_split_probs", "plot_tree"),
+    "posterior": ("Posterior",),
+    "predictive": ("Predictive",),
+    "priors": ("depth_prior",),
+    "prunedtree": ("PrunedTree",),
+    "scale": ("schema_from_batches", "update_from_batches"),
+    "scale.dask": (
+        "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",
+    ),
+    "schema": ("Schema",),
+    "shared": ("update_all",),
+    "structure.exact": ("ExactPosterior",),
 }  # fmt: skip
-_EXPORT = {"onnx_inputs", "to_onnx", "to_shap", "to_tables"}
-_FILES = {"ModelFileError", "load", "save"}
-
-_ONLINE = {"OnlineForestClassifier", "OnlineForestRegressor"}
-
-
-_DASK = {
-    "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",
-}  # fmt: skip
-
-_SCALE = {"schema_from_batches", "update_from_batches"}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators bring scikit-learn, river or Dask along: they, and what needs them, are imported when asked for."""
-    if name in _ESTIMATORS:
-        from everytree import estimators
+    """Everything is imported when it is asked for.
 
-        return getattr(estimators, name)
-    if name in _EXPORT:
-        from everytree import export
+    Some of it brings scikit-learn, river or Dask along, and the command must be able to answer before NumPy is there.
+    """
+    from importlib import import_module
 
-        return getattr(export, name)
-    if name in _FILES:
-        from everytree import files
-
-        return getattr(files, name)
-    if name in _ONLINE:
-        from everytree import online
-
-        return getattr(online, name)
-    if name in _DASK:
-        from everytree.scale import dask
-
-        return getattr(dask, name)
-    if name in _SCALE:
-        from everytree import scale
-
-        return getattr(scale, name)
+    if name in _HOME_OF:
+        value = getattr(import_module(f"everytree.{_HOME_OF[name]}"), name)
+        globals()[name] = value  # the next one need not ask
+        return value
+    if not name.startswith("_"):
+        try:
+            return import_module(f"everytree.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"everytree.{name}":
+                raise
     raise AttributeError(f"module 'everytree' has no attribute {name!r}")
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from importlib.util import find_spec
+
+INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    try:
+    try:  # around the imports too: they take most of the first second
+        from importlib.util import find_spec
+
         if find_spec("typer") is None:
             return _without_extra(given)
         from everytree.cli.running import run
@@ -19,20 +21,24 @@ def main(arguments: list[str] | None = None) -> int:
         return run(given)
     except KeyboardInterrupt:  # before a command could take care of it
         print("everytree: interrupted; nothing was written", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def command() -> None:
     """Run the command of this process, and end it.
 
     Where pyarrow has been at work the process ends without tearing down its libraries: pyarrow 26 may abort there while
-    its threads are still starting, after everything has been written.
+    its threads are still starting, after everything has been written. So does an interrupted one, which Python would
+    end by a signal in place of the exit code where the interrupt came in the middle of an import.
     """
     code = main()
-    if "pyarrow" in sys.modules:
-        with suppress(BrokenPipeError):
-            sys.stdout.flush()
-        sys.stderr.flush()
+    if "pyarrow" in sys.modules or code == INTERRUPTED:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None:
+                    stream.flush()
+            except OSError:  # `run` has said so, or nobody is there to read it
+                pass
         os._exit(code)
     sys.exit(code)
 

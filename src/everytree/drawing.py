@@ -358,6 +358,11 @@ def repeated(row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]
     return {name: np.repeat(np.asarray(value)[None], n_rows, axis=0) for name, value in row_data.items()}
 
 
+def leaf_classes(names: Sequence[str]) -> list[str]:
+    """Names of the classes that a leaf has: two at least, so that one alone stands beside those that never came."""
+    return [*names, "any other"] if len(names) == 1 else list(names)
+
+
 def grouped(probs: FloatArray, class_names: Sequence[Any] | None) -> tuple[FloatArray, tuple[str, ...]]:
     """Class probabilities and names, the classes with the least probability in the first row together as "others"."""
     n_classes = probs.shape[1]

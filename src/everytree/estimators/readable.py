@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from everytree.code_words import CodeWords
+from everytree.drawing import leaf_classes
 from everytree.estimators.base import MetaEstimator
 from everytree.plot import plot_tree
 from everytree.posterior import Posterior
@@ -38,7 +39,7 @@ class Readable(MetaEstimator):
             "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
         }
         if hasattr(self, "classes_"):
-            words["class_names"] = [str(label) for label in self.classes_]
+            words["class_names"] = leaf_classes([str(label) for label in self.classes_])
         return words | options
 
     def _code_names(self) -> list[CodeWords]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everytree.code_words import CodeWords, one_line
+from everytree.drawing import leaf_classes
 
 
 @dataclass(frozen=True)
@@ -42,5 +43,5 @@ class Words:
 
     def options(self) -> dict[str, Any]:
         """As pictures of posteriors take them."""
-        classes = self.classes if len(self.classes) != 1 else [*self.classes, "any other"]
-        return {"feature_names": self.features, "code_names": self.codes, "class_names": classes or None}
+        classes = leaf_classes(self.classes) or None
+        return {"feature_names": self.features, "code_names": self.codes, "class_names": classes}

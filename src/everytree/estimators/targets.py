@@ -112,7 +112,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         """The place of each label among the classes."""
         if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
             raise ValueError(
-                f"y has {labels.dtype} such as {labels[0]!r}, but the classes are {self.classes_.tolist()}"
+                f"y has {labels.dtype} such as {labels.tolist()[0]!r}, but the classes are {self.classes_.tolist()}"
             )
         numbers = np.searchsorted(self.classes_, labels)
         known = self.classes_[np.minimum(numbers, self.n_classes_ - 1)] == labels
@@ -234,9 +234,8 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             try:
                 target = target.astype(np.float64)
             except (TypeError, ValueError):
-                raise ValueError(
-                    f"y must be numbers, but has {target.dtype} such as {target[0]!r}; for classes use a classifier"
-                ) from None
+                such_as = f"{target.dtype} such as {target.tolist()[0]!r}"
+                raise ValueError(f"y must be numbers, but has {such_as}; for classes use a classifier") from None
         numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
         _refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
         if self.family in ("poisson", "geometric"):

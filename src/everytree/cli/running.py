@@ -1,37 +1,86 @@
-"""From arguments to an exit code: 0 done, 1 something to put right, 2 a wrong command line, 130 interrupted."""
+"""From arguments to an exit code.
+
+0 done, 1 something to put right, 2 a wrong command line, 70 a fault of everytree, 130 interrupted.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from everytree.cli.app import app
 from everytree.cli.problems import StoppedError, UserError
 
-WRONG, INTERRUPTED = 1, 130
+WRONG, FAULT, INTERRUPTED = 1, 70, 130
+TRACEBACK = "EVERYTREE_TRACEBACK"
+"""The environment variable that asks for the whole story of a fault."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """One command; what goes wrong is one sentence on standard error."""
     try:
-        app(args=list(arguments), prog_name="everytree")
+        with warnings.catch_warnings():
+            warnings.showwarning = _warner()
+            app(args=list(arguments), prog_name="everytree")
     except SystemExit as end:  # typer's own: help and usage errors have been shown
+        if end.code == INTERRUPTED:  # before a command began, of which typer says nothing
+            return _say(StoppedError(), INTERRUPTED)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except StoppedError as problem:
         return _say(problem, INTERRUPTED)
     except UserError as problem:
+        _give_up_output()
         return _say(problem, WRONG)
     except MemoryError:
         return _say("there is not enough memory for this table", WRONG)
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        return _say("tables are read by pyarrow, which is not installed: pip install 'everytree[cli]'", WRONG)
-    except BrokenPipeError:  # `| head` has seen enough; what is still buffered must not complain again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `| head` has seen enough
+        _give_up_output()
         return WRONG
+    except OSError as error:
+        _give_up_output()
+        place = "" if error.filename is None else f"{error.filename}: "
+        return _say(f"{place}{error.strerror or error}", WRONG)
+    except Exception as error:
+        return _fault(error)
     return 0
+
+
+def _fault(error: Exception) -> int:
+    """Nobody thought of this."""
+    if isinstance(error, ModuleNotFoundError) and error.name == "pyarrow":
+        return _say("tables are read by pyarrow, which is not installed: pip install 'everytree[cli]'", WRONG)
+    asked = bool(os.environ.get(TRACEBACK))
+    if asked:
+        traceback.print_exception(error)
+    advice = "" if asked else f"; {TRACEBACK}=1 in the environment shows where"
+    return _say(f"this is a fault of everytree, please report it: {type(error).__name__}: {error}{advice}", FAULT)
+
+
+def _give_up_output() -> None:
+    """What is still buffered for an output that takes no more must not complain again at exit."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _warner() -> Callable[..., None]:
+    """Prints warnings of libraries in one line, without their source, and each of them once."""
+    said: set[str] = set()
+
+    def warn(message: Warning | str, *where: Any, **more: Any) -> None:
+        del where, more
+        sentence = str(message).replace("`y`", "The target")
+        if sentence not in said:
+            said.add(sentence)
+            _say(sentence, 0)
+
+    return warn
 
 
 def _say(sentence: object, code: int) -> int:

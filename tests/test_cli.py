@@ -19,13 +19,13 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 import everytree as et
+from command import POSIX, fails, run
 from everytree.__main__ import main
 from everytree.files import load_with_notes
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs signals, pipes and a shell of POSIX")
 DOCS = Path(__file__).parents[1] / "docs"
 WRITERS = {
     "csv": pyarrow.csv.write_csv,
@@ -66,6 +66,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for suffix, write in WRITERS.items():
             write(table, place / f"{name}.{suffix}")
     pyarrow.csv.write_csv(wine().slice(0, 0), place / "header.csv")
+    iris = load_iris(as_frame=True).frame.rename(columns={"target": "species"})
+    iris.iloc[::2].to_csv(place / "iris.csv", index=False)
     assert main(["fit", f"{place}/patients.parquet", "-y", "progress", "--trees", "6", "-o", f"{place}/p.et"]) == 0
     assert main(["fit", f"{place}/wine.csv", "-y", "class", "--trees", "6", "-o", f"{place}/w.et"]) == 0
     return place
@@ -75,24 +77,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: object, cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "everytree", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, cwd=cwd, check=False, **options)
-
-
-def fails(capfd: pytest.CaptureFixture[str], *arguments: object, code: int = 1) -> str:
-    """The one sentence that a command says."""
-    assert main([str(argument) for argument in arguments]) == code
-    out, error = capfd.readouterr()
-    assert out == ""
-    assert "Traceback" not in error
-    if code == 1:
-        assert error.startswith("everytree: ")
-        assert error.count("\n") == 1
-    return error
 
 
 # ---- what it answers ------------------------------------------------------------------------------------------------
@@ -257,8 +241,11 @@ def test_show_says_what_was_fitted_on_what(folder, here, capfd):
 
 
 def test_bench_prints_a_table_with_ratios(folder, capfd):
-    for name, target in (("wine.csv", "class"), ("patients.parquet", "progress")):
-        assert main(["bench", f"{folder}/{name}", "-y", target, "--trees", "3"]) == 0
+    for name, target, how in (
+        ("wine.csv", "class", ["--trees", "3"]),
+        ("patients.parquet", "progress", ["--trees", "3"]),
+    ):
+        assert main(["bench", f"{folder}/{name}", "-y", target, *how]) == 0
         lines = capfd.readouterr().out.splitlines()
         assert [line.split("|")[1].strip() for line in lines[2:4]] == ["fit", "predict"]
         assert all(line.endswith("x |") for line in lines[2:5])

@@ -18,6 +18,7 @@ from everytree.cli.options import (
     Families,
     FormatOption,
     Jobs,
+    Keep,
     Kind,
     ModelPath,
     NoHeader,
@@ -26,10 +27,12 @@ from everytree.cli.options import (
     Seed,
     TablePath,
     Target,
+    Tree,
     Trees,
     Twice,
     names,
     numbers,
+    structure,
 )
 from everytree.cli.problems import StoppedError, UserError
 
@@ -76,7 +79,7 @@ def fit(
     kind: Kind = "auto",
     family: Annotated[Families | None, typer.Option(help="What numbers are, given their leaf; normal.")] = None,
     exact: Exact = False,
-    tree: Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")] = False,
+    tree: Tree = False,
     empty: Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")] = False,
     trees: Trees = None,
     depth: Annotated[int | None, typer.Option(min=1, help="Most questions in a row.")] = None,
@@ -85,7 +88,7 @@ def fit(
     censored: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="With --family exponential: whether the end was not seen.")
     ] = None,
-    drop: Drop = "",
+    drop: Drop = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     no_header: NoHeader = False,
@@ -112,17 +115,16 @@ def fit(
     everytree merge one.et two.et --out all.et
     """
     from everytree.cli.fitting import Wanted, described, fit_table, n_rows_of
+    from everytree.cli.formats import Reading
     from everytree.cli.models import Memory, check_model_output, save_model
-    from everytree.cli.tables import Reading, read_file
+    from everytree.cli.tables import read_file
 
-    if exact and tree:
-        raise typer.BadParameter("--tree and --exact exclude each other")
-    check_model_output(out)
+    dropped = names("--drop", drop)
+    check_model_output(out, table)
     source = read_file(table, Reading(format, not no_header, delimiter))
     memory = Memory(target, weight, exposure, censored, has_header=not no_header)
     wanted = Wanted(
-        "exact" if exact else "tree" if tree else "forest", kind, family, trees, depth, seed, jobs, names(drop),
-        progress=_shows(quiet),
+        structure(exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
     )  # fmt: skip
     model = fit_table(source, memory, wanted)
     model, memory = (model.blank(), memory) if empty else (model, memory.also(source))
@@ -140,7 +142,7 @@ def predict(
     std: Annotated[bool, typer.Option("--std", help="The standard deviation of each number.")] = False,
     quantiles: Annotated[str, typer.Option(metavar="LEVELS", help="Such as .05,.5,.95.")] = "",
     interval: Annotated[float | None, typer.Option(metavar="COVERAGE", help="Such as .9.")] = None,
-    keep: Annotated[str, typer.Option(metavar="COLUMNS", help="Columns of the table to repeat.")] = "",
+    keep: Keep = None,
     jobs: Jobs = None,
     delimiter: Delimiter = None,
     format: FormatOption = None,
@@ -156,18 +158,19 @@ def predict(
     everytree predict model.et new.csv --quantiles .05,.5,.95 --interval .9
     cat new.tsv | everytree predict model.et - --format tsv > answers.tsv
     """
+    from everytree.cli.formats import Reading, output_format
     from everytree.cli.models import column_types, open_model
     from everytree.cli.predicting import Asked, predict_table
-    from everytree.cli.tables import Reading, format_of, read_file
+    from everytree.cli.tables import read_file
     from everytree.cli.writing import check_output, write_file
 
-    check_output(out)
-    format_of(out, format)
+    levels, kept = numbers("--quantiles", quantiles), names("--keep", keep)
+    check_output(out, model, table)
+    output_format(out, format)
     of = open_model(model)
-    types = column_types(of.model, None)
-    source = read_file(table, Reading(format, of.memory.has_header, delimiter, types))
-    levels = numbers("--quantiles", quantiles)
-    asked = Asked(proba, std, levels, interval, names(keep), jobs, _shows(quiet))
+    types = column_types(of, with_target=False)
+    source = read_file(table, Reading(format, of.memory.has_header, delimiter, types, kept))
+    asked = Asked(proba, std, levels, interval, kept, jobs, _shows(quiet))
     if of.memory.exposure is not None and of.memory.exposure not in source.columns:
         _say(quiet, f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
     write_file(predict_table(source, of, asked), out, format)
@@ -197,8 +200,8 @@ def update(
     from everytree.cli.models import check_model_output, open_model
     from everytree.cli.updating import read_rows, update_model
 
-    place = out or model
-    check_model_output(place)
+    place = model if out is None else out
+    check_model_output(place, table)
     of = open_model(model)
     of = replace(of, memory=replace(of.memory, target=target or of.memory.target))
     source = read_rows(of, table, format, delimiter)
@@ -235,7 +238,7 @@ def merge(
 
     if len(models) < 2:
         raise typer.BadParameter("at least two models are needed", param_hint="MODEL MODEL...")
-    check_model_output(out)
+    check_model_output(out, *models)
     merged = merge_models([open_model(path) for path in models], allow_twice=allow_twice)
     merged.save(out)
     rows = n_rows_of(merged.model)
@@ -256,8 +259,9 @@ def show(
     """
     from everytree.cli.models import open_model
     from everytree.cli.showing import show_model
+    from everytree.cli.writing import to_standard_output
 
-    typer.echo(show_model(open_model(model, estimator=False), top=top, depth=depth))
+    to_standard_output(f"{show_model(open_model(model, estimator=False), top=top, depth=depth)}\n".encode())
 
 
 @app.command()
@@ -285,7 +289,7 @@ def report(
     from everytree.cli.updating import read_rows
     from everytree.cli.writing import check_output
 
-    check_output(out)
+    check_output(out, model, *([] if table is None else [table]))
     if out == "-":
         raise UserError("a page cannot go to standard output; give --out the name of a file")
     of = open_model(model)
@@ -310,7 +314,7 @@ def bench(
     kind: Kind = "auto",
     exact: Exact = False,
     trees: Trees = None,
-    drop: Drop = "",
+    drop: Drop = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     no_header: NoHeader = False,
@@ -324,13 +328,15 @@ def bench(
     everytree bench train.csv --target price --trees 20 --jobs 2
     """
     from everytree.cli.fitting import Wanted
+    from everytree.cli.formats import Reading
     from everytree.cli.models import Memory
-    from everytree.cli.tables import Reading, read_file
+    from everytree.cli.tables import read_file
     from everytree.cli.timing import bench_table
+    from everytree.cli.writing import to_standard_output
 
+    wanted = Wanted(structure(exact, False), kind, None, trees, None, seed, jobs, names("--drop", drop))
     source = read_file(table, Reading(format, not no_header, delimiter))
-    wanted = Wanted("exact" if exact else "forest", kind, None, trees, None, seed, jobs, names(drop))
-    typer.echo(bench_table(source, Memory(target, has_header=not no_header), wanted))
+    to_standard_output(f"{bench_table(source, Memory(target, has_header=not no_header), wanted)}\n".encode())
 
 
 # ---- small things ---------------------------------------------------------------------------------------------------

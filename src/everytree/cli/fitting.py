@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.cli.models import Memory, working
-from everytree.cli.problems import UserError, one_of
+from everytree.cli.problems import UserError, no_column
 from everytree.cli.tables import DELIMITER_HINT, NO_HEADER_HINT, TableFile
 from everytree.estimators import (
     ExactTreeClassifier,
@@ -64,14 +64,28 @@ class Wanted:
 
 def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
     """A fitted estimator."""
-    target = _target(source, memory)
+    kind, target = kind_and_target(source, memory, wanted)
     X = features(source, memory, wanted.drop)
-    model = make_estimator(kind_of(target, wanted, memory), wanted)
+    model = make_estimator(kind, wanted)
     columns = row_columns(source, memory)
     roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
-    weight = None if memory.weight is None else source.values(memory.weight, "weight")
+    weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
     with source.blamed(**roles), working(model, wanted.jobs, wanted.progress):
         return model.fit(X, target, weight, **columns)
+
+
+def kind_and_target(source: TableFile, memory: Memory, wanted: Wanted) -> tuple[str, NDArray[Any]]:
+    """Whether targets are classes or numbers, and the targets."""
+    assert memory.target is not None
+    target = _target(source, memory)
+    kind = kind_of(target, wanted, memory)
+    if kind == "number":
+        target = source.numbers(memory.target, "target", "; --kind class takes it for a class")
+    elif target.dtype.kind == "f" and (target != np.floor(target)).any():
+        row = int(np.argmax(target != np.floor(target)))
+        where = f"{source.name}, {source.place(row)}"
+        raise UserError(f"{where}: the target {memory.target!r} is {target[row]:g}, but classes are whole or text")
+    return kind, target
 
 
 def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
@@ -87,22 +101,42 @@ def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
 
 
 def target_values(source: TableFile, target: str) -> NDArray[Any]:
-    """The column of targets; text as NumPy's."""
+    """The column of targets, classes or numbers; text as NumPy's."""
     values = source.values(target, "target")
+    holds = _neither_class_nor_number(source.table.column(target).type)
+    if holds:
+        raise UserError(f"{source.name}: the target {target!r} holds {holds}, but must hold classes or numbers")
     return values.astype(str) if values.dtype == object and isinstance(values[0], str) else values
+
+
+def _neither_class_nor_number(arrow_type: Any) -> str:
+    """What a column of this type holds that no model predicts; nothing for classes and numbers."""
+    from pyarrow import types
+
+    if types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    for test, name in (
+        (types.is_date, "dates"), (types.is_timestamp, "dates"), (types.is_duration, "durations"),
+        (types.is_time, "times of day"), (types.is_nested, f"values of type {arrow_type}"),
+        (types.is_binary, "bytes"), (types.is_large_binary, "bytes"), (types.is_fixed_size_binary, "bytes"),
+    ):  # fmt: skip
+        if test(arrow_type):
+            return name
+    return ""
 
 
 def row_columns(source: TableFile, memory: Memory) -> dict[str, NDArray[Any]]:
     """What the family wants to know of each row."""
     named = {"exposure": memory.exposure, "censored": memory.censored}
-    return {role: source.values(name, role) for role, name in named.items() if name is not None}
+    advice = {"exposure": "", "censored": "; 0 and 1, or false and true, say which rows are censored"}
+    return {role: source.numbers(name, role, advice[role]) for role, name in named.items() if name is not None}
 
 
 def features(source: TableFile, memory: Memory, drop: Sequence[str]) -> Any:
     """All columns but those with another role, and those to be dropped."""
     for name in drop:
         if name not in source.columns:
-            raise UserError(f"{source.name}: there is no column {name!r} to drop; {one_of(name, source.columns)}")
+            raise no_column(source.name, name, source.columns, "drop")
     others = {memory.target, memory.weight, memory.exposure, memory.censored, *drop}
     kept = [name for name in source.columns if name not in others]
     if not kept:
@@ -112,15 +146,22 @@ def features(source: TableFile, memory: Memory, drop: Sequence[str]) -> Any:
 
 def kind_of(target: NDArray[Any], wanted: Wanted, memory: Memory) -> str:
     """Whether targets are classes or numbers: as told, or as the options or the values have it."""
+    for option, column, family in (
+        ("exposure", memory.exposure, "poisson"),
+        ("censored", memory.censored, "exponential"),
+    ):
+        if column is not None and wanted.family != family:
+            raise UserError(f"--{option} is for --family {family}, but --family is {wanted.family or 'normal'}")
     if wanted.kind != "auto":
         if wanted.kind == "class" and wanted.family is not None:
             raise UserError(f"--family {wanted.family} is for numbers, but --kind is class")
         return wanted.kind
-    if wanted.family is not None or memory.exposure is not None or memory.censored is not None:
+    if wanted.family is not None:
         return "number"
     if target.dtype.kind not in "iuf":
         return "class"
-    is_whole = target.dtype.kind in "iu" or bool((target == np.floor(target)).all())
+    # Floats beyond 2^53 are all whole, so that says nothing of them.
+    is_whole = target.dtype.kind in "iu" or bool((target == np.floor(target)).all() and np.abs(target).max() <= 2.0**53)
     return "class" if is_whole and len(np.unique(target)) <= MOST_CLASSES else "number"
 
 

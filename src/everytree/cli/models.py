@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from everytree.cli.formats import STREAM
 from everytree.cli.problems import UserError, one_of
-from everytree.cli.tables import STREAM, TableFile
+from everytree.cli.tables import TableFile
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
 from everytree.files import ModelFileError, load_with_notes, save
@@ -118,11 +119,11 @@ def save_model(model: Any, path: str, memory: Memory, notes: dict[str, Any] | No
         raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
 
 
-def check_model_output(path: str) -> None:
+def check_model_output(path: str, *inputs: str) -> None:
     """Whether a model can be written here, said before the work rather than after it."""
     if path == STREAM:
         raise UserError("a model cannot go to standard output; give --out the name of a file")
-    check_output(path)
+    check_output(path, *inputs)
 
 
 @contextmanager
@@ -139,18 +140,26 @@ def working(model: Any, jobs: int | None, progress: bool) -> Iterator[None]:
 # ---- what a model reads of a table ----------------------------------------------------------------------------------
 
 
-def column_types(model: Any, target: str | None) -> dict[str, str]:
+KINDS = {"numeric": "number", "boolean": "boolean", "datetime": "date"}
+"""Kinds of columns, categories aside, and what they are in a text file."""
+
+
+def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
     """What the model knows its columns to be: text that looks like numbers is still text."""
-    types: dict[str, str] = {}
+    model, memory = of.model, of.memory
+    types = {name: "number" for name in (memory.weight, memory.exposure) if name is not None}
     schema = model.schema_
     for column in schema.columns if schema.input_names is not None else ():
         name = column.source if isinstance(column.source, str) else column.name
-        if column.kind == "numeric":
-            types[name] = "number"
-        elif column.kind == "categorical" and any(isinstance(value, str) for value in column.categories):
+        if column.kind in KINDS:
+            types[name] = KINDS[column.kind]
+        elif any(isinstance(value, str) for value in column.categories):
             types[name] = "text"
-    if target is not None and hasattr(model, "classes_") and model.classes_.dtype.kind in "OU":
-        types[target] = "text"
+    if with_target and memory.target is not None:
+        if not hasattr(model, "classes_"):
+            types[memory.target] = "number"
+        elif model.classes_.dtype.kind in "OU":
+            types[memory.target] = "text"
     return types
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -10,13 +12,21 @@ Families = Literal["normal", "poisson", "exponential", "geometric", "linear"]
 Format = Literal["csv", "tsv", "parquet", "feather"]
 
 
+def _check_jobs(jobs: int | None) -> int | None:
+    if jobs is not None and jobs < 1 and jobs != -1:
+        raise typer.BadParameter(f"must be a number of threads from 1 on, or -1 for all, but is {jobs}")
+    return jobs
+
+
 TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Feather; - is standard input.")]
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Of standard input and output, and of names that do not tell.")
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Between values of CSV and TSV; a comma or a tab by default.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads, -1 for all; the result does not depend on it.")]
+Jobs = Annotated[
+    int | None, typer.Option(callback=_check_jobs, help="Threads, -1 for all; the result does not depend on it.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
 NoHeader = Annotated[
@@ -28,20 +38,50 @@ Kind = Annotated[
     Literal["auto", "class", "number"],
     typer.Option(help="What targets are; auto: text, and whole numbers of at most ten values, are classes."),
 ]
-Drop = Annotated[str, typer.Option(metavar="COLUMNS", help="Columns to leave out, with commas between them.")]
+NAMES_HELP = "with commas between them, and quotes around names that have some; may be repeated."
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to leave out, {NAMES_HELP}")]
+Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to repeat as they are, {NAMES_HELP}")]
+Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 
-def names(listed: str) -> list[str]:
-    """Names with commas between them."""
-    return [name.strip() for name in listed.split(",") if name.strip()]
+def structure(exact: bool, tree: bool) -> Literal["forest", "tree", "exact"]:
+    """Which of them two options ask for."""
+    if exact and tree:
+        raise typer.BadParameter("--tree and --exact exclude each other")
+    return "exact" if exact else "tree" if tree else "forest"
+
+
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*)?)\s*(?:,|$)')
+"""A name up to the next comma, as CSV has it: quotes around it keep commas and spaces, two of them are one."""
+
+
+def names(option: str, listed: Sequence[str] | None) -> list[str]:
+    """Names with commas between them, of an option that may be repeated."""
+    return [name for text in listed or () for name in _names(option, text)]
+
+
+def _names(option: str, text: str) -> list[str]:
+    found, start = [], 0
+    while start < len(text):
+        match = _NAME.match(text, start)
+        if match is None:
+            example = f"{option} '\"a, b\",c'"
+            raise typer.BadParameter(f"{text!r} has a quote without its other half; as it should be: {example}")
+        quoted, plain = match.groups()
+        if quoted is not None:
+            found.append(quoted.replace('""', '"'))
+        elif plain is not None and plain.strip():
+            found.append(plain.strip())
+        start = match.end()
+    return found
 
 
 def numbers(option: str, listed: str) -> list[float]:
     """Numbers with commas between them."""
     try:
-        return [float(number) for number in names(listed)]
+        return [float(number) for number in listed.split(",") if number.strip()]
     except ValueError:
         raise typer.BadParameter(f"{listed!r} is no list of numbers such as .05,.5,.95", param_hint=option) from None

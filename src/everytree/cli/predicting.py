@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.cli.models import ModelFile, inputs, working
-from everytree.cli.problems import UserError, one_of
+from everytree.cli.problems import UserError, no_column
 from everytree.cli.tables import TableFile
 from everytree.progress import Progress
 
@@ -48,9 +48,9 @@ def predict_table(source: TableFile, of: ModelFile, asked: Asked) -> dict[str, A
     X = inputs(source, of, (memory.target, memory.weight, memory.exposure, memory.censored))
     exposure = None
     if memory.exposure is not None and memory.exposure in source.columns:
-        exposure = source.values(memory.exposure, "exposure")
+        exposure = source.numbers(memory.exposure, "exposure")
     answer = _classes if hasattr(model, "classes_") else _numbers
-    parts: list[dict[str, NDArray[Any]]] = []
+    parts: list[list[NDArray[Any]]] = []
     with (
         source.blamed(exposure=memory.exposure),
         working(model, asked.jobs, False),
@@ -61,17 +61,16 @@ def predict_table(source: TableFile, of: ModelFile, asked: Asked) -> dict[str, A
             more = {} if exposure is None else {"exposure": exposure[start : start + ROWS_AT_ONCE]}
             parts.append(answer(model, some, asked, more))
             progress.step(some.num_rows)
-    answers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {**{name: source.table.column(name) for name in asked.keep}, **answers}
+    columns = map(np.concatenate, zip(*parts, strict=True))
+    answers = dict(zip(_names(model, asked), columns, strict=True))
+    return {**{name: source.kept[name] for name in asked.keep}, **answers}
 
 
 def _check(source: TableFile, model: Any, asked: Asked) -> None:
     """Options that this model has no answer for."""
     for name in asked.keep:
         if name not in source.columns:
-            raise UserError(f"{source.name}: there is no column {name!r} to keep; {one_of(name, source.columns)}")
-    if "prediction" in asked.keep:
-        raise UserError(f"{source.name}: a column 'prediction' cannot be kept, since the answers have that name")
+            raise no_column(source.name, name, source.columns, "keep")
     if hasattr(model, "classes_"):
         if asked.quantiles or asked.interval is not None or asked.std:
             raise UserError(
@@ -83,26 +82,44 @@ def _check(source: TableFile, model: Any, asked: Asked) -> None:
         0.0 < level < 1.0 for level in (*asked.quantiles, *([] if asked.interval is None else [asked.interval]))
     ):
         raise UserError("--quantiles and --interval must lie between 0 and 1")
+    _check_names(source, model, asked)
 
 
-def _classes(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def _check_names(source: TableFile, model: Any, asked: Asked) -> None:
+    """Each column of the answers has a name to itself."""
+    for k, level in enumerate(asked.quantiles):
+        if level in asked.quantiles[:k]:
+            raise UserError(f"--quantiles has {level!r} twice")
+    taken = set(_names(model, asked))
+    for name in asked.keep:
+        if name in taken:
+            raise UserError(f"{source.name}: a column {name!r} cannot be kept, since the answers have that name")
+
+
+def _names(model: Any, asked: Asked) -> list[str]:
+    """What the columns of the answers are called."""
+    names = ["prediction"]
+    if asked.proba:
+        names += [f"p_{label}" for label in model.classes_]
+    if asked.std:
+        names += ["std"]
+    names += [f"q{level!r}" for level in asked.quantiles]
+    return names if asked.interval is None else [*names, "lower", "upper"]
+
+
+def _classes(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDArray[Any]]:
+    """The columns that `_names` lists."""
     del more  # classes have no exposure
     probs = model.predict_proba(X)
-    columns = {"prediction": model.classes_[probs.argmax(axis=1)]}
-    if asked.proba:
-        columns |= {f"p_{label}": probs[:, k] for k, label in enumerate(model.classes_)}
-    return columns
+    return [model.classes_[probs.argmax(axis=1)], *(probs.T if asked.proba else ())]
 
 
-def _numbers(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def _numbers(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDArray[Any]]:
+    """The columns that `_names` lists."""
     mean, std = model.predict(X, return_std=True, **more)
-    columns = {"prediction": mean}
-    if asked.std:
-        columns["std"] = std
+    columns = [mean, std] if asked.std else [mean]
     if asked.quantiles:
-        values = model.predict_quantiles(X, list(asked.quantiles), **more)
-        columns |= {f"q{level:g}": values[:, k] for k, level in enumerate(asked.quantiles)}
+        columns += [*model.predict_quantiles(X, list(asked.quantiles), **more).T]
     if asked.interval is not None:
-        ends = model.predict_interval(X, asked.interval, **more)
-        columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+        columns += [*model.predict_interval(X, asked.interval, **more).T]
     return columns

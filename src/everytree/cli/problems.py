@@ -21,6 +21,14 @@ def one_of(name: str, names: Iterable[str]) -> str:
     return f"there are {_listed(known[:20])}{more}"
 
 
+def no_column(source: str, name: str, columns: Iterable[str], purpose: str) -> UserError:
+    """The error for a name in a list that is no column; names with commas are cut where they are not in quotes."""
+    known = list(columns)
+    with_comma = next((other for other in known if "," in other), None)
+    hint = "" if with_comma is None else f"; a name with a comma needs quotes of its own, as in '\"{with_comma}\"'"
+    return UserError(f"{source}: there is no column {name!r} to {purpose}; {one_of(name, known)}{hint}")
+
+
 def _listed(names: list[str]) -> str:
     return ", ".join(map(repr, names))
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everytree.cli.fitting import row_columns, target_values
+from everytree.cli.formats import Reading
 from everytree.cli.models import ModelFile, column_types, inputs, working
 from everytree.cli.problems import UserError
-from everytree.cli.tables import Reading, TableFile, read_file
+from everytree.cli.tables import TableFile, read_file
 
 ADVICE = "; models to merge come from one `fit --empty`"
 
@@ -17,7 +18,7 @@ def read_rows(of: ModelFile, table: str, format: str | None, delimiter: str | No
     """A table with targets, its columns of the types that the model knows."""
     if of.memory.target is None:
         raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
-    types = column_types(of.model, of.memory.target)
+    types = column_types(of, with_target=True)
     return read_file(table, Reading(format, of.memory.has_header, delimiter, types))
 
 
@@ -28,10 +29,12 @@ def update_model(of: ModelFile, source: TableFile, *, jobs: int | None, allow_tw
     if memory.has_counted(source) and not allow_twice:
         raise UserError(f"{source.name}: {of.path} has these rows already; --allow-twice counts them once more")
     y = target_values(source, memory.target)
+    if not hasattr(of.model, "classes_"):
+        y = source.numbers(memory.target, "target")
     X = inputs(source, of, (memory.target, memory.weight, memory.exposure, memory.censored))
     columns = row_columns(source, memory)
     roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
-    weight = None if memory.weight is None else source.values(memory.weight, "weight")
+    weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
     with source.blamed(**roles), working(of.model, jobs, progress):
         of.model.partial_fit(X, y, sample_weight=weight, **columns)
     return replace(of, memory=memory.also(source))

@@ -244,6 +244,8 @@ def test_bench_prints_a_table_with_ratios(folder, capfd):
     for name, target, how in (
         ("wine.csv", "class", ["--trees", "3"]),
         ("patients.parquet", "progress", ["--trees", "3"]),
+        ("wine.csv", "class", ["--tree"]),
+        ("iris.csv", "species", ["--exact"]),
     ):
         assert main(["bench", f"{folder}/{name}", "-y", target, *how]) == 0
         lines = capfd.readouterr().out.splitlines()

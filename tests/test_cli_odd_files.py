@@ -213,6 +213,15 @@ def test_warnings_of_libraries_are_one_line(here):
     assert done.stderr.count(b"\n") == 1
 
 
+def test_bench_of_a_target_that_nobody_gets_wrong(here, capfd):
+    for value, kind, loss in (("3", "number", "RMSE"), ("yes", "class", "log-loss")):
+        table = table_of("x,y\n" + "".join(f"{k},{value}\n" for k in range(20)))
+        said = says(capfd, "bench", table, "-y", "y", "--kind", kind, "--trees", "2")
+        assert f"| {loss} | 0.0000 | 0.0000 | 1.00x |" in said
+    table = table_of("x,y\n" + "".join(f"{k},n{k}\n" for k in range(20)))
+    assert "nothing to compare" in run("bench", table, "-y", "y", "--trees", "2").stderr.decode()
+
+
 # ---- options in their own words -------------------------------------------------------------------------------------
 
 SAID = {
@@ -294,7 +303,7 @@ def test_only_text_is_compressed(here, capfd):
 @POSIX
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_output_is_said_in_one_sentence(here):
-    for command in ("predict odd.et odd.csv", "show odd.et", "bench odd.csv -y y --trees 2"):
+    for command in ("predict odd.et odd.csv", "show odd.et", "bench odd.csv -y y --tree"):
         done = subprocess.run(
             f"{sys.executable} -m everytree {command} > /dev/full", shell=True, capture_output=True, check=False
         )

@@ -313,6 +313,7 @@ def bench(
     target: Target,
     kind: Kind = "auto",
     exact: Exact = False,
+    tree: Tree = False,
     trees: Trees = None,
     drop: Drop = None,
     seed: Seed = 0,
@@ -334,7 +335,7 @@ def bench(
     from everytree.cli.timing import bench_table
     from everytree.cli.writing import to_standard_output
 
-    wanted = Wanted(structure(exact, False), kind, None, trees, None, seed, jobs, names("--drop", drop))
+    wanted = Wanted(structure(exact, tree), kind, None, trees, None, seed, jobs, names("--drop", drop))
     source = read_file(table, Reading(format, not no_header, delimiter))
     to_standard_output(f"{bench_table(source, Memory(target, has_header=not no_header), wanted)}\n".encode())
 

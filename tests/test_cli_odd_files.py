@@ -176,6 +176,13 @@ def test_later_targets_and_weights_are_numbers_too(here, capfd):
     assert "more.csv, line 2: column 'w' is 'heavy', but the model knows it as numbers" in said
 
 
+def test_classes_of_another_kind_are_called_text(here, capfd):
+    table_of("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(20)))
+    assert main(["fit", "t.csv", "-y", "y", "--trees", "2", "-q"]) == 0
+    said = fails(capfd, "update", "model.et", table_of("x,y\n1,yes\n", "more.csv"))
+    assert "more.csv: the target 'y' has text such as 'yes', but the classes are [0, 1]" in said
+
+
 # ---- targets --------------------------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,9 @@ OPTIONS = {
     r"\bn_jobs\b": "--jobs",
     r"\bbut max_regions is\b": "but the most are",
     r", or give a budget$": "",
+    r"\bhas (<U\d+|object) such as\b": "has text such as",
 }
-"""Arguments that are options; the command line has no limit of regions and no budget to give."""
+"""Arguments that are options, and types of NumPy; the command line has no limit of regions and no budget to give."""
 
 
 def in_words_of_files(message: str, roles: Mapping[str, str | None], place: Callable[[int], str]) -> str:

@@ -16,6 +16,7 @@ ORDER = [
     "tables",
     "cuts",
     "columns",
+    "code_words",
     "schema",
     "invariants",
     "random_shape",

@@ -116,7 +116,7 @@ class ExactKernel : public RegionReader<Family> {
     void expand(int depth, Proceed proceed) {
         levels_.emplace_back();
         Level &from = levels_[depth], &to = levels_[depth + 1];
-        KeyIndex known;
+        KeyIndex known(n_children_expected(depth));
         std::vector<Expansion> found = parts<Expansion>();
         std::atomic<bool> is_over = false;
         const auto work = [&](std::size_t first, std::size_t last, Expansion& own) {
@@ -136,7 +136,13 @@ class ExactKernel : public RegionReader<Family> {
                     throw std::length_error("more regions than max_regions");
             }
         };
-        over_regions(from.size(), 64, found, work, finish);
+        // Few of them together where there are few in all, so that listing begins soon.
+        over_regions(from.size(), std::clamp<std::size_t>(from.size() / 64, 16, 64), found, work, finish);
+    }
+
+    // Two regions a column and region, each of which is found once from each of its conditions.
+    std::size_t n_children_expected(int depth) const {
+        return 2 * levels_[depth].size() * Reader::n_columns() / static_cast<std::size_t>(depth + 1);
     }
 
     struct Child {

@@ -1,5 +1,6 @@
 // Numbers for keys of 128 well mixed bits, in order of their first appearance: one flat table, nothing to chase.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -16,7 +17,8 @@ struct Key {
 
 class KeyIndex {
   public:
-    KeyIndex() : slots_(1 << 10, Slot{{}, none}) {}
+    // Room for so many keys; it grows where there are more.
+    explicit KeyIndex(std::size_t n_expected = 500) : slots_(std::bit_ceil(2 * n_expected + 2), Slot{{}, none}) {}
 
     // The key's number, and whether it was given just now.
     std::pair<std::int32_t, bool> number(const Key& key) {

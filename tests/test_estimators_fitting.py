@@ -516,3 +516,24 @@ def test_a_tree_can_be_read(kind):
         assert model.plot() is not None
         plt.close("all")
     assert 1 < model.posterior_.map_tree().n_leaves <= model.posterior_.tree.is_terminal.sum()
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_stand_ins"), [(9, 0), (10, 5), (10_000, 5), (12_500, 4), (25_000, 2), (60_000, 1)]
+)
+def test_stand_ins_leave_out_enough_rows_and_no_more(monkeypatch, n_rows, n_stand_ins):
+    bags = []
+    grow_one = et.MetaTreeClassifier._grow_one
+
+    def noted(self, rows, in_bag, seed, progress):
+        bags.append(in_bag)
+        return grow_one(self, rows, in_bag, seed, progress)
+
+    monkeypatch.setattr(et.MetaTreeClassifier, "_grow_one", noted)
+    X = rng_for("stand-ins", n_rows).normal(size=(n_rows, 1))
+    model = et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, X[:, 0] > 0.0)
+    assert len(bags) == 1 + n_stand_ins
+    assert model.forest_.n_rows == n_rows
+    left_out = sum(~bag for bag in bags)
+    assert left_out.max() <= 1
+    assert left_out.sum() >= min(n_rows, 10_000) * bool(n_stand_ins)

@@ -96,7 +96,10 @@ def _days(moment: datetime.date) -> float:
 
 def is_missing(value: Any) -> bool:
     """None, NaN, and what NumPy and pandas have for them: what is not equal to itself, or will not say."""
-    if value is None or type(value).__name__ == "NAType":
+    kind = type(value)
+    if kind is str or kind is bool or kind is int:  # nearly all of them, and told at once
+        return False
+    if value is None or kind.__name__ == "NAType":
         return True
     if isinstance(value, decimal.Decimal):
         return value.is_nan()

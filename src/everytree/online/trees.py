@@ -59,7 +59,7 @@ class OnlineTrees:
         self.half_life = half_life
         self.max_nodes = max_nodes
         self.features = Features()
-        self.arrays = _empty(0, 0, family)
+        self.arrays = _room(0, 0, family)
         self.ranges = np.zeros((0, 2))
         self.roots = np.full((n_trees, 2), -1, dtype=np.int32)
         self.counts = np.array([0, -1, 0, 0], dtype=np.int64)
@@ -77,10 +77,17 @@ class OnlineTrees:
         self._kernel.attach(*arrays.values(), self.ranges, self.features.kinds, self.roots, self.counts)
 
     def _larger(self, capacity: int, width: int, family: NativeFamily) -> dict[str, NDArray[Any]]:
-        """What there is, with room for so many nodes, features and statistics."""
-        larger = _empty(capacity, width, family)
+        """What there is, with room for so many nodes, features and statistics.
+
+        The kernel fills a node when it takes it: only those in use, and what is new in them, are filled here.
+        """
+        used, larger = int(self.counts[SLOTS_USED]), _room(capacity, width, family)
+        of_no_rows = _room(1, width, family, filled=True)
         for name, array in self.arrays.items():
-            larger[name][tuple(slice(0, n) for n in array.shape)] = array
+            old, new = array[:used], larger[name][:used]
+            if old.shape != new.shape:
+                new[...] = of_no_rows[name]
+            new[tuple(slice(0, n) for n in old.shape)] = old
         return larger
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -116,7 +123,7 @@ class OnlineTrees:
     def _learn(self, rows: FloatArray, y: FloatArray) -> None:
         done = self._kernel.learn(rows, y, 0)
         while done < len(rows):
-            capacity = max(2 * len(self.arrays["nodes"]), 4 * self.n_trees)
+            capacity = max(4 * len(self.arrays["nodes"]), 64 * self.n_trees)  # what is not in use is hardly there
             self.arrays = self._larger(min(capacity, self.max_nodes or NO_BOUND), len(self.ranges), self.family)
             self._attach()
             done = self._kernel.learn(rows, y, done)
@@ -174,7 +181,7 @@ class OnlineTrees:
             setattr(self, name, np.array(state[name], order="C"))
         used, width = int(self.counts[SLOTS_USED]), len(self.features.kinds)
         self.arrays = {}
-        for name, like in _empty(used, width, self.family).items():
+        for name, like in _room(used, width, self.family).items():
             self.arrays[name] = np.array(state["arrays"][name], dtype=like.dtype, order="C")
             if self.arrays[name].shape != like.shape:
                 shape = self.arrays[name].shape
@@ -182,13 +189,15 @@ class OnlineTrees:
         self._borrow()
 
 
-def _empty(capacity: int, width: int, family: NativeFamily) -> dict[str, NDArray[Any]]:
-    """Room for nodes. Nobody has the features of an empty box."""
-    boxes = np.empty((capacity, 2, width))
-    boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
-    return {
-        "nodes": np.zeros(capacity, dtype=NODE),
-        "boxes": boxes,
-        "some_missing": np.ones((capacity, width), dtype=np.uint8),
-        "statistics": np.zeros((capacity, family.n_statistics)),
+def _room(capacity: int, width: int, family: NativeFamily, filled: bool = False) -> dict[str, NDArray[Any]]:
+    """Room for nodes, or nodes of no rows: nobody has the features of an empty box."""
+    room = {
+        "nodes": np.empty(capacity, dtype=NODE),
+        "boxes": np.empty((capacity, 2, width)),
+        "some_missing": np.empty((capacity, width), dtype=np.uint8),
+        "statistics": np.empty((capacity, family.n_statistics)),
     }
+    if filled:
+        room["nodes"][:], room["some_missing"][:], room["statistics"][:] = np.zeros((), dtype=NODE), 1, 0.0
+        room["boxes"][:, 0], room["boxes"][:, 1] = np.inf, -np.inf
+    return room

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import everytree as et
 
 PACKAGE = Path(__file__).parents[1] / "src" / "everytree"
 
@@ -90,3 +94,22 @@ def test_imports_point_upward(path):
     assert own in ORDER, f"{own} has no place in the flow yet: add it to ORDER"
     for module in imports(path) - {own}:
         assert ORDER.index(module) < ORDER.index(own), f"{own} imports {module}, which comes after it"
+
+
+def test_all_names_can_be_had_without_the_optional_libraries():
+    """What needs one of them is left out of `*` and of `dir`, and says what to install."""
+    code = (
+        "import inspect, sys\n"
+        "for name in ('dask', 'onnx', 'river', 'matplotlib', 'pandas', 'polars', 'pyarrow', 'typer'):\n"
+        "    sys.modules[name] = None\n"
+        "from everytree import *\n"
+        "import everytree as et\n"
+        "assert len(inspect.getmembers(et)) >= len(et.__all__) == len(dir(et)), dir(et)\n"
+        "for name in ('DaskMetaTreeClassifier', 'to_onnx'):\n"
+        "    try: getattr(et, name)\n"
+        "    except ImportError as error: print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install everytree[dask]" in run.stdout
+    assert "pip install everytree[onnx]" in run.stdout
+    assert {"DaskMetaTreeClassifier", "to_onnx"} <= set(dir(et))

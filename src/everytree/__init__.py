@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
-    from everytree.export import onnx_inputs, to_onnx, to_shap, to_tables
+    from everytree.export import onnx_inputs, to_shap, to_tables
+    from everytree.export import to_onnx as to_onnx
     from everytree.families import (
         Bernoulli,
         Categorical,
@@ -45,12 +46,10 @@ if TYPE_CHECKING:
     from everytree.priors import depth_prior
     from everytree.prunedtree import PrunedTree
     from everytree.scale import schema_from_batches, update_from_batches
-    from everytree.scale.dask import (
-        DaskMetaForestClassifier,
-        DaskMetaForestRegressor,
-        DaskMetaTreeClassifier,
-        DaskMetaTreeRegressor,
-    )
+    from everytree.scale.dask import DaskMetaForestClassifier as DaskMetaForestClassifier
+    from everytree.scale.dask import DaskMetaForestRegressor as DaskMetaForestRegressor
+    from everytree.scale.dask import DaskMetaTreeClassifier as DaskMetaTreeClassifier
+    from everytree.scale.dask import DaskMetaTreeRegressor as DaskMetaTreeRegressor
     from everytree.schema import Schema
     from everytree.shared import update_all
     from everytree.structure.exact import ExactPosterior
@@ -60,10 +59,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Bernoulli",
     "Categorical",
-    "DaskMetaForestClassifier",
-    "DaskMetaForestRegressor",
-    "DaskMetaTreeClassifier",
-    "DaskMetaTreeRegressor",
     "ExactPosterior",
     "ExactTreeClassifier",
     "ExactTreeRegressor",
@@ -99,7 +94,6 @@ __all__ = [
     "plot_tree",
     "save",
     "schema_from_batches",
-    "to_onnx",
     "to_shap",
     "to_tables",
     "update_all",
@@ -136,6 +130,9 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
+_OF_EXTRAS = {"to_onnx": "onnx"} | dict.fromkeys(_HOMES["scale.dask"], "dask")
+"""Names that need a library which may not be there: `*` leaves them out; asked for, they say what to install."""
+
 
 def __getattr__(name: str) -> Any:
     """Everything is imported when it is asked for.
@@ -158,4 +155,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from importlib.util import find_spec
+
+    return sorted([*__all__, *(name for name, library in _OF_EXTRAS.items() if find_spec(library) is not None)])

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,19 @@ def describe(
 
 
 # ---- which nodes ----------------------------------------------------------------------------------------------------
+
+
+def walk(drawing: Drawing) -> Iterator[tuple[Literal["open", "hidden", "close"], DrawnNode]]:
+    """From the top: each node opened, those below it, those that are hidden where there are some, and closed."""
+    waiting: list[tuple[Literal["open", "hidden", "close"], DrawnNode]] = [("open", drawing.nodes[0])]
+    while waiting:
+        step, node = waiting.pop()
+        yield step, node
+        if step == "open":
+            waiting.append(("close", node))
+            if node.n_hidden:
+                waiting.append(("hidden", node))
+            waiting += [("open", drawing.nodes[child]) for child in reversed(node.children)]
 
 
 def _likeliest(tree: MetaTree, split_prob: FloatArray, max_depth: int, max_nodes: int) -> dict[int, float]:

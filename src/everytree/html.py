@@ -20,6 +20,7 @@ from everytree.drawing import (
     number,
     outcome_text,
     split_colour,
+    walk,
     weight_text,
 )
 
@@ -83,23 +84,17 @@ def _header(post: Posterior) -> Iterator[str]:
 
 
 def _tree(drawing: Drawing) -> Iterator[str]:
-    """Nested lists. Every list and item that is opened waits on a stack to be closed."""
+    """Nested lists."""
     yield f'<ul style="{_LIST};border:0;padding:0">'
-    waiting: list[int | str] = ["</ul>", 0]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-            continue
-        node = drawing.nodes[item]
-        yield f"<li>{_line(drawing, node)}"
-        waiting.append("</li>")
-        if node.children or node.n_hidden:
-            yield f'<ul style="{_LIST}">'
-            waiting.append("</ul>")
-        if node.n_hidden:
-            waiting.append(f"<li>{more(node.n_hidden)}</li>")
-        waiting += reversed(node.children)
+    for step, node in walk(drawing):
+        has_list = bool(node.children or node.n_hidden)
+        if step == "open":
+            yield f"<li>{_line(drawing, node)}" + (f'<ul style="{_LIST}">' if has_list else "")
+        elif step == "hidden":
+            yield f"<li>{more(node.n_hidden)}</li>"
+        else:
+            yield "</ul></li>" if has_list else "</li>"
+    yield "</ul>"
 
 
 def _line(drawing: Drawing, node: DrawnNode) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from everytree.drawing import Drawing, DrawnNode, describe, more, outcome_text, weight_text
+from everytree.drawing import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
 from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.report.subject import Subject
@@ -33,23 +33,17 @@ def folding_tree(subject: Subject) -> str:
 
 
 def _items(drawing: Drawing) -> Iterator[str]:
-    """Whatever is opened waits on a stack to be closed."""
-    waiting: list[int | str] = [0]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-            continue
-        node = drawing.nodes[item]
-        line = _line(drawing, node)
-        if not node.children and not node.n_hidden:
-            yield f'<div class="leaf">{line}</div>'
-            continue
-        yield f"<details{' open' if node.depth < OPEN_DEPTH else ''}><summary>{line}</summary>"
-        waiting.append("</details>")
-        if node.n_hidden:
-            waiting.append(f'<div class="leaf">{more(node.n_hidden)}</div>')
-        waiting += reversed(node.children)
+    """What can be folded, and leaves, which cannot."""
+    for step, node in walk(drawing):
+        is_folded = bool(node.children or node.n_hidden)
+        if step == "hidden":
+            yield f'<div class="leaf">{more(node.n_hidden)}</div>'
+        elif step == "close":
+            yield "</details>" if is_folded else ""
+        elif is_folded:
+            yield f"<details{' open' if node.depth < OPEN_DEPTH else ''}><summary>{_line(drawing, node)}</summary>"
+        else:
+            yield f'<div class="leaf">{_line(drawing, node)}</div>'
 
 
 def _line(drawing: Drawing, node: DrawnNode) -> str:

@@ -62,7 +62,8 @@ def kernel_arguments(
     return (
         family.kernel, family.size, tree._kernel, post.statistics, np.concatenate([one._prior for one in families]),
         *stacked(split_priors, tree), tree.route(rows.X), counted.astype(np.uint8), rows.y, rows.weight,
-        family.pack(rows.row_data), family.default_row_data,
+        family.pack(rows.row_data), family.default_row_data, np.ones(len(rows.y), dtype=np.uint8),
+        np.arange(len(rows.y) + 1),
     )  # fmt: skip
 
 
@@ -91,6 +92,32 @@ def test_left_out_is_refitted(case, weighted, per_node, seed):
                 kept = rows.at(np.append(np.flatnonzero(counted & (np.arange(n) != i)), i))
                 expected = naive_forest.without_row(tree, family, split_prior, kept, len(kept.y) - 1)
                 np.testing.assert_allclose(found[f, g, i], expected, rtol=1e-9, atol=1e-9)
+
+
+@families
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@given(seed=seeds)
+@examples(2)
+def test_groups_are_left_out_together(case, weighted, seed):
+    """Each scored row as if neither it nor any other row of its group had been there, wherever in the tree these are."""
+    rng, n = np.random.default_rng(seed), 12
+    tree = random_tree(rng)
+    rows = random_rows(case, rng, tree, n, weighted)
+    group = np.sort(rng.integers(0, 5, n))
+    scored = rng.random(n) < 0.6
+    start = np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [n]])
+    split_priors = random_split_priors(rng, tree, 3, True)
+    priors = [case.family, *OTHER_PRIORS[case.name]]
+    post = rows.fit(tree, case.family, 0.5)
+    arguments = kernel_arguments(priors, split_priors, post, rows, np.ones(n))
+    found = _kernels.predict_held_out(*arguments[:-2], scored.astype(np.uint8), start)
+    assert found.shape[:3] == (3, 3, scored.sum())
+    for f, family in enumerate(priors):
+        for g, split_prior in enumerate(split_priors):
+            for place, i in enumerate(np.flatnonzero(scored)):
+                kept = rows.at(np.append(np.flatnonzero(group != group[i]), i))
+                expected = naive_forest.without_row(tree, family, split_prior, kept, len(kept.y) - 1)
+                np.testing.assert_allclose(found[f, g, place], expected, rtol=1e-9, atol=1e-9)
 
 
 @families
@@ -186,6 +213,11 @@ def test_many_rows_of_one_class_are_taken_away_exactly():
         (9, np.array([0, 1, np.nan]), r"y\[2\]"),
         (10, np.ones(2), "entries"),
         (10, np.array([1.0, -1.0, 1.0]), "sample_weight"),
+        (13, np.ones(2, dtype=np.uint8), "size"),
+        (14, np.array([0, 1, 2]), "group_start"),
+        (14, np.array([1, 3]), "group_start"),
+        (14, np.array([0, 2, 1, 3]), "group_start"),
+        (14, np.zeros(0, dtype=np.int64), "group_start"),
     ],
 )
 def test_kernels_refuse_arrays_that_do_not_fit(place, wrong, match):

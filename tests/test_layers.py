@@ -23,6 +23,7 @@ ORDER = [
     "code_words",
     "schema",
     "invariants",
+    "repeats",
     "random_shape",
     "metatree",
     "prunedtree",

@@ -59,6 +59,13 @@ def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
     return column
 
 
+def as_labels(values: Any) -> NDArray[Any]:
+    """A column of any library, of numbers or anything else, as NumPy."""
+    if type(values).__module__.startswith("pyarrow"):
+        return np.array(values.to_pylist())
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
 def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
     try:
         return np.asarray(values)

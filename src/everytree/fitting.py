@@ -31,22 +31,27 @@ class Rows:
     weight : (n_rows,) float64 or None
     row_data : mapping
         What the family wants to know besides, one entry a row.
+    group : (n_rows,) int64 or None
+        Numbers from 0 on, equal for rows that belong together; None where each row stands alone.
     """
 
     codes: NDArray[Any]
     y: NDArray[Any]
     weight: FloatArray | None = None
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    group: NDArray[np.int64] | None = None
 
     def at(self, rows: NDArray[Any]) -> Rows:
         """Some of the rows."""
-        weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.codes[rows], self.y[rows], weight, {name: v[rows] for name, v in self.row_data.items()})
+        weight, group = (None if column is None else column[rows] for column in (self.weight, self.group))
+        row_data = {name: column[rows] for name, column in self.row_data.items()}
+        return Rows(self.codes[rows], self.y[rows], weight, row_data, group)
 
 
 def fit_forest(
     rows: Rows,
-    grown: Sequence[Grown],
+    kept: Sequence[Grown],
+    judged: Sequence[Grown],
     search: Search,
     *,
     n_codes: NDArray[Any],
@@ -56,13 +61,23 @@ def fit_forest(
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> tuple[Forest, Choice]:
-    """A forest of these structures with statistics of all rows, its priors chosen by the rows a tree did not see."""
-    statistics = count(rows, [one.tree for one in grown], search, n_jobs, progress)
-    held = held_out(rows, grown, statistics, rng, n_jobs)
+    """A forest of the structures to keep, with statistics of all rows.
+
+    Its priors are chosen by rows that the structures `judged` were not grown on. Where these are the ones to keep, all
+    rows count in them, as in the forest. Where they are stand-ins, each grown without some of the rows for one that is
+    grown on all of them, only the rows that grew them count, as in what they stand for.
+    """
+    stand_in = judged is not kept
+    statistics = [
+        count(rows.at(one.in_bag) if stand_in else rows, one.tree, search, n_jobs, progress) for one in judged
+    ]
+    held = held_out(rows, judged, statistics, rng, n_jobs, is_counted=not stand_in)
     choice = choose(search, held, sharpen=sharpen)
+    if stand_in:
+        statistics = [count(rows, one.tree, search, n_jobs, progress) for one in kept]
     posteriors = [
         Posterior._counted(one.tree, choice.family, choice.split_prior, *counted)
-        for one, counted in zip(grown, statistics, strict=True)
+        for one, counted in zip(kept, statistics, strict=True)
     ]
     of_tree: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[weights]
     if weights == "stacking":
@@ -71,16 +86,13 @@ def fit_forest(
 
 
 def count(
-    rows: Rows, trees: Sequence[MetaTree], search: Search, n_jobs: int, progress: Callable[[], object]
-) -> list[tuple[FloatArray, int]]:
-    """Statistics of all rows in each tree, and their number; they do not depend on any prior."""
-    family = start_family(search)
-    counted = []
-    for tree in trees:
-        post = Posterior(tree, family).update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
-        counted.append((post._arrays["statistics"], post.n_rows))
-        progress()
-    return counted
+    rows: Rows, tree: MetaTree, search: Search, n_jobs: int, progress: Callable[[], object]
+) -> tuple[FloatArray, int]:
+    """Statistics of the rows in a tree, and their number; they do not depend on any prior."""
+    post = Posterior(tree, start_family(search))
+    post.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
+    progress()
+    return post._arrays["statistics"], post.n_rows
 
 
 def held_out(
@@ -89,9 +101,14 @@ def held_out(
     statistics: Sequence[tuple[FloatArray, int]],
     rng: np.random.Generator,
     n_jobs: int = 1,
+    *,
+    is_counted: bool = True,
 ) -> HeldOut:
-    """The rows that each tree was not grown on; where every tree saw every row, all of them."""
-    unseen = np.stack([~one.in_bag for one in grown])
+    """The rows that each tree was not grown on, nor on others of their groups; else, if it saw every row, all of them.
+
+    `is_counted` says whether these rows are in the statistics.
+    """
+    unseen = np.stack([~_with_companions(one.in_bag, rows.group) for one in grown])
     is_honest = bool(unseen.any())
     if not is_honest:
         unseen = np.ones_like(unseen)
@@ -99,25 +116,35 @@ def held_out(
     fewest, most = SCORED_ROWS
     by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
     n_scored = min(max(by_pairs, fewest), most) if rows.y.dtype.kind in "iu" else fewest
-    scored = np.sort(rng.permutation(candidates)[:n_scored])
-    some = rows.at(scored)
-    asked = [np.flatnonzero(unseen[tree, scored]) for tree in range(len(grown))]
+    scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random part of them
+    involved = np.concatenate([scored, _companions(scored, rows.group)])
+    some = rows.at(involved)
+    by_group = np.arange(len(involved)) if some.group is None else np.argsort(some.group, kind="stable")
+    taken = [by_group[unseen[tree, involved[by_group]]] for tree in range(len(grown))]
     ends = [
         one.tree.route(some.codes[which], n_jobs=n_jobs) if len(which) else np.empty(0, dtype=np.int32)
-        for one, which in zip(grown, asked, strict=True)
+        for one, which in zip(grown, taken, strict=True)
     ]
-    shuffled = rng.permutation(len(scored))  # any prefix of the scored rows is then a random part of them
-    place = np.empty(len(scored), dtype=np.int64)
-    place[shuffled] = np.arange(len(scored))
-    some = some.at(shuffled)
     return HeldOut(
-        [one.tree for one in grown],
-        [of_tree for of_tree, _ in statistics],
-        [place[which] for which in asked],
-        ends,
-        some.y,
-        some.weight,
-        some.row_data,
-        n_jobs,
-        is_honest,
-    )
+        [one.tree for one in grown], [of_tree for of_tree, _ in statistics], taken, ends, some.y, some.weight,
+        some.row_data, some.group, len(scored), is_counted or not is_honest, n_jobs, is_honest,
+    )  # fmt: skip
+
+
+def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Rows of a sample, and all others of their groups."""
+    if group is None:
+        return in_bag
+    is_seen = np.zeros(int(group.max()) + 1, dtype=bool)
+    is_seen[group[in_bag]] = True
+    return is_seen[group]
+
+
+def _companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The other rows of the groups of these."""
+    if group is None:
+        return np.empty(0, dtype=np.int64)
+    others = np.zeros(len(group), dtype=bool)
+    others[rows] = True
+    companions = _with_companions(others, group) & ~others
+    return np.flatnonzero(companions)

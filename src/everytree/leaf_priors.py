@@ -23,6 +23,17 @@ USUAL_ALPHA, ALPHA_SPREAD = 0.1, 2.0
 """Rows a class that a leaf's prior is thought to be worth before any are seen, and how sure that is, in logs."""
 
 SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
+"""Tried first; those of the ladder beyond them where the best lies at an end."""
+
+SPLIT_PRIOR_LADDER = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999, 0.9999)
+"""From hardly ever splitting, which is what pure noise asks for, to hardly any pruning."""
+
+STRENGTHS = tuple(float(f"{digit}e{power}") for power in range(-5, 5) for digit in (1, 3))
+"""1e-5, 3e-5, ..., 1e4, 3e4: rows that a prior may be worth."""
+
+
+SHAPES = (1.05, 1.25, 2.0, 4.0, 8.0, 16.0, 50.0, 200.0, 1e3, 1e4)
+"""Of the prior of a variance."""
 
 
 def class_search(
@@ -40,7 +51,7 @@ def class_search(
         return Bernoulli(each[1], each[0]) if n_classes == 2 else Categorical(n_classes, each)
 
     grids = {"alpha": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), "split_prior": SPLIT_PRIORS}
-    search = _search(make, {"alpha": 0.3}, {"alpha": alpha}, split_prior, [grids])
+    search = _search(make, {"alpha": 0.3}, {"alpha": alpha}, split_prior, [grids], {"alpha": STRENGTHS})
     return replace(search, log_prior=lambda one: -0.5 * (np.log(one["alpha"] / USUAL_ALPHA) / ALPHA_SPREAD) ** 2)
 
 
@@ -90,13 +101,16 @@ def _normal(
         return Normal(mean, strength, shape, max(shape - 1.0, 0.5) * noise * variance)
 
     floor = _rounding(y) ** 2 / 12.0 / variance
-    noise = [share for share in (0.003, 0.01, 0.03, 0.1, 0.3, 0.8) if share > floor] or [0.8]
+    shares = [1e-6, 1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.8, 1.0, 1.3, 2.0, 4.0]
+    ladder = [share for share in shares if share > min(floor, 0.5)]
+    noise = [share for share in ladder if 0.003 <= share <= 0.8]
     stages: list[dict[str, Sequence[float]]] = [
         {"noise": noise[::2] if len(noise) > 2 else noise, "split_prior": SPLIT_PRIORS},
         {"strength": (0.03, 0.3), "shape": (1.25, 2.0, 4.0)},
         {"noise": noise[1::2] or noise, "split_prior": SPLIT_PRIORS},
     ]
-    return _search(make, {"strength": 0.1, "shape": 2.0, "noise": 0.1}, prior, split, stages)
+    ladders = {"noise": ladder, "strength": STRENGTHS, "shape": SHAPES}
+    return _search(make, {"strength": 0.1, "shape": 2.0, "noise": 0.1}, prior, split, stages, ladders)
 
 
 def _linear(
@@ -116,7 +130,12 @@ def _linear(
         {"precision": (0.1, 1.0, 10.0, 100.0), "noise": (0.1, 0.5, 1.0), "split_prior": SPLIT_PRIORS},
         {"shape": (1.25, 2.0, 4.0), "noise": (0.03, 0.1, 0.3, 0.6, 1.0)},
     ]
-    return _search(make, {"precision": 10.0, "shape": 2.0, "noise": 0.5}, prior, split, stages)
+    ladders = {
+        "precision": STRENGTHS,
+        "shape": SHAPES,
+        "noise": (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 0.5, 0.6, 1.0, 1.5, 3.0),
+    }
+    return _search(make, {"precision": 10.0, "shape": 2.0, "noise": 0.5}, prior, split, stages, ladders)
 
 
 def _poisson(
@@ -129,7 +148,7 @@ def _poisson(
     def make(shape: float) -> Poisson:
         return Poisson(shape, shape / rate)
 
-    return _search(make, {"shape": 1.0}, prior, split, [_strengths()])
+    return _search(make, {"shape": 1.0}, prior, split, [_strengths()], {"shape": STRENGTHS})
 
 
 def _exponential(
@@ -143,7 +162,9 @@ def _exponential(
         return Exponential(shape, shape / rate)
 
     grids = {"shape": (1.1, 2.1, 4.0, 8.0, 16.0), "split_prior": SPLIT_PRIORS}
-    return _search(make, {"shape": 2.1}, prior, split, [grids])
+    return _search(
+        make, {"shape": 2.1}, prior, split, [grids], {"shape": (1.01, *grids["shape"], 32.0, 100.0, 1e3, 1e4)}
+    )
 
 
 def _geometric(
@@ -155,7 +176,7 @@ def _geometric(
     def make(shape: float) -> Geometric:
         return Geometric(1.0 + shape, shape * mean)  # the mean of y given theta ~ Beta(a, b) is b / (a - 1)
 
-    return _search(make, {"shape": 2.0}, prior, split, [_strengths()])
+    return _search(make, {"shape": 2.0}, prior, split, [_strengths()], {"shape": STRENGTHS})
 
 
 _SEARCHES: dict[str, Callable[..., Search]] = {
@@ -178,6 +199,7 @@ def _search(
     given: Mapping[str, Any],
     split_prior: SplitPriorLike | str,
     stages: Sequence[Mapping[str, Sequence[float]]],
+    ladders: Mapping[str, Sequence[float]],
 ) -> Search:
     """Parameters that are given, not "auto", are fixed: no stage tries others."""
     unknown = sorted(set(given) - set(start))
@@ -189,7 +211,12 @@ def _search(
     if not _is_auto(split_prior):
         fixed["split_prior"] = split_prior
     tried = [{name: grid for name, grid in stage.items() if name not in fixed} for stage in stages]
-    return Search(make, {"split_prior": 0.8} | start | fixed, [stage for stage in tried if stage])
+    return Search(
+        make,
+        {"split_prior": 0.8} | start | fixed,
+        [stage for stage in tried if stage],
+        ladders={"split_prior": SPLIT_PRIOR_LADDER, **ladders},
+    )
 
 
 def _is_auto(value: Any) -> bool:

@@ -18,7 +18,7 @@ def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
     multiplies a tree's weight by what it earned (the probability it gave, over what the mixture gave) relative to what
     it stood to earn; on complete data that is the EM algorithm for mixture weights.
     """
-    n_trees, n_rows = len(held.trees), len(held.y)
+    n_trees, n_rows = len(held.trees), held.n_scored
     log_probs, asked = np.full((n_trees, n_rows), -np.inf), np.zeros((n_trees, n_rows), dtype=bool)
     for tree, rows in enumerate(held.rows):
         if len(rows) == 0:
@@ -34,7 +34,7 @@ def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
     if not covered.any():
         return np.full(n_trees, 1.0 / n_trees)
     log_probs, asked = log_probs[:, covered], asked[:, covered]
-    of_row = np.ones(covered.sum()) if held.weight is None else held.weight[covered]
+    of_row = held.scored_weight[covered]
     probs = np.exp(log_probs - log_probs.max(axis=0))  # a constant factor of a row changes nothing
     weights = np.full(n_trees, 1.0 / n_trees)
     for _ in range(STEPS):

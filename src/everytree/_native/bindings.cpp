@@ -109,10 +109,10 @@ NB_MODULE(_kernels, module) {
     module.def("pooled_paths", &pooled_paths);
     module.def("predict_held_out", &predict_held_out, "name"_a, "size"_a, "tree"_a, "statistics"_a, "priors"_a,
                "log_split"_a, "log_stop"_a, "ends"_a, "counted"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
-               "constant"_a);
+               "constant"_a, "scored"_a, "group_start"_a);
     module.def("held_out_components", &held_out_components, "name"_a, "size"_a, "tree"_a, "statistics"_a, "prior"_a,
                "log_split"_a, "log_stop"_a, "ends"_a, "counted"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
-               "constant"_a);
+               "constant"_a, "scored"_a, "group_start"_a);
 
     nb::class_<GrowingHandle>(module, "Growing")
         .def("attach",

@@ -1,9 +1,10 @@
-// How well each of many priors predicts rows of one tree that are left out one at a time: nothing is regrown, nothing
-// is counted again, only the weights of the nodes on a row's path change.
+// How well each of many priors predicts rows of one tree that are left out: nothing is regrown, nothing is counted
+// again. Rows that belong together form a group, which is left out as a whole.
 //
-// Taking row i away divides the evidence of each node s on its path by p_s(i), what s as a leaf says of the row given
-// all others. The probability that the leaf of row i is s is therefore, without row i, proportional to the probability
-// with it divided by p_s(i); and its prediction for the row is the average of p_s(i) under those weights.
+// Without a group, statistics and evidence change at the nodes that its rows touch and nowhere else. So for each group
+// the recursion of Theorem 1 runs over its touched nodes, children first, in the evidence of all rows; its rows are
+// predicted by the mixtures over their paths; and what was there before is put back. For a group of one row that is its
+// path alone.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -20,6 +21,14 @@ struct HeldOutRows {
     const std::int32_t* at;  // the terminal of each row
     std::int64_t n;
     const std::uint8_t* counted;  // whether the row is in the statistics and must be taken away
+    const std::uint8_t* scored;   // whether the row is predicted; others are only taken away with their group
+    const std::int64_t* start;    // (n_groups + 1,) the first row of each group
+    std::int64_t n_groups;
+    std::int64_t n_scored() const {
+        std::int64_t total = 0;
+        for (std::int64_t i = 0; i < n; ++i) total += scored[i] != 0;
+        return total;
+    }
 };
 
 // One candidate prior of the leaves and all candidate priors of the splits.
@@ -53,65 +62,113 @@ class HeldOut {
         return 1;
     }
 
-    // out: (n split priors, n rows, n_values).
+    // out: (n split priors, n scored rows, n_values).
     void predict(const HeldOutRows& held, const SplitPriors& splits, double* out) {
-        find_paths(held);
+        take_out_groups(held);
         for (std::int64_t g = 0; g < splits.n; ++g) {
             sweep(splits[g]);
-            for (std::int64_t i = 0; i < held.n; ++i)
-                predict_row(held, i, splits[g], out + (g * held.n + i) * n_values());
+            for_each_scored_row(splits[g], [&](std::size_t row) {
+                predict_row(row, out);
+                out += n_values();
+            });
         }
     }
 
-    // The mixture that predicts each row: log weights of the nodes on its path, the end first, and the posterior
-    // parameters of each, all without the row.
+    // The mixture that predicts each scored row: log weights of the nodes on its path, the end first, and the posterior
+    // parameters of each, all without the row's group.
     void components(const HeldOutRows& held, const SplitPrior& prior, std::vector<std::int64_t>& start,
                     std::vector<double>& log_weights, std::vector<double>& parameters) {
-        find_paths(held, &parameters);
+        take_out_groups(held, &parameters);
         sweep(prior);
-        start.assign(start_.begin(), start_.end());
-        for (std::int64_t i = 0; i < held.n; ++i) {
-            const double log_total = weigh_path(held, i, prior);
-            for (const double weight : log_weight_) log_weights.push_back(weight - log_total);
-        }
+        start.assign(path_start_.begin(), path_start_.end());
+        for_each_scored_row(
+            prior, [&](std::size_t) { log_weights.insert(log_weights.end(), log_weight_.begin(), log_weight_.end()); });
     }
 
   private:
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
 
-    // Along each row's path, root last: what taking the row away does to the node's evidence, and what the node then
-    // says of it. Neither depends on the prior of the splits.
-    void find_paths(const HeldOutRows& held, std::vector<double>* all_parameters = nullptr) {
-        start_.assign(1, 0);
-        removal_.clear();
+    // For each group the nodes it touches, their evidence as leaves without it, and what they then say of each scored
+    // row. None of it depends on the prior of the splits.
+    void take_out_groups(const HeldOutRows& held, std::vector<double>* all_parameters = nullptr) {
+        touched_start_.assign(1, 0);
+        row_start_.assign(1, 0);
+        path_start_.assign(1, 0);
+        touched_.clear();
+        leaf_without_.clear();
+        path_.clear();
         says_.clear();
-        std::vector<double> scratch(3 * size_), parameters(static_cast<std::size_t>(family_.n_parameters));
-        double *weighted = scratch.data(), *once = weighted + size_, *rest = once + size_;
-        for (std::int64_t i = 0; i < held.n; ++i) {
-            const Row row = held.rows[i];
-            family_.layout.clear(weighted);
-            family_.layout.clear(once);
-            if (held.counted[i]) family_.add(weighted, row);
-            family_.add(once, {row.y, 1.0, row.extra});
-            for (std::int32_t s = held.at[i]; s >= 0; s = tree_.parent[s]) {
-                std::memcpy(rest, stat(s), sizeof(double) * size_);
-                if (!family_.layout.subtract(rest, weighted))
-                    throw std::invalid_argument("row " + std::to_string(i) + " is not in this posterior");
-                const double without = family_.log_evidence(rest, prior_);
-                removal_.push_back(without - leaf_[s]);
-                if (writes_classes || all_parameters) family_.posterior(rest, prior_, parameters.data());
-                if (all_parameters) all_parameters->insert(all_parameters->end(), parameters.begin(), parameters.end());
-                if constexpr (writes_classes) {
-                    says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
-                    family_.expected(parameters.data(), &says_.back() + 1 - family_.n_expected());
-                } else if (held.counted[i] && row.weight == 1.0) {  // with the row is as it was
-                    says_.push_back(leaf_[s] - without);
-                } else {
-                    family_.layout.add(rest, once);
-                    says_.push_back(family_.log_evidence(rest, prior_) - without);
-                }
+        TouchedNodes set(tree_.n_nodes);
+        std::vector<std::size_t> place(static_cast<std::size_t>(tree_.n_nodes));  // of a touched node among its group's
+        for (std::int64_t group = 0; group < held.n_groups; ++group) {
+            const std::int64_t begin = held.start[group], end = held.start[group + 1];
+            for (std::int64_t i = begin; i < end; ++i) set.touch(held.at[i]);
+            set.close_upward(tree_);
+            for (const std::int32_t s : set.nodes()) {
+                place[s] = touched_.size();
+                touched_.push_back(s);
             }
-            start_.push_back(removal_.size());
+            set.clear();
+            sum_rows(held, begin, end, place);
+            for (std::int64_t i = begin; i < end; ++i)
+                if (held.scored[i]) ask_path(held.rows[i], held.at[i], end - begin == 1, held.counted[i], place);
+            touched_start_.push_back(touched_.size());
+            row_start_.push_back(path_start_.size() - 1);
+            if (all_parameters) add_parameters(*all_parameters);
+        }
+    }
+
+    // The statistics of each touched node of the last group without the group's rows, in rest_, and their evidence.
+    void sum_rows(const HeldOutRows& held, std::int64_t begin, std::int64_t end,
+                  const std::vector<std::size_t>& place) {
+        const std::size_t first = touched_start_.back(), n_touched = touched_.size() - first;
+        removed_.assign(n_touched * size_, 0.0);
+        for (std::int64_t i = begin; i < end; ++i)
+            if (held.counted[i]) family_.add(removed_.data() + (place[held.at[i]] - first) * size_, held.rows[i]);
+        rest_.resize(n_touched * size_);
+        for (std::size_t k = 0; k < n_touched; ++k) {  // children first
+            const std::int32_t s = touched_[first + k];
+            const double* removed = removed_.data() + k * size_;
+            if (s > 0) family_.layout.add(removed_.data() + (place[tree_.parent[s]] - first) * size_, removed);
+            double* rest = rest_.data() + k * size_;
+            std::memcpy(rest, stat(s), sizeof(double) * size_);
+            if (!family_.layout.subtract(rest, removed))
+                throw std::invalid_argument("row " + std::to_string(begin) + " is not in this posterior");
+            leaf_without_.push_back(family_.log_evidence(rest, prior_));
+        }
+    }
+
+    // What the nodes on a row's path say of it, the end first.
+    void ask_path(const Row& row, std::int32_t at, bool is_alone, bool is_counted,
+                  const std::vector<std::size_t>& place) {
+        once_.assign(size_, 0.0);
+        family_.add(once_.data(), {row.y, 1.0, row.extra});
+        for (std::int32_t s = at; s >= 0; s = tree_.parent[s]) {
+            path_.push_back(place[s]);
+            double* rest = rest_.data() + (place[s] - touched_start_.back()) * size_;
+            if constexpr (writes_classes) {
+                parameters_.resize(static_cast<std::size_t>(family_.n_parameters));
+                family_.posterior(rest, prior_, parameters_.data());
+                says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
+                family_.expected(parameters_.data(), &says_.back() + 1 - family_.n_expected());
+            } else if (is_alone && is_counted && row.weight == 1.0) {  // with the row is as it was
+                says_.push_back(leaf_[s] - leaf_without_[place[s]]);
+            } else {
+                with_row_.assign(rest, rest + size_);
+                family_.layout.add(with_row_.data(), once_.data());
+                says_.push_back(family_.log_evidence(with_row_.data(), prior_) - leaf_without_[place[s]]);
+            }
+        }
+        path_start_.push_back(path_.size());
+    }
+
+    // Posterior parameters of the nodes on the paths of the last group's rows.
+    void add_parameters(std::vector<double>& all) {
+        const auto n = static_cast<std::size_t>(family_.n_parameters);
+        const std::size_t first = touched_start_[touched_start_.size() - 2];
+        for (std::size_t j = path_start_[row_start_[row_start_.size() - 2]]; j < path_.size(); ++j) {
+            all.resize(all.size() + n);
+            family_.posterior(rest_.data() + (path_[j] - first) * size_, prior_, all.data() + all.size() - n);
         }
     }
 
@@ -120,43 +177,68 @@ class HeldOut {
         for (std::int64_t s = tree_.n_nodes - 1; s >= 0; --s) sweep_node(tree_, prior, s, evidence);
     }
 
-    // Log weights of the nodes on a row's path, the end first, and the log of their sum.
-    double weigh_path(const HeldOutRows& held, std::int64_t i, const SplitPrior& prior) {
-        path_.clear();
-        for (std::int32_t s = held.at[i]; s >= 0; s = tree_.parent[s]) path_.push_back(s);
-        log_weight_.resize(path_.size());
-        double reached = 0.0, largest = -std::numeric_limits<double>::infinity();
-        for (std::size_t j = path_.size(); j-- > 0;) {
-            const std::int32_t s = path_[j];
-            double here = reached;
-            if (j > 0) {
-                const LogFates fates = fates_of_node(tree_, prior, s, leaf_.data(), subtree_.data());
-                here += fates.stop;
-                reached += fates.split;
+    // `use` each scored row, in order, while log_weight_ holds the weights on its path without its group.
+    template <class Use>
+    void for_each_scored_row(const SplitPrior& prior, Use use) {
+        fates_.resize(touched_.size());
+        for (std::size_t group = 0; group + 1 < touched_start_.size(); ++group) {
+            const std::size_t first = touched_start_[group], last = touched_start_[group + 1];
+            before_.resize(last - first);
+            for (std::size_t k = first; k < last; ++k) {
+                const std::int32_t s = touched_[k];
+                before_[k - first] = subtree_[s];
+                subtree_[s] = weigh_node(prior, s, leaf_without_[k], fates_[k]);
             }
-            log_weight_[j] = here + removal_[start_[i] + j];
-            largest = std::fmax(largest, log_weight_[j]);
+            for (std::size_t row = row_start_[group]; row < row_start_[group + 1]; ++row) {
+                weigh_path(row);
+                use(row);
+            }
+            for (std::size_t k = first; k < last; ++k) subtree_[touched_[k]] = before_[k - first];
         }
-        double total = 0.0;
-        for (const double weight : log_weight_) total += std::exp(weight - largest);
-        return largest + std::log(total);
     }
 
-    void predict_row(const HeldOutRows& held, std::int64_t i, const SplitPrior& prior, double* out) {
-        const double log_total = weigh_path(held, i, prior);
-        for (double& weight : log_weight_) weight = std::exp(weight - log_total);
+    // The evidence of the subtree below a node, its children being done, and the node's two fates.
+    double weigh_node(const SplitPrior& prior, std::int32_t s, double leaf, LogFates& fates) const {
+        if (tree_.n_children[s] == 0) {
+            fates = {0.0, -std::numeric_limits<double>::infinity()};
+            return leaf;
+        }
+        double children = 0.0;
+        const double* first = subtree_.data() + tree_.first_child[s];
+        for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) children += first[c];
+        const double stop = prior.log_stop[s] + leaf, split = prior.log_split[s] + children;
+        fates = log_fates(stop, split);
+        return stop > split ? stop - fates.stop : split - fates.split;
+    }
+
+    // Log weights of the nodes on a row's path, the end first; a row that stops at an inner node stays there.
+    void weigh_path(std::size_t row) {
+        const std::size_t begin = path_start_[row], n = path_start_[row + 1] - begin;
+        log_weight_.resize(n);
+        double reached = 0.0;
+        for (std::size_t j = n; j-- > 1;) {
+            const LogFates& fates = fates_[path_[begin + j]];
+            log_weight_[j] = reached + fates.stop;
+            reached += fates.split;
+        }
+        log_weight_[0] = reached;
+    }
+
+    void predict_row(std::size_t row, double* out) {
+        for (double& weight : log_weight_) weight = std::exp(weight);
+        const std::size_t n = log_weight_.size();
         if constexpr (writes_classes) {
             const int n_classes = family_.n_classes;
             for (int c = 0; c < n_classes; ++c) out[c] = 0.0;
-            const double* says = says_.data() + start_[i] * n_classes;
-            for (std::size_t j = 0; j < path_.size(); ++j, says += n_classes)
+            const double* says = says_.data() + path_start_[row] * n_classes;
+            for (std::size_t j = 0; j < n; ++j, says += n_classes)
                 for (int c = 0; c < n_classes; ++c) out[c] += log_weight_[j] * says[c];
         } else {
-            const double* says = says_.data() + start_[i];
+            const double* says = says_.data() + path_start_[row];
             double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
-            for (std::size_t j = 0; j < path_.size(); ++j)
+            for (std::size_t j = 0; j < n; ++j)
                 if (log_weight_[j] > 0.0) top = std::fmax(top, says[j]);
-            for (std::size_t j = 0; j < path_.size(); ++j)
+            for (std::size_t j = 0; j < n; ++j)
                 if (log_weight_[j] > 0.0) sum += log_weight_[j] * std::exp(says[j] - top);
             *out = top + std::log(sum);
         }
@@ -167,9 +249,16 @@ class HeldOut {
     const double *statistics_, *prior_;
     std::size_t size_;
     std::vector<double> leaf_, subtree_, split_prob_;
-    std::vector<std::size_t> start_;
-    std::vector<double> removal_, says_, log_weight_;
-    std::vector<std::int32_t> path_;
+    // One entry a touched node of a group, groups one after another; group i has those from touched_start_[i] on.
+    std::vector<std::size_t> touched_start_;
+    std::vector<std::int32_t> touched_;
+    std::vector<double> leaf_without_;
+    std::vector<LogFates> fates_;
+    // One entry a node on the path of a scored row: its place in touched_, and what it says of the row.
+    std::vector<std::size_t> row_start_, path_start_, path_;
+    std::vector<double> says_;
+    // Of one group or row at a time.
+    std::vector<double> removed_, rest_, once_, with_row_, parameters_, before_, log_weight_;
 };
 
 }  // namespace everytree

@@ -62,7 +62,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         resolve_n_jobs(self.n_jobs)
 
     @abstractmethod
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
         """Everything from the beginning."""
 
     @abstractmethod
@@ -164,10 +164,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_targets(self, other: Self) -> None:
         """Targets mean the same in both."""
 
-    def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
         """A fit of a table in memory."""
         with self._anew():
-            return self._first_fit(X, y, sample_weight, row_data)
+            return self._first_fit(X, y, sample_weight, row_data, groups)
 
     def _fit_schema(self, X: Any, target: NDArray[Any], weight: FloatArray | None, **options: Any) -> Schema:
         """Columns, cut points and categories of the first rows."""

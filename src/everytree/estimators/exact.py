@@ -72,8 +72,10 @@ class _ExactStructure(Readable):
     truncation: float
     max_regions: int
 
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
         self._check_parameters()
+        if groups is not None:
+            raise ValueError(f"{type(self).__name__} takes no groups: its priors are given, and it leaves no rows out")
         target = self._read_target(y, first=True)
         weight = read_weight(sample_weight, len(target))
         target = self._only_present(target, weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -24,10 +25,10 @@ from everytree.codes import positive_number, resolve_n_jobs, whole_number
 from everytree.estimators.base import MetaEstimator, read_weight
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.fitting import Rows, Weights, fit_forest
-from everytree.forest import Forest
 from everytree.metatree import MetaTree
 from everytree.posterior import Posterior
 from everytree.progress import Progress
+from everytree.repeats import read_groups, row_groups
 from everytree.scale.counts import ForestCounts
 from everytree.schema import Schema
 from everytree.structure.growers import GROWERS, Grown, Growth, grow
@@ -52,7 +53,7 @@ class GrownEstimator(MetaEstimator):
     def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
         """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
 
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
         """Everything from the beginning."""
         self._check_parameters()
         target = self._read_target(y, first=True)
@@ -60,7 +61,7 @@ class GrownEstimator(MetaEstimator):
         target = self._only_present(target, weight)
         given: Imported | None = getattr(self, "structures_", None)
         schema = self._fit_schema(X, target, weight, max_bins=self.max_bins) if given is None else given.schema
-        return self._fit_by(schema, X, target, weight, row_data, given)
+        return self._fit_by(schema, X, target, weight, row_data, groups, given)
 
     def _fit_by(
         self,
@@ -69,38 +70,32 @@ class GrownEstimator(MetaEstimator):
         target: NDArray[Any],
         weight: FloatArray | None,
         row_data: Mapping[str, Any],
+        groups: Any = None,
         given: Imported | None = None,
     ) -> Self:
         """Structures, priors and statistics of rows whose schema is known."""
+        named = read_groups(groups, len(target))
         rows = self._first_rows(X, schema, target, weight, row_data)
+        rows = replace(
+            rows, group=row_groups(rows.codes, named if named is None or weight is None else named[weight > 0.0])
+        )
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self._n_structures()).tolist()
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
         search = self._search(rows)
         if given is not None:
-            kept = tuned = [Grown(tree, np.ones(len(rows.y), dtype=bool)) for tree in given.trees]
+            kept = judged = [Grown(tree, np.ones(len(rows.y), dtype=bool)) for tree in given.trees]
         else:
             with Progress("growing", self._n_structures(), bool(self.verbose)) as progress:
-                kept, tuned = self._structures(rows, seeds, progress)
-        with Progress("counting", len(tuned), bool(self.verbose)) as progress:
+                kept, judged = self._structures(rows, seeds, progress)
+        n_counted = len(judged) + (len(kept) if judged is not kept else 0)
+        with Progress("counting", n_counted, bool(self.verbose)) as progress:
             self.forest_, self.choice_ = fit_forest(
-                rows, tuned, search, n_codes=schema.n_codes, weights=self.weights,
+                rows, kept, judged, search, n_codes=schema.n_codes, weights=self.weights,
                 sharpen=self.calibration == "auto", rng=rng, n_jobs=resolve_n_jobs(self.n_jobs),
                 progress=progress.step,
             )  # fmt: skip
-        if kept is not tuned:
-            self._keep(kept, rows)
         return self
-
-    def _keep(self, kept: list[Grown], rows: Rows) -> None:
-        """The structures to keep, with the priors that their stand-ins chose."""
-        posteriors = [
-            Posterior(one.tree, self.choice_.family, self.choice_.split_prior).update(
-                rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **rows.row_data
-            )
-            for one in kept
-        ]
-        self.forest_ = Forest(posteriors, sharpness=self.choice_.sharpness, n_codes=self.schema_.n_codes)
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
         """Structures, priors and columns stay, statistics add up."""
@@ -124,7 +119,7 @@ class GrownEstimator(MetaEstimator):
         grown = grow(
             rows.codes, target, weight, growth, len(seeds),
             has_missing=np.array([column.has_missing for column in self.schema_.columns]), seeds=seeds,
-            n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
+            group=rows.group, n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
         )  # fmt: skip
         family, schema = start_family(self._search(rows)), self.schema_
         return [Grown(_widened(one, rows, family, schema, self.min_samples_leaf), one.in_bag) for one in grown]

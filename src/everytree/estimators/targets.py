@@ -29,7 +29,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     _declared: NDArray[Any] | None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
         Parameters
@@ -41,10 +41,15 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             Class labels.
         sample_weight : (n_rows,) array_like, optional
             A row of weight 0 counts as absent.
+        groups : (n_rows,) array_like, optional
+            Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
+            rows that a tree was not grown on. By default, rows that repeat each other in every column.
         """
-        return self._afresh(X, y, sample_weight, {})
+        return self._afresh(X, y, sample_weight, {}, groups)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
         """Learn from more rows. The first call is a `fit`; later ones change statistics only.
 
         After any number of calls the model is the one that all rows at once would have given the structures, priors
@@ -52,8 +57,8 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `fit`.
+        X, y, sample_weight, groups
+            As in `fit`; groups matter where structures are grown.
         classes : array_like, optional
             All classes that will ever come; those of the first rows by default.
         """
@@ -63,7 +68,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             return self._more_rows(X, y, sample_weight, {})
         given = getattr(self, "structures_", None)
         self._declared = (None if given is None else given.classes) if classes is None else np.unique(classes)
-        return self._first_fit(X, y, sample_weight, {})
+        return self._first_fit(X, y, sample_weight, {}, groups)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
@@ -164,7 +169,16 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     prior: Mapping[str, Any] | str
     _known_row_data = MappingProxyType({"exposure": "poisson", "censored": "exponential"})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        censored: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
         Parameters
@@ -179,11 +193,20 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             With `family="poisson"`: the time or size over which each count was taken.
         censored : (n_rows,) array_like of bool, optional
             With `family="exponential"`: whether y is only known to be exceeded.
+        groups : (n_rows,) array_like, optional
+            As in `MetaForestClassifier.fit`.
         """
-        return self._afresh(X, y, sample_weight, {"exposure": exposure, "censored": censored})
+        return self._afresh(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups)
 
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        censored: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Learn from more rows. The first call is a `fit`; later ones change statistics only.
 
@@ -193,7 +216,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         row_data = {"exposure": exposure, "censored": censored}
         if hasattr(self, "forest_"):
             return self._more_rows(X, y, sample_weight, row_data)
-        return self._first_fit(X, y, sample_weight, row_data)
+        return self._first_fit(X, y, sample_weight, row_data, groups)
 
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
         """The mean of each row's target, and with `return_std=True` its standard deviation too."""

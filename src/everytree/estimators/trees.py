@@ -34,9 +34,11 @@ class _TreeStructure(Readable, BatchedEstimator):
         return 1 + FOLDS
 
     def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
+        group = np.arange(len(rows.y)) if rows.group is None else rows.group
+        n_groups = int(group.max()) + 1
         bags = [np.ones(len(rows.y), dtype=bool)]
-        if len(rows.y) >= 2 * FOLDS:
-            fold = np.random.default_rng(seeds[0]).permutation(len(rows.y)) % FOLDS
+        if n_groups >= 2 * FOLDS:
+            fold = np.random.default_rng(seeds[0]).permutation(n_groups)[group] % FOLDS
             n_folds = min(FOLDS, -(-ENOUGH_ROWS * FOLDS // len(rows.y)))
             bags += [fold != k for k in range(n_folds)]
             progress.step(FOLDS - n_folds)

@@ -95,6 +95,7 @@ def grow(
     *,
     has_missing: NDArray[np.bool_],
     seeds: Sequence[int],
+    group: NDArray[np.int64] | None = None,
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Grown]:
@@ -110,6 +111,8 @@ def grow(
         Which columns have missing values; each split on one of them says where those go.
     seeds : sequence of int
         One a tree.
+    group : (n_rows,) int64, optional
+        Numbers from 0 on; rows of one group are in the same samples.
     progress : callable
         Called once a tree.
     """
@@ -117,7 +120,7 @@ def grow(
     if not isinstance(growth.grower, str):
         return list(_grow_as_given(table, y, weight, growth.grower, has_missing, seeds[0], n_jobs, progress))
     recipes = GROWERS[growth.grower][growth.is_classification]
-    one = partial(_grow_one, table, y, weight, growth, has_missing)
+    one = partial(_grow_one, table, y, weight, growth, has_missing, group)
 
     def numbered(number: int) -> Grown:
         grown = one(recipes[number % len(recipes)], seeds[number])
@@ -144,6 +147,7 @@ def _grow_one(
     weight: NDArray[np.float64] | None,
     growth: Growth,
     has_missing: NDArray[np.bool_],
+    group: NDArray[np.int64] | None,
     recipe: tuple[Splitter, MaxFeatures],
     seed: int,
 ) -> Grown:
@@ -154,7 +158,7 @@ def _grow_one(
         (True, "best"): DecisionTreeClassifier, (True, "random"): ExtraTreeClassifier,
         (False, "best"): DecisionTreeRegressor, (False, "random"): ExtraTreeRegressor,
     }  # fmt: skip
-    in_bag = sample_of_rows(len(table), growth.subsample, seed)
+    in_bag = sample_of_rows(len(table), growth.subsample, seed, group)
     tree = kinds[growth.is_classification, splitter](
         criterion=growth.criterion,
         max_depth=growth.max_depth,
@@ -166,11 +170,12 @@ def _grow_one(
     return Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing), in_bag)
 
 
-def sample_of_rows(n_rows: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """A random part of the rows, at least one."""
-    in_bag = np.zeros(n_rows, dtype=bool)
-    in_bag[np.random.default_rng(seed).permutation(n_rows)[: max(1, round(share * n_rows))]] = True
-    return in_bag
+def sample_of_rows(n_rows: int, share: float, seed: int, group: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+    """A random part of the rows, or of their groups; at least one."""
+    n_groups = n_rows if group is None else int(group.max()) + 1
+    in_bag = np.zeros(n_groups, dtype=bool)
+    in_bag[np.random.default_rng(seed).permutation(n_groups)[: max(1, round(share * n_groups))]] = True
+    return in_bag if group is None else in_bag[group]
 
 
 def _grow_as_given(

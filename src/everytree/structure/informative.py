@@ -1,4 +1,4 @@
-"""Few cut points, chosen by what they say about the target."""
+"""Few cut points, chosen by what they say about the target where they say anything."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
+from everytree.repeats import row_hashes
 from everytree.schema import Schema
 from everytree.structure.growers import CLASS_CRITERIA, as_floats
 
 N_TREES = 30
+
+CLEAR = 3.0
+"""Standard errors by which a forest must predict rows it has not seen better than their overall mean does."""
 
 
 def with_few_cuts(
@@ -31,8 +35,13 @@ def with_few_cuts(
     A forest of trees to the same depth tells how much each cut reduces impurity, the other columns being asked too. A
     column gets more cuts the more all of its cuts are worth, and they part that worth into equal shares. Columns of
     categories stay as they are; two categories count as one cut, which makes two regions of one.
+
+    Cuts that were chosen by the targets look better on the same rows than they are. That is of little weight where
+    columns predict the target, but where a forest cannot predict rows it has not seen, all cuts are worth the same.
     """
     worth = _worth_of_cuts(schema, codes, y, weight, max_depth, criterion)
+    if not _predict_unseen_rows(schema, codes, y, weight, max_depth, criterion):
+        worth = [np.ones(len(own)) for own in worth]
     n_taken = sum(column.n_codes // 2 for column in schema.columns if column.kind == "categorical")
     n_cuts = _allot(worth, max_bins - 1, max(max_cuts - n_taken, 1))
     columns = [
@@ -50,18 +59,13 @@ def _worth_of_cuts(
     Trees differ by the thresholds they try and not by rows, so that rows that are repeated and rows that weigh more are
     alike.
     """
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
-
-    has_missing = np.array([column.has_missing for column in schema.columns])
     is_number = [column.kind != "categorical" for column in schema.columns]
     worth = [
         np.zeros(max(c.n_codes - 1, 0) if number else 0) for c, number in zip(schema.columns, is_number, strict=True)
     ]
     if not any(len(own) for own in worth) or len(y) == 0:
         return worth
-    kind = ExtraTreesClassifier if criterion in CLASS_CRITERIA else ExtraTreesRegressor
-    forest = kind(N_TREES, criterion=criterion, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
-    forest.fit(as_floats(codes, has_missing), y, weight)
+    forest = _forest(max_depth, criterion).fit(_as_floats(schema, codes), y, weight)
     for tree in forest.estimators_:
         nodes = tree.tree_
         mass = nodes.weighted_n_node_samples * nodes.impurity
@@ -72,6 +76,40 @@ def _worth_of_cuts(
             if 0 <= cut < len(worth[column]):  # a split off of missing values is none
                 worth[column][cut] += max(gain, 0.0)
     return worth
+
+
+def _predict_unseen_rows(
+    schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
+) -> bool:
+    """Whether forests that are grown on one half of the distinct rows predict the other half better than its mean does.
+
+    Halves are drawn by the codes alone, so that rows that are repeated and rows that weigh more are alike.
+    """
+    half = row_hashes(codes) % np.uint64(2) == 0
+    table, of_row = _as_floats(schema, codes), np.ones(len(y)) if weight is None else weight
+    follow = np.eye(int(y.max()) + 1)[y] if criterion in CLASS_CRITERIA and len(y) else y.reshape(len(y), -1)
+    gain = np.zeros(len(y))
+    for new in (half, ~half):
+        old = ~new
+        if not (of_row[old].sum() > 0.0 and new.any()):
+            return False
+        forest = _forest(max_depth, "squared_error").fit(table[old], follow[old], of_row[old])
+        mean = np.average(follow[old], axis=0, weights=of_row[old])
+        found = forest.predict(table[new]).reshape(follow[new].shape)
+        gain[new] = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1)
+    error = np.sqrt((of_row * (gain - np.average(gain, weights=of_row)) ** 2).sum())
+    return bool(of_row @ gain > CLEAR * error)
+
+
+def _forest(max_depth: int, criterion: str) -> Any:
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    kind = ExtraTreesClassifier if criterion in CLASS_CRITERIA else ExtraTreesRegressor
+    return kind(N_TREES, criterion=criterion, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
+
+
+def _as_floats(schema: Schema, codes: NDArray[Any]) -> NDArray[np.float32]:
+    return as_floats(codes, np.array([column.has_missing for column in schema.columns]))
 
 
 def _allot(worth: list[FloatArray], most_each: int, n: int) -> list[int]:

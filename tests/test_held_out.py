@@ -99,7 +99,7 @@ def test_left_out_is_refitted(case, weighted, per_node, seed):
 @given(seed=seeds)
 @examples(2)
 def test_groups_are_left_out_together(case, weighted, seed):
-    """Each scored row as if neither it nor any other row of its group had been there, wherever in the tree these are."""
+    """Each scored row as if neither it nor any other row of its group had been there, wherever in the tree they are."""
     rng, n = np.random.default_rng(seed), 12
     tree = random_tree(rng)
     rows = random_rows(case, rng, tree, n, weighted)

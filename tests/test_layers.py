@@ -55,6 +55,7 @@ ORDER = [
     "plot",
     "estimators",
     "scale.dask",
+    "scorers",
     "online",
     "files",
     "export",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -46,6 +47,16 @@ class Rows:
         weight, group = (None if column is None else column[rows] for column in (self.weight, self.group))
         row_data = {name: column[rows] for name, column in self.row_data.items()}
         return Rows(self.codes[rows], self.y[rows], weight, row_data, group)
+
+    def digest(self) -> str:
+        """By which these rows in this order are recognised, and from which none of them can be read."""
+        found = hashlib.blake2b(digest_size=16)
+        columns = {"codes": self.codes, "y": self.y, "weight": self.weight, **self.row_data}
+        for name in sorted(columns):
+            if (column := columns[name]) is not None:
+                found.update(f"{name} {column.shape} {column.dtype.str} ".encode())
+                found.update(np.ascontiguousarray(column).tobytes())
+        return found.hexdigest()
 
 
 def fit_forest(

@@ -25,15 +25,15 @@ USUAL_ALPHA, ALPHA_SPREAD = 0.1, 2.0
 SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
 """Tried first; those of the ladder beyond them where the best lies at an end."""
 
-SPLIT_PRIOR_LADDER = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999, 0.9999)
+SPLIT_PRIOR_LADDER = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
 """From hardly ever splitting, which is what pure noise asks for, to hardly any pruning."""
 
 STRENGTHS = tuple(float(f"{digit}e{power}") for power in range(-5, 5) for digit in (1, 3))
 """1e-5, 3e-5, ..., 1e4, 3e4: rows that a prior may be worth."""
 
 
-SHAPES = (1.05, 1.25, 2.0, 4.0, 8.0, 16.0, 50.0, 200.0, 1e3, 1e4)
-"""Of the prior of a variance."""
+SHAPES = (1.25, 2.0, 4.0, 8.0, 16.0, 50.0, 200.0, 1e3, 1e4)
+"""Of the prior of a variance; above 1, so that a new row has one."""
 
 
 def class_search(
@@ -162,9 +162,7 @@ def _exponential(
         return Exponential(shape, shape / rate)
 
     grids = {"shape": (1.1, 2.1, 4.0, 8.0, 16.0), "split_prior": SPLIT_PRIORS}
-    return _search(
-        make, {"shape": 2.1}, prior, split, [grids], {"shape": (1.01, *grids["shape"], 32.0, 100.0, 1e3, 1e4)}
-    )
+    return _search(make, {"shape": 2.1}, prior, split, [grids], {"shape": (*grids["shape"], 32.0, 100.0, 1e3, 1e4)})
 
 
 def _geometric(

@@ -193,6 +193,10 @@ class PooledPredictive:
         """(n_rows,) probability that the target is at most y, one y a row."""
         return self._each(lambda rows, y: rows.cdf(y), self._stretched(as_targets(y, len(self))))
 
+    def sf(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) probability that the target exceeds y, one y a row; keeps its digits where it is small."""
+        return self._each(lambda rows, y: rows.sf(y), self._stretched(as_targets(y, len(self))))
+
     def quantile(self, p: ArrayLike) -> FloatArray:
         """The smallest y that the target stays at or below with probability p; quantiles of one row never cross.
 

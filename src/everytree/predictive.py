@@ -114,6 +114,11 @@ class Predictive:
         self._need("cdf")
         return self._each(Mixture.cdf, self._targets(y))
 
+    def sf(self, y: ArrayLike) -> FloatArray:
+        """(n_rows,) probability that the target exceeds y, one y a row; keeps its digits where it is small."""
+        self._need("sf")
+        return self._each(Mixture.sf, self._targets(y))
+
     def quantile(self, p: ArrayLike) -> FloatArray:
         """The smallest y that the target stays at or below with probability p.
 

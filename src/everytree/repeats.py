@@ -29,7 +29,7 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
     missing = np.array([label is None or label != label for label in labels.tolist()])
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"groups[{row}] is {labels[row]!r}, but must name the group of the row")
+        raise ValueError(f"groups[{row}] is {labels.tolist()[row]!r}, but must name the group of the row")
     try:
         return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(n_rows)
     except TypeError:

@@ -41,12 +41,12 @@ SHARPNESS = (0.3, 5.0)
 REAL_LINE = ("normal", "linear")
 """Families whose targets may be anywhere; others live on a half-line or on whole numbers: not to be drawn anywhere."""
 
-WORTH_FOLLOWING = 1e-4
-"""Nats a row that a step along a ladder must gain; its ends stand for limits, which scores approach without an end."""
+WORTH_FOLLOWING = 0.5
+"""Nats that a step along a ladder must gain over all rows; its ends stand for limits, which scores approach slowly."""
 
 NULL_ODDS = 5.0
-"""How much more probable it is beforehand that no column matters than all other priors together. On 50 rows of noise the
-best of 24 priors leads by 4 nats in one case of ten; where columns matter, leads of 50 rows are mostly above 6."""
+"""How much more probable it is beforehand that no column matters than all other priors together. On 50 rows of noise
+the best of 24 priors leads by 4 nats in one case of ten; where columns matter, leads of 50 rows are mostly above 6."""
 
 SHARPNESS_SPREAD = 0.5
 """Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""
@@ -215,7 +215,7 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
     sharpen = sharpen and held.is_honest
     best = _Tried(dict(search.start), np.nan, 1.0)
     n_held = sum(map(len, held.rows))
-    for stage in search.stages if n_held else ():
+    for stage in (search.stages or [{}]) if n_held else ():
         found = _try_all(search, held, stage, best.parameters, sharpen)
         best = best if best.score >= found.score else found
         best = _follow(search, held, stage, best, sharpen)
@@ -224,7 +224,7 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
     null = _without_structure(search, held, best) if n_held else None
     if null is not None:
         return Choice(_family(search, null.parameters), null.parameters["split_prior"], null.parameters, null.score)
-    if sharpen and n_held and (family.kernel in REAL_LINE or (_is_classes(family) and not search.stages)):
+    if sharpen and n_held and family.kernel in REAL_LINE:
         score, sharpness = _sharpness_of(held, family, split_prior)
     return Choice(family, split_prior, best.parameters, score, sharpness)
 
@@ -232,8 +232,8 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
 def _without_structure(search: Search, held: HeldOut, best: _Tried) -> _Tried | None:
     """The hypothesis that no column tells anything about the target, where it is more probable than the best prior.
 
-    Beforehand it is `NULL_ODDS` times as probable as all listed priors together. Without that, the best of many priors on a small table
-    is the luckiest one, and pure noise is predicted worse than by no columns at all.
+    Beforehand it is `NULL_ODDS` times as probable as all listed priors together. Without that, the best of many priors
+    on a small table is the luckiest one, and pure noise is predicted worse than by no columns at all.
     """
     if not any("split_prior" in stage for stage in search.stages) or "split_prior" not in search.ladders:
         return None
@@ -283,12 +283,14 @@ def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], b
         if not steps:
             break
         better = _try_all(search, held, steps, best.parameters, sharpen)
-        if not better.score > best.score + WORTH_FOLLOWING:
+        if not (better.score - best.score) * float(held.scored_weight.sum()) > WORTH_FOLLOWING:
             return best
         best = better
         for name, values in steps.items():
             tried[name] |= {ladders[name].index(value) for value in values}
     for name, ladder in ladders.items():
+        if name == "split_prior":  # its ends are as good as 0 and 1
+            continue
         if best.parameters[name] in (ladder[0], ladder[-1]) and best.parameters[name] not in stage[name]:
             warnings.warn(
                 f"the best {name} that was tried is {best.parameters[name]}, the last value of the search; a value "
@@ -397,10 +399,7 @@ def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, fl
 
 
 def _sharpness_of(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[float, float]:
-    """The same for the chosen prior alone; for numbers, by how much to draw the average of the trees to its mean."""
-    if _is_classes(family):
-        scores, sharpness = _scores(held, [family], [split_prior], True)
-        return float(scores[0, 0]), float(sharpness[0, 0])
+    """By how much to draw the average of the trees to its mean, for numbers, and the score that this gives."""
     pool, rows = _pool_without_own_row(held, family, split_prior)
     mean, y = pool.mean(), held.y[rows].astype(np.float64)
     weight = held.scored_weight[rows]

@@ -83,7 +83,11 @@ def fit(
     empty: Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")] = False,
     trees: Trees = None,
     depth: Annotated[int | None, typer.Option(min=1, help="Most questions in a row.")] = None,
-    weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="How much each row counts.")] = None,
+    weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")] = None,
+    relative_weights: Annotated[
+        bool, typer.Option("--relative-weights", help="Weights are relative: they are scaled to the number of rows.")
+    ] = False,
+    groups: Annotated[str | None, typer.Option(metavar="COLUMN", help="Which rows belong together.")] = None,
     exposure: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")] = None,
     censored: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="With --family exponential: whether the end was not seen.")
@@ -125,6 +129,7 @@ def fit(
     memory = Memory(target, weight, exposure, censored, has_header=not no_header)
     wanted = Wanted(
         structure(exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
+        groups=groups, relative_weights=relative_weights,
     )  # fmt: skip
     model = fit_table(source, memory, wanted)
     model, memory = (model.blank(), memory) if empty else (model, memory.also(source))

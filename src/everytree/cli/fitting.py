@@ -49,6 +49,10 @@ class Wanted:
         None leaves it to the estimator.
     drop : sequence of str
         Columns that are no features.
+    groups : str or None
+        Column that says which rows belong together.
+    relative_weights : bool
+        Whether weights are relative.
     """
 
     structure: Structure = "forest"
@@ -60,15 +64,20 @@ class Wanted:
     jobs: int | None = None
     drop: Sequence[str] = ()
     progress: bool = False
+    groups: str | None = None
+    relative_weights: bool = False
 
 
 def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
     """A fitted estimator."""
     kind, target = kind_and_target(source, memory, wanted)
-    X = features(source, memory, wanted.drop)
+    X = features(source, memory, wanted.drop, wanted.groups)
     model = make_estimator(kind, wanted)
     columns = row_columns(source, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
+    if wanted.groups is not None:
+        columns["groups"] = source.values(wanted.groups, "groups")
+    roles = {"y": memory.target, "sample_weight": memory.weight, "groups": wanted.groups}
+    roles |= {name: getattr(memory, name) for name in columns if name != "groups"}
     weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
     with source.blamed(**roles), working(model, wanted.jobs, wanted.progress):
         return model.fit(X, target, weight, **columns)
@@ -132,12 +141,12 @@ def row_columns(source: TableFile, memory: Memory) -> dict[str, NDArray[Any]]:
     return {role: source.numbers(name, role, advice[role]) for role, name in named.items() if name is not None}
 
 
-def features(source: TableFile, memory: Memory, drop: Sequence[str]) -> Any:
+def features(source: TableFile, memory: Memory, drop: Sequence[str], groups: str | None = None) -> Any:
     """All columns but those with another role, and those to be dropped."""
     for name in drop:
         if name not in source.columns:
             raise no_column(source.name, name, source.columns, "drop")
-    others = {memory.target, memory.weight, memory.exposure, memory.censored, *drop}
+    others = {memory.target, memory.weight, memory.exposure, memory.censored, groups, *drop}
     kept = [name for name in source.columns if name not in others]
     if not kept:
         raise UserError(f"{source.name}: no column is left to predict {memory.target!r} from")
@@ -173,9 +182,12 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
         "max_depth": wanted.depth,
         "random_state": None if exact else (wanted.seed or 0),  # the same command gives the same model
         "family": wanted.family,
+        "relative_weights": wanted.relative_weights or None,
     }
     if wanted.trees is not None and wanted.structure != "forest":
         raise UserError("--trees is for forests, but --tree and --exact have one tree")
+    if wanted.groups is not None and exact:
+        raise UserError("--groups is for forests and trees; --exact leaves no rows out")
     return ESTIMATORS[wanted.structure, kind](**{name: value for name, value in given.items() if value is not None})
 
 

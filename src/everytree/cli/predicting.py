@@ -47,8 +47,9 @@ def predict_table(source: TableFile, of: ModelFile, asked: Asked) -> dict[str, A
     _check(source, model, asked)
     X = inputs(source, of, (memory.target, memory.weight, memory.exposure, memory.censored))
     exposure = None
-    if memory.exposure is not None and memory.exposure in source.columns:
-        exposure = source.numbers(memory.exposure, "exposure")
+    if memory.exposure is not None:
+        is_there = memory.exposure in source.columns
+        exposure = source.numbers(memory.exposure, "exposure") if is_there else np.ones(source.n_rows)
     answer = _classes if hasattr(model, "classes_") else _numbers
     parts: list[list[NDArray[Any]]] = []
     with (

@@ -53,7 +53,7 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
             )
         _check_columns(merged, other)
         try:
-            merged.model.merge(other.model)
+            merged.model.merge(other.model, allow_overlap=allow_twice)
         except (TypeError, ValueError) as error:
             raise UserError(f"{other.path}: does not fit {merged.path}: {error}{ADVICE}") from None
         memory = replace(merged.memory, counted=(*merged.memory.counted, *other.memory.counted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,10 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.codes import as_column, resolve_n_jobs
+from everytree.estimators.early_rows import EarlyRows, LearningRows
 from everytree.families.base import FloatArray
 from everytree.fitting import Rows
 from everytree.schema import Schema
 from everytree.tuning import Search
+
+FEW_PER_ROW = 0.2
+"""A total weight of less than this a row is hardly meant as a number of rows."""
+
+MIN_DIGEST_ROWS = 10
+"""Smaller batches leave no digest: from one of a few rows these could be guessed."""
 
 CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
 
@@ -30,10 +38,14 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     split_prior: Any
     max_bins: int
     categorical_features: CategoricalFeatures
+    relative_weights: bool
     n_jobs: int | None
     verbose: int
 
     forest_: Any  # a Forest, or what answers the same questions
+    _weight_factor: float
+    _batches: tuple[str, ...]
+    _early: EarlyRows | None
 
     # ---- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -60,13 +72,15 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         """Refuse values that parameters cannot have."""
         resolve_n_jobs(self.n_jobs)
+        if not isinstance(self.relative_weights, bool | np.bool_):
+            raise ValueError(f"relative_weights must be True or False, but is {self.relative_weights!r}")
 
     @abstractmethod
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
+    def _first_fit(self, rows: LearningRows) -> Self:
         """Everything from the beginning."""
 
     @abstractmethod
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _more_rows(self, rows: LearningRows) -> Self:
         """Rows after the first."""
 
     @abstractmethod
@@ -77,10 +91,17 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """What may be known of each row, and by which family."""
 
     def _row_data(
-        self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
+        self,
+        X: Any,
+        n_rows: int,
+        given: Mapping[str, Any],
+        *,
+        first: bool,
+        used: NDArray[np.bool_] | None = None,
+        is_learning: bool = False,
     ) -> dict[str, NDArray[Any]]:
         """What the family wants to know of each row; at the first call, `used` are the rows with weight."""
-        del X, first, used
+        del X, first, used, is_learning
         return self._checked_row_data(n_rows, given)
 
     def _check_row_names(self, names: Iterable[str]) -> None:
@@ -105,10 +126,16 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @contextmanager
     def _anew(self) -> Iterator[None]:
-        """A new fit starts from nothing, structures of another library's included; one that fails changes nothing."""
+        """A new fit starts from nothing but structures that were imported; one that fails changes nothing."""
+        with self._unless_it_fails():
+            for name in ("forest_", "_declared", "_early"):
+                self.__dict__.pop(name, None)
+            yield
+
+    @contextmanager
+    def _unless_it_fails(self) -> Iterator[None]:
+        """Attributes that are set hold only if nothing fails."""
         before = self.__dict__.copy()
-        for name in ("forest_", "structures_", "_declared"):
-            self.__dict__.pop(name, None)
         try:
             yield
         except BaseException:
@@ -116,10 +143,18 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self.__dict__.update(before)
             raise
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Self, *, allow_overlap: bool = False) -> Self:
         """Add the rows of another fitted estimator with the same columns, structures and priors. Returns itself.
 
-        The result is the model of all rows together; rows that both have seen count twice.
+        The result is the model of all rows together. Two models that have both counted the same batch are refused,
+        since its rows would count twice: shards must start from a `blank` model. Batches are recognised by a digest of
+        at least ten rows together, never of single rows; the same rows cut into other batches are not recognised.
+
+        Parameters
+        ----------
+        other : estimator
+        allow_overlap : bool
+            Whether a batch that both have counted may count twice.
         """
         if type(other) is not type(self):
             raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
@@ -132,8 +167,21 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise ValueError(f"other reads other tables: {other.schema_}, this one {self.schema_}")
         if self._row_names != other._row_names:
             raise ValueError(f"the rows of other came with {other._row_names} besides, these with {self._row_names}")
+        if self._weight_factor != other._weight_factor:
+            raise ValueError(
+                f"other multiplies weights by {other._weight_factor}, this one by {self._weight_factor}: they were "
+                "made relative by different fits"
+            )
         self._check_targets(other)
-        return self._rows_of(other)
+        if not allow_overlap and not set(self._batches).isdisjoint(other._batches):
+            raise ValueError(
+                "other has counted a batch of rows that this one has counted too, and they would count twice. Let "
+                "models that are to be merged start from blank(), or pass allow_overlap=True"
+            )
+        self._rows_of(other)
+        self._batches = (*self._batches, *other._batches)
+        self._early = None
+        return self
 
     def blank(self) -> Self:
         """A copy with the same columns, structures and priors that has seen no rows.
@@ -154,6 +202,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "forest_")
         empty = copy.copy(self)
         empty._forget_rows()
+        empty._batches, empty._early = (), None
         return empty
 
     @abstractmethod
@@ -164,10 +213,81 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_targets(self, other: Self) -> None:
         """Targets mean the same in both."""
 
-    def _afresh(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
+    def _fit(self, rows: LearningRows) -> Self:
         """A fit of a table in memory."""
         with self._anew():
-            return self._first_fit(X, y, sample_weight, row_data, groups)
+            return self._first_fit(rows)
+
+    def _learn(self, rows: LearningRows) -> Self:
+        """The next rows, or the first ones; structures that were grown on few rows are grown again on more."""
+        early: EarlyRows | None = self.__dict__.get("_early")
+        if not hasattr(self, "forest_"):
+            with self._unless_it_fails():
+                self._first_fit(rows)
+                if not hasattr(self, "structures_"):
+                    self._early = EarlyRows(type(self).__name__, self.categorical_features)
+                    self._keep_early(self._early, rows)
+                    self._early.n_grown = self._early.n_rows
+            return self
+        self._more_rows(rows)
+        if early is not None:
+            self._keep_early(early, rows)
+            if self._early is not None and early.is_time_to_grow:
+                self._grow_again(early)
+        return self
+
+    def _keep_early(self, early: EarlyRows, rows: LearningRows) -> None:
+        """Keep rows for structures to come, as long as there are few and all of them can stand in one table."""
+        try:
+            early.add(rows)
+        except (TypeError, ValueError):  # this batch fits the columns that there are, but not the table to grow from
+            self._early = None
+        else:
+            self._early = None if early.is_full else early
+
+    def _grow_again(self, early: EarlyRows) -> None:
+        """A fit on all rows so far, with the classes that were declared."""
+        with self._unless_it_fails():
+            self._first_fit(early.all())
+            early.n_grown = early.n_rows
+
+    def _first_weight(
+        self, sample_weight: Any, n_rows: int, of_all: tuple[float, int] | None = None
+    ) -> FloatArray | None:
+        """Weights of the first rows; relative ones sum to the number of rows that have any.
+
+        `of_all` is the total weight and the number of all rows where these are only a sample of them.
+        """
+        weight = read_weight(sample_weight, n_rows)
+        self._weight_factor = 1.0
+        if weight is None:
+            return None
+        total, n_weighted = of_all or (float(weight.sum()), int((weight > 0.0).sum()))
+        if self.relative_weights:
+            self._weight_factor = n_weighted / total
+        elif total < FEW_PER_ROW * n_weighted:
+            warnings.warn(
+                f"the weights of {n_weighted} rows sum to {total:.6g}: a weight counts as that many rows, so that this "
+                f"is a model of {total:.6g} rows. If the weights are relative, use "
+                f"{type(self).__name__}(relative_weights=True)",
+                UserWarning,
+                stacklevel=2,
+            )
+        return weight * self._weight_factor
+
+    def _later_weight(self, sample_weight: Any, n_rows: int) -> FloatArray | None:
+        """Weights of rows after the first, by the factor of those."""
+        weight = read_weight(sample_weight, n_rows)
+        if self._weight_factor == 1.0:
+            return weight
+        if weight is None:
+            raise ValueError("sample_weight must be given: the first rows had relative weights, so one row is no unit")
+        return weight * self._weight_factor
+
+    def _counted(self, rows: Rows) -> None:
+        """Remember a batch that was counted."""
+        if len(rows.y) >= MIN_DIGEST_ROWS:
+            self._batches = (*self._batches, rows.digest())
 
     def _fit_schema(self, X: Any, target: NDArray[Any], weight: FloatArray | None, **options: Any) -> Schema:
         """Columns, cut points and categories of the first rows."""
@@ -191,9 +311,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         rows = Rows(codes, target, weight, columns)
         return rows if used is None else rows.at(used)
 
-    def _later_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Rows:
+    def _later_rows(self, rows: LearningRows) -> Rows:
         """Rows after the first, by the schema that is there."""
-        return self._coded_rows(X, self._read_target(y, first=False), sample_weight, row_data)
+        return self._coded_rows(rows.X, self._read_target(rows.y, first=False), rows.weight, rows.row_data)
 
     def _coded_rows(
         self,
@@ -204,10 +324,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         only: NDArray[np.bool_] | None = None,
     ) -> Rows:
         """The same, their targets read; `only` some columns are coded."""
-        weight = read_weight(sample_weight, len(target))
+        weight = self._later_weight(sample_weight, len(target))
         codes = self._encode(X, only)
         self._check_rows(codes, target)
-        columns = self._row_data(X, len(target), row_data, first=False)
+        columns = self._row_data(X, len(target), row_data, first=False, is_learning=True)
         if sorted(columns) != self._row_names:
             raise ValueError(
                 f"the first rows came with {self._row_names or 'nothing'} besides, these with {sorted(columns)}"
@@ -260,6 +380,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         codes = self._encode(X)
         columns = self._row_data(X, len(codes), row_data, first=False)
         return self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+
+    def __sklearn_clone__(self) -> Self:
+        """Structures that were imported are kept, as a parameter would be."""
+        fresh: Self = super().__sklearn_clone__()
+        if hasattr(self, "structures_"):
+            fresh.structures_ = self.structures_
+        return fresh
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

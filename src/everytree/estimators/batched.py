@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.estimators.base import read_weight
 from everytree.estimators.grown import GrownEstimator
 from everytree.fitting import Rows
 from everytree.scale.batch import Batch, Roles
@@ -29,6 +29,7 @@ class BatchedEstimator(GrownEstimator):
         target: str | None = None,
         *,
         sample_weight: str | None = None,
+        groups: str | None = None,
         sample_rows: int = SAMPLE_ROWS,
         **row_columns: str,
     ) -> Self:
@@ -51,6 +52,8 @@ class BatchedEstimator(GrownEstimator):
             Name of the column of targets; not with tuples.
         sample_weight : str, optional
             Name of the column of weights; a row of weight 0 counts as absent.
+        groups : str, optional
+            Name of the column that says which rows belong together; see `fit`.
         sample_rows : int
             Size of the sample.
         **row_columns
@@ -72,7 +75,7 @@ class BatchedEstimator(GrownEstimator):
         """
         owner = type(self).__name__
         self._check_row_names(row_columns)
-        roles = Roles.of(target, sample_weight, row_columns)
+        roles = Roles.of(target, sample_weight, {**row_columns, "groups": groups})
         with self._anew():
             self._check_parameters()
             return self._two_passes(
@@ -80,6 +83,8 @@ class BatchedEstimator(GrownEstimator):
             )
 
     def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
+        if hasattr(self, "structures_"):
+            raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
         sketch = passes.sketch(
             SchemaSketch(
                 max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=sample_rows,
@@ -91,11 +96,16 @@ class BatchedEstimator(GrownEstimator):
         sample = sketch.sample
         target = self._read_target(sample.y, first=True)
         schema = sketch.schema(self._order_by(target))
-        self._fit_by(schema, sample.table, target, read_weight(sample.weight, len(target)), sample.row_data)
+        of_all = None if sketch.is_complete else (sketch.total_weight, sketch.n_rows)
+        weight = self._first_weight(sample.weight, len(target), of_all)
+        row_data = dict(sample.row_data)
+        groups = row_data.pop("groups", None)
+        self._fit_by(schema, sample.table, target, weight, row_data, groups)
         if not sketch.is_complete:
             asked = self._asked()
             rows_of = partial(self._rows_in, asked=asked)  # no lambda: it may be sent to other processes
-            self.forest_ = passes.count(ForestCounts(self.forest_), rows_of, self._names(asked)).forest()
+            counts = passes.count(ForestCounts(self.forest_), rows_of, self._names(asked))
+            self.forest_, self._batches = counts.forest(), (counts.digest(),)
         return self
 
     def _asked(self) -> NDArray[np.bool_]:
@@ -114,7 +124,7 @@ class BatchedEstimator(GrownEstimator):
         """What must be known of the targets of all rows before the first one is counted; changes nothing."""
         if batch.target is None:
             raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
-        self._checked_row_data(batch.table.n_rows, batch.row_data)
+        self._checked_row_data(batch.table.n_rows, _without_groups(batch.row_data))
         return self._labels_in(batch.target)
 
     @abstractmethod
@@ -127,4 +137,9 @@ class BatchedEstimator(GrownEstimator):
     def _rows_in(self, batch: Batch, asked: NDArray[np.bool_]) -> Rows:
         assert batch.target is not None
         target = batch.target.read(self._target_numbers)
-        return self._coded_rows(batch.table, target, batch.weight, batch.row_data, asked)
+        return self._coded_rows(batch.table, target, batch.weight, _without_groups(batch.row_data), asked)
+
+
+def _without_groups(row_data: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What the family wants to know: groups matter to the sample alone."""
+    return {name: column for name, column in row_data.items() if name != "groups"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -13,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from everytree.code_words import CodeWords
 from everytree.codes import whole_number
 from everytree.columns import missing_code
-from everytree.estimators.base import CategoricalFeatures, read_weight
+from everytree.estimators.base import CategoricalFeatures
+from everytree.estimators.early_rows import LearningRows
 from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
 from everytree.families import Bernoulli, Categorical
@@ -72,22 +72,25 @@ class _ExactStructure(Readable):
     truncation: float
     max_regions: int
 
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
+    def _first_fit(self, rows: LearningRows) -> Self:
         self._check_parameters()
-        if groups is not None:
+        if rows.groups is not None:
             raise ValueError(f"{type(self).__name__} takes no groups: its priors are given, and it leaves no rows out")
-        target = self._read_target(y, first=True)
-        weight = read_weight(sample_weight, len(target))
+        target = self._read_target(rows.y, first=True)
+        weight = self._first_weight(rows.weight, len(target))
         target = self._only_present(target, weight)
-        fine = self._fit_schema(X, target, weight)
-        rows = self._first_rows(X, fine, target, weight, row_data)
-        follow, follow_weight, criterion = self._grow_on(rows)
+        fine = self._fit_schema(rows.X, target, weight)
+        first = self._first_rows(rows.X, fine, target, weight, rows.row_data)
+        follow, follow_weight, criterion = self._grow_on(first)
         coarse = with_few_cuts(
-            fine, rows.codes, follow, follow_weight,
+            fine, first.codes, follow, follow_weight,
             max_bins=self.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth or 0, criterion=criterion,
         )  # fmt: skip
-        rows = self._first_rows(X, coarse, target, weight, row_data)
-        return self._run(rows, self._leaf_model(rows))
+        first = self._first_rows(rows.X, coarse, target, weight, rows.row_data)
+        self._run(first, self._leaf_model(first))
+        self._batches = ()
+        self._counted(first)
+        return self
 
     def _leaf_model(self, rows: Rows) -> NativeFamily:
         return start_family(self._search(rows))
@@ -119,9 +122,12 @@ class _ExactStructure(Readable):
             for column in self.schema_.columns
         ]
 
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _more_rows(self, rows: LearningRows) -> Self:
         """All rows again: the sum over all splits has no shortcut for a few more."""
-        return self._joined(self._later_rows(X, y, sample_weight, row_data))
+        new = self._later_rows(rows)
+        self._joined(new)
+        self._counted(new)
+        return self
 
     def _rows_of(self, other: Self) -> Self:
         mine, theirs = self.posterior_, other.posterior_
@@ -208,7 +214,7 @@ class ExactTreeClassifier(Classification, _ExactStructure):
         Posterior mass that predictions may leave out.
     max_regions : int
         More are refused beforehand.
-    categorical_features, n_jobs, verbose
+    categorical_features, relative_weights, n_jobs, verbose
         As in `MetaForestClassifier`.
 
     Attributes
@@ -244,6 +250,7 @@ class ExactTreeClassifier(Classification, _ExactStructure):
         truncation: float = 1e-6,
         max_regions: int = 20_000_000,
         categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -256,6 +263,7 @@ class ExactTreeClassifier(Classification, _ExactStructure):
         self.truncation = truncation
         self.max_regions = max_regions
         self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -273,7 +281,7 @@ class ExactTreeRegressor(Regression, _ExactStructure):
         As in `ExactTreeClassifier`.
     family, prior
         As in `MetaForestRegressor`; what `prior` does not name is a default, centred on the data.
-    categorical_features, n_jobs, verbose
+    categorical_features, relative_weights, n_jobs, verbose
         As in `MetaForestClassifier`.
     """
 
@@ -290,6 +298,7 @@ class ExactTreeRegressor(Regression, _ExactStructure):
         truncation: float = 1e-6,
         max_regions: int = 20_000_000,
         categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -303,5 +312,6 @@ class ExactTreeRegressor(Regression, _ExactStructure):
         self.truncation = truncation
         self.max_regions = max_regions
         self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
         self.n_jobs = n_jobs
         self.verbose = verbose

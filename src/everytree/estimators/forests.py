@@ -79,6 +79,9 @@ class MetaForestClassifier(Classification, _ForestStructure):
         Most codes of a column of numbers; above 255 they take two bytes.
     categorical_features : "from_dtype", None or sequence
         Which columns are categories: those of text or a categorical type, none, or these names or places.
+    relative_weights : bool
+        What `sample_weight` means. False: counts, so that a row of weight 2 is a row seen twice. True: relative
+        importance; weights are multiplied by one factor so that those of the first `fit` sum to its number of rows.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     random_state : int, RandomState or None
@@ -128,6 +131,7 @@ class MetaForestClassifier(Classification, _ForestStructure):
         calibration: Literal["auto"] | None = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -144,6 +148,7 @@ class MetaForestClassifier(Classification, _ForestStructure):
         self.calibration = calibration
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -168,7 +173,7 @@ class MetaForestRegressor(Regression, _ForestStructure):
     calibration : "auto" or None
         Whether the average of the trees is drawn towards its mean, by a factor that rows unseen by the trees decide;
         for families normal and linear.
-    categorical_features, n_jobs, random_state, verbose
+    categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
 
     Attributes
@@ -202,6 +207,7 @@ class MetaForestRegressor(Regression, _ForestStructure):
         calibration: Literal["auto"] | None = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -219,6 +225,7 @@ class MetaForestRegressor(Regression, _ForestStructure):
         self.calibration = calibration
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

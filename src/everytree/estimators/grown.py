@@ -22,7 +22,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.codes import positive_number, resolve_n_jobs, whole_number
-from everytree.estimators.base import MetaEstimator, read_weight
+from everytree.estimators.base import MetaEstimator
+from everytree.estimators.early_rows import LearningRows
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.fitting import Rows, Weights, fit_forest
 from everytree.metatree import MetaTree
@@ -53,15 +54,15 @@ class GrownEstimator(MetaEstimator):
     def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
         """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
 
-    def _first_fit(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> Self:
+    def _first_fit(self, rows: LearningRows) -> Self:
         """Everything from the beginning."""
         self._check_parameters()
-        target = self._read_target(y, first=True)
-        weight = read_weight(sample_weight, len(target))
+        target = self._read_target(rows.y, first=True)
+        weight = self._first_weight(rows.weight, len(target))
         target = self._only_present(target, weight)
         given: Imported | None = getattr(self, "structures_", None)
-        schema = self._fit_schema(X, target, weight, max_bins=self.max_bins) if given is None else given.schema
-        return self._fit_by(schema, X, target, weight, row_data, groups, given)
+        schema = self._fit_schema(rows.X, target, weight, max_bins=self.max_bins) if given is None else given.schema
+        return self._fit_by(schema, rows.X, target, weight, rows.row_data, rows.groups, given)
 
     def _fit_by(
         self,
@@ -76,9 +77,9 @@ class GrownEstimator(MetaEstimator):
         """Structures, priors and statistics of rows whose schema is known."""
         named = read_groups(groups, len(target))
         rows = self._first_rows(X, schema, target, weight, row_data)
-        rows = replace(
-            rows, group=row_groups(rows.codes, named if named is None or weight is None else named[weight > 0.0])
-        )
+        if named is not None and weight is not None:
+            named = named[weight > 0.0]
+        rows = replace(rows, group=row_groups(rows.codes, named))
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self._n_structures()).tolist()
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
@@ -95,12 +96,15 @@ class GrownEstimator(MetaEstimator):
                 sharpen=self.calibration == "auto", rng=rng, n_jobs=resolve_n_jobs(self.n_jobs),
                 progress=progress.step,
             )  # fmt: skip
+        self._batches = ()
+        self._counted(rows)
         return self
 
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any]) -> Self:
+    def _more_rows(self, rows: LearningRows) -> Self:
         """Structures, priors and columns stay, statistics add up."""
-        rows = self._later_rows(X, y, sample_weight, row_data)
-        self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **rows.row_data)
+        new = self._later_rows(rows)
+        self.forest_.update(new.codes, new.y, new.weight, n_jobs=self.n_jobs, **new.row_data)
+        self._counted(new)
         return self
 
     def _rows_of(self, other: Self) -> Self:

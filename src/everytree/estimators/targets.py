@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self
@@ -9,17 +10,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from everytree.codes import as_column
-from everytree.estimators.base import MetaEstimator
+from everytree.codes import as_column, as_labels
+from everytree.estimators.base import MetaEstimator, read_weight
+from everytree.estimators.early_rows import LearningRows
 from everytree.families.base import FloatArray
 from everytree.fitting import Rows
 from everytree.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
 from everytree.predictive import probabilities
 from everytree.scale.targets import Target
 from everytree.tuning import Search
+
+LOG_SCORED = ("exponential", "geometric")
+"""Families whose targets vary as much as their mean: there R2 says little, and nothing of censored rows."""
 
 
 class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
@@ -45,15 +51,17 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
         """
-        return self._afresh(X, y, sample_weight, {}, groups)
+        return self._fit(LearningRows(X, y, sample_weight, {}, groups))
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
     ) -> Self:
-        """Learn from more rows. The first call is a `fit`; later ones change statistics only.
+        """Learn from more rows.
 
-        After any number of calls the model is the one that all rows at once would have given the structures, priors
-        and columns of the first call.
+        After a `fit`, structures, priors and columns stay, and the model is the one that all rows at once would have
+        given them. Where the first call is a `partial_fit`, it is a fit of its rows; these are kept, and structures,
+        priors and columns are those of a fit of all rows so far whenever there are a tenth more of them. With more
+        than 20,000 rows all that stays, and no rows are kept.
 
         Parameters
         ----------
@@ -65,10 +73,10 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if hasattr(self, "forest_"):
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
-            return self._more_rows(X, y, sample_weight, {})
-        given = getattr(self, "structures_", None)
-        self._declared = (None if given is None else given.classes) if classes is None else np.unique(classes)
-        return self._first_fit(X, y, sample_weight, {}, groups)
+            return self._learn(LearningRows(X, y, sample_weight, {}, groups))
+        with self._unless_it_fails():
+            self._declared = None if classes is None else np.unique(classes)
+            return self._learn(LearningRows(X, y, sample_weight, {}, groups))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
@@ -77,6 +85,14 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if self.n_classes_ == 1:  # the leaf model has two; the other one never comes
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)
+
+    def log_scores(self, X: Any, y: Any) -> FloatArray:
+        """(n_rows,) log probability of each row's class."""
+        target = self._read_target(y, first=False)
+        log_probs = self.predict_log_proba(X)
+        if len(log_probs) != len(target):
+            raise ValueError(f"y has {len(target)} entries, but X has {len(log_probs)} rows")
+        return np.asarray(log_probs[np.arange(len(target)), target])
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log of `predict_proba`."""
@@ -97,14 +113,19 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         if first:
             present = _distinct(labels)
-            declared = self.__dict__.get("_declared")
+            declared = self._declared_classes()
             self.classes_ = present if declared is None else declared
             self.n_classes_ = len(self.classes_)
         return self._target_numbers(labels)
 
+    def _declared_classes(self) -> NDArray[Any] | None:
+        """Classes that are known whatever the rows say: those a user has named, or those of an imported model."""
+        declared: NDArray[Any] | None = self.__dict__.get("_declared")
+        return declared if declared is not None else getattr(self.__dict__.get("structures_"), "classes", None)
+
     def _only_present(self, target: NDArray[Any], weight: FloatArray | None) -> NDArray[Any]:
         """A class that no row of weight has is none, unless it was declared."""
-        if weight is None or self.__dict__.get("_declared") is not None:
+        if weight is None or self._declared_classes() is not None:
             return target
         present = np.bincount(target[weight > 0.0], minlength=self.n_classes_) > 0
         if present.all():
@@ -196,7 +217,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         groups : (n_rows,) array_like, optional
             As in `MetaForestClassifier.fit`.
         """
-        return self._afresh(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups)
+        return self._fit(LearningRows(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups))
 
     def partial_fit(
         self,
@@ -208,15 +229,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         censored: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Learn from more rows. The first call is a `fit`; later ones change statistics only.
-
-        After any number of calls the model is the one that all rows at once would have given the structures, priors
-        and columns of the first call. Arguments as in `fit`.
-        """
+        """Learn from more rows; see `MetaForestClassifier.partial_fit`. Arguments as in `fit`."""
         row_data = {"exposure": exposure, "censored": censored}
-        if hasattr(self, "forest_"):
-            return self._more_rows(X, y, sample_weight, row_data)
-        return self._first_fit(X, y, sample_weight, row_data, groups)
+        return self._learn(LearningRows(X, y, sample_weight, row_data, groups))
 
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
         """The mean of each row's target, and with `return_std=True` its standard deviation too."""
@@ -238,7 +253,40 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         ends: FloatArray = self.predictive(X, exposure=exposure).interval(coverage)
         return ends
 
+    def log_scores(self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None) -> FloatArray:
+        """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it."""
+        target = self._read_target(y, first=False)
+        is_censored = self._checked_row_data(len(target), {"censored": censored}).get("censored")
+        if is_censored is None:
+            self._warn_without("censored")
+        dist = self.predictive(X, exposure=exposure)
+        scores: FloatArray = dist.log_prob(target)
+        if is_censored is None:
+            return scores
+        with np.errstate(divide="ignore"):
+            return np.where(is_censored > 0.0, np.log(dist.sf(target)), scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> float:
+        """How well rows are predicted; larger is better.
+
+        The coefficient of determination R2 of the mean for families normal, linear and poisson. For times and waiting
+        counts, families exponential and geometric, whose noise is as large as their mean and which may be censored, the
+        mean log score: the log density of the target, or of a censored one the log probability to exceed it.
+        """
+        if self.family in LOG_SCORED:
+            scores = self.log_scores(X, y, exposure=exposure, censored=censored)
+            return float(np.average(scores, weights=read_weight(sample_weight, len(scores))))
+        target = self._read_target(y, first=False)
+        self._checked_row_data(len(target), {"censored": censored})
+        return float(r2_score(target, self.predict(X, exposure=exposure), sample_weight=sample_weight))
+
     # ---- how -------------------------------------------------------------------------------------------------------
+
+    def _warn_without(self, name: str) -> None:
+        """What the first rows had besides, and these have not, is said."""
+        if name in getattr(self, "_row_names", ()):
+            means = {"exposure": "every exposure is taken to be 1", "censored": "every target is taken for an event"}
+            warnings.warn(f"{name} was given to fit, but is not given here: {means[name]}", UserWarning, stacklevel=3)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -290,9 +338,18 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return number_search(self.family, rows.y, rows.weight, rows.row_data, prior, self.split_prior)
 
     def _row_data(
-        self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
+        self,
+        X: Any,
+        n_rows: int,
+        given: Mapping[str, Any],
+        *,
+        first: bool,
+        used: NDArray[np.bool_] | None = None,
+        is_learning: bool = False,
     ) -> dict[str, NDArray[Any]]:
         columns = self._checked_row_data(n_rows, given)
+        if not first and not is_learning and "exposure" not in columns:
+            self._warn_without("exposure")
         if self.family == "linear":
             columns["inputs"] = self._inputs(X, first, used)
         return columns
@@ -332,9 +389,7 @@ def _as_labels(y: Any) -> Any:
     """A column of any library as NumPy."""
     if y is None:
         raise ValueError("a fit requires y to be passed, but the target y is None")
-    if type(y).__module__.startswith("pyarrow"):
-        return np.array(y.to_pylist())
-    return y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y
+    return y if isinstance(y, np.ndarray) else as_labels(y)
 
 
 def _refuse_missing(labels: NDArray[Any]) -> None:

@@ -73,7 +73,7 @@ class MetaTreeClassifier(Classification, _TreeStructure):
         Prior probability that a node is split.
     alpha : "auto" or float
         Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
-    max_bins, categorical_features, n_jobs, random_state, verbose
+    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
 
     Attributes
@@ -102,6 +102,7 @@ class MetaTreeClassifier(Classification, _TreeStructure):
         alpha: float | Literal["auto"] = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -112,6 +113,7 @@ class MetaTreeClassifier(Classification, _TreeStructure):
         self.alpha = alpha
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -129,7 +131,7 @@ class MetaTreeRegressor(Regression, _TreeStructure):
         As in `MetaForestRegressor`.
     split_prior : "auto", float or callable
         Prior probability that a node is split.
-    max_bins, categorical_features, n_jobs, random_state, verbose
+    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
 
     Attributes
@@ -149,6 +151,7 @@ class MetaTreeRegressor(Regression, _TreeStructure):
         split_prior: Any = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -160,6 +163,7 @@ class MetaTreeRegressor(Regression, _TreeStructure):
         self.split_prior = split_prior
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

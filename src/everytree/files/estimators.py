@@ -91,6 +91,7 @@ def _read_structures(of: Reader, model: Any, is_fitted: bool) -> Imported:
 def _write_fitted(to: Writer, model: Any) -> None:
     write_schema(to.section("schema"), model.schema_)
     to.put(has_names=hasattr(model, "feature_names_in_"), row_data=model._row_names)
+    to.put(weight_factor=model._weight_factor, batches=list(model._batches))
     if is_classifier(model):
         write_plain(to, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
@@ -111,6 +112,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
             raise of.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
     model._row_names = _read_row_names(of)
+    model._weight_factor, model._batches = _read_weight_factor(of), _read_batches(of)
     if isinstance(model, GrownEstimator):
         model.forest_ = read_forest(of.section("forest"))
         model.choice_ = _read_choice(of.section("choice"), _family(model))
@@ -147,6 +149,22 @@ def _read_row_names(of: Reader) -> list[str]:
     if names not in ([], ["censored"], ["exposure"], ["inputs"]):
         raise of.error("row_data", f"must be nothing or one name of row data, but is {names!r:.200}")
     return names
+
+
+def _read_weight_factor(of: Reader) -> float:
+    """By what weights are multiplied; files of version 1 have none."""
+    factor = of.value("weight_factor", float) if "weight_factor" in of else 1.0
+    if not (np.isfinite(factor) and factor > 0.0):
+        raise of.error("weight_factor", f"must be positive, but is {factor}")
+    return factor
+
+
+def _read_batches(of: Reader) -> tuple[str, ...]:
+    """Digests of the batches that were counted; files of version 1 have none."""
+    batches = of.value("batches", list) if "batches" in of else []
+    if not all(isinstance(digest, str) and len(digest) == 32 for digest in batches):
+        raise of.error("batches", f"must be digests of 32 characters, but is {batches!r:.200}")
+    return tuple(batches)
 
 
 def _read_classes(of: Reader, model: Any) -> None:

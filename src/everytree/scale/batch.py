@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.codes import as_column
+from everytree.codes import as_column, as_labels
 from everytree.cuts import FloatArray
 from everytree.scale.reading import read_ahead
 from everytree.scale.shape import Shape
@@ -152,7 +152,9 @@ def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, An
     target = read_target(
         y if isinstance(y, np.ndarray) else nw.from_native(y, allow_series=True, pass_through=True), "the target y"
     )
-    columns = {name: as_column(name, values) for name, values in row_data.items()}
+    columns = {
+        name: as_labels(values) if name == "groups" else as_column(name, values) for name, values in row_data.items()
+    }
     return _weighed(number, read_table(X, owner), target, weight, columns)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from typing import Any, NamedTuple, Self
 
@@ -87,6 +88,14 @@ class ForestCounts:
         """A copy of what was counted, without the trees."""
         with self._alone:
             return Tally([one.copy() for one in self.statistics], self.n_rows.copy())
+
+    def digest(self) -> str:
+        """By which the rows that were counted are recognised, whatever batches they came in."""
+        with self._alone:
+            found = hashlib.blake2b(b"statistics", digest_size=16)
+            for statistics in self.statistics:
+                found.update(statistics.tobytes())
+            return found.hexdigest()
 
     def add(self, tally: Tally) -> Self:
         """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""

@@ -111,7 +111,9 @@ def _answer(job: _Answering, number: int, X: Any, exposure: Any = None) -> Any:
 
 
 class _DaskClassifier(Classification, _OnDask):
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_rows: int = SAMPLE_ROWS) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, sample_rows: int = SAMPLE_ROWS
+    ) -> Self:
         """Learn from all partitions: columns and a sample in a first pass, statistics of every row in a second.
 
         Parameters
@@ -121,6 +123,8 @@ class _DaskClassifier(Classification, _OnDask):
             Class labels, cut as X is; or the name of the column of X that has them.
         sample_weight : likewise, optional
             A row of weight 0 counts as absent.
+        groups : likewise, optional
+            Which rows belong together; see `MetaForestClassifier.fit`.
         sample_rows : int
             Rows on which structures are grown and priors are chosen.
 
@@ -128,7 +132,7 @@ class _DaskClassifier(Classification, _OnDask):
         -------
         The estimator itself, the same as of `fit_batches` with the same rows; a fit that fails leaves it as it was.
         """
-        return self._fit_partitions(X, {"y": y, "sample_weight": sample_weight}, sample_rows)
+        return self._fit_partitions(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, sample_rows)
 
     def predict_proba(self, X: Any) -> Any:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`; a Dask array where X is Dask's."""
@@ -161,6 +165,7 @@ class _DaskRegressor(Regression, _OnDask):
         *,
         exposure: Any = None,
         censored: Any = None,
+        groups: Any = None,
         sample_rows: int = SAMPLE_ROWS,
     ) -> Self:
         """Learn from all partitions: columns and a sample in a first pass, statistics of every row in a second.
@@ -172,7 +177,7 @@ class _DaskRegressor(Regression, _OnDask):
             Targets, cut as X is; or the name of the column of X that has them.
         sample_weight : likewise, optional
             A row of weight 0 counts as absent.
-        exposure, censored : likewise, optional
+        exposure, censored, groups : likewise, optional
             As in `MetaForestRegressor.fit`.
         sample_rows : int
             Rows on which structures are grown and priors are chosen.
@@ -181,7 +186,9 @@ class _DaskRegressor(Regression, _OnDask):
         -------
         The estimator itself, the same as of `fit_batches` with the same rows; a fit that fails leaves it as it was.
         """
-        row_data = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored}
+        row_data = {
+            "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "groups": groups,
+        }  # fmt: skip
         return self._fit_partitions(X, row_data, sample_rows)
 
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:

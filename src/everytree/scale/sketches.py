@@ -86,6 +86,7 @@ class SchemaSketch:
         self.categorical_features = categorical_features
         self.owner = owner
         self.n_rows = 0
+        self._total_weight = np.longdouble(0.0)  # so long that its rounding does not show how rows were cut
         self._next_row = 0
         self._shape: Shape | None = None
         self._columns: list[ColumnSketch] = []
@@ -127,6 +128,7 @@ class SchemaSketch:
         columns = {_place(k): column for k, column in enumerate(kept)}
         if sample_weight is not None:
             columns["weight"] = sample_weight
+            self._total_weight += sample_weight.sum(dtype=np.longdouble)
         columns |= {f"of row: {name}": np.asarray(column) for name, column in (row_data or {}).items()}
         target = y if isinstance(y, Target) or y is None else Target(np.asarray(y))
 
@@ -160,6 +162,7 @@ class SchemaSketch:
 
         self._rows.merge(other._rows, translate)
         self.n_rows += other.n_rows
+        self._total_weight += other._total_weight
         return self
 
     def for_part_of(self, n_rows: int) -> SchemaSketch:
@@ -180,6 +183,11 @@ class SchemaSketch:
     def is_complete(self) -> bool:
         """Whether every row is in the sample."""
         return self.n_rows <= self._rows.size
+
+    @property
+    def total_weight(self) -> float:
+        """Of all rows, where they have weights."""
+        return float(self._total_weight)
 
     @property
     def sample(self) -> Sample:

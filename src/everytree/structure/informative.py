@@ -93,7 +93,7 @@ def _predict_unseen_rows(
         old = ~new
         if not (of_row[old].sum() > 0.0 and new.any()):
             return False
-        forest = _forest(max_depth, "squared_error").fit(table[old], follow[old], of_row[old])
+        forest = _forest(max_depth, "squared_error").fit(table[old], follow[old].squeeze(), of_row[old])
         mean = np.average(follow[old], axis=0, weights=of_row[old])
         found = forest.predict(table[new]).reshape(follow[new].shape)
         gain[new] = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1)

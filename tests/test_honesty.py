@@ -1,0 +1,169 @@
+"""What a model says of its own quality agrees with fresh rows: with repeated and grouped rows, and on pure noise."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import everytree as et
+from cases import rng_for
+from everytree.repeats import read_groups, repeated_rows, row_groups
+
+N_FRESH = 2000
+
+
+def noisy_classes(rng, n):
+    X = rng.normal(size=(n, 8))
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-1.2 * X[:, 0] - 0.8 * X[:, 1]))).astype(int)
+
+
+def log_loss(model, X, y):
+    return -float(np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean())
+
+
+def coverage(model, X, y):
+    low, high = model.predict_interval(X, 0.9).T
+    return float(((low <= y) & (y <= high)).mean())
+
+
+def quiet_fit(model, *args, **kwargs):
+    """A fit without the warning that most rows are repeats, which has a test of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(*args, **kwargs)
+
+
+# ---- rows that repeat each other ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier])
+def test_rows_that_occur_twice_change_little(kind):
+    rng = rng_for("twice", kind.__name__)
+    X, y = noisy_classes(rng, 400)
+    X_new, y_new = noisy_classes(rng, N_FRESH)
+    once = kind(random_state=0).fit(X, y)
+    twice = quiet_fit(kind(random_state=0), np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert log_loss(twice, X_new, y_new) < log_loss(once, X_new, y_new) + 0.03
+    assert -twice.choice_.score > log_loss(twice, X_new, y_new) - 0.06
+
+
+def test_intervals_of_rows_that_occur_five_times_cover():
+    rng = rng_for("five times")
+    X, X_new = rng.normal(size=(100, 5)), rng.normal(size=(N_FRESH, 5))
+    y, y_new = (table[:, 0] + rng.normal(size=len(table)) for table in (X, X_new))
+    model = quiet_fit(et.MetaForestRegressor(30, random_state=0), np.repeat(X, 5, axis=0), np.repeat(y, 5))
+    assert coverage(model, X_new, y_new) > 0.8
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [(et.MetaForestClassifier, et.MetaForestRegressor), (et.MetaTreeClassifier, et.MetaTreeRegressor)],
+    ids=["forest", "tree"],
+)
+def test_groups_of_similar_rows(kinds):
+    """Rows of a group differ a little in every column; only `groups` can tell that they belong together."""
+    rng = rng_for("groups", kinds[0].__name__)
+    group = np.repeat(np.arange(60), 8)
+    centre, X_new = rng.normal(size=(60, 6)), rng.normal(size=(N_FRESH, 6))
+    X = centre[group] + 0.01 * rng.normal(size=(480, 6))
+    labels, labels_new = ((rng.random(len(C)) < 1 / (1 + np.exp(-2 * C[:, 0]))).astype(int) for C in (centre, X_new))
+    classifier = kinds[0](random_state=0).fit(X, labels[group], groups=group)
+    assert log_loss(classifier, X_new, labels_new) < 0.72
+    numbers, numbers_new = (C[:, 0] + rng.normal(size=len(C)) for C in (centre, X_new))
+    y = numbers[group] + 0.05 * rng.normal(size=480)
+    regressor = kinds[1](random_state=0).fit(X, y, groups=[f"patient {k}" for k in group])
+    assert coverage(regressor, X_new, numbers_new) > 0.8
+
+
+def test_a_table_of_repeats_is_said():
+    rng = rng_for("said")
+    X, y = noisy_classes(rng, 60)
+    model = et.MetaTreeClassifier(random_state=0)
+    with pytest.warns(UserWarning, match=r"120 of 120 rows equal another row in every column.*pass groups="):
+        model.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    model.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2), groups=np.repeat(np.arange(60), 2))  # and now it is not
+
+
+def test_equal_rows_of_few_values_are_no_repeats():
+    """A table of a few columns of few values consists of equal rows, which are observations of their own."""
+    rng = rng_for("few values")
+    codes = rng.integers(0, 3, (500, 3)).astype(np.uint8)
+    assert repeated_rows(codes) is None
+    assert repeated_rows(np.arange(100, dtype=np.uint8)[:, None]) is None  # all differ
+    wide = rng.integers(0, 200, (300, 6)).astype(np.uint8)
+    group = repeated_rows(wide[np.repeat(np.arange(300), 2)])
+    assert group is not None
+    np.testing.assert_array_equal(group[::2], group[1::2])
+    assert len(np.unique(group)) == 300
+
+
+def test_named_groups_are_taken_as_they_are():
+    codes = np.zeros((4, 1), dtype=np.uint8)
+    named = read_groups(["b", "a", "b", "c"], 4)
+    group = row_groups(codes, named)
+    assert group is not None
+    np.testing.assert_array_equal(group, [1, 0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [
+        (np.zeros(9), r"groups must have one entry for each of the 10 rows, but has shape \(9,\)"),
+        (np.zeros((10, 2)), r"groups must have one entry for each of the 10 rows"),
+        ([0.0] * 9 + [np.nan], r"groups\[9\] is nan, but must name the group"),
+        (["a"] * 9 + [None], r"groups\[9\] is None, but must name the group"),
+    ],
+)
+def test_groups_that_are_none(groups, match):
+    X, y = np.arange(10.0)[:, None], np.arange(10) % 2
+    model = et.MetaTreeClassifier(random_state=0)
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y, groups=groups)
+    assert not hasattr(model, "forest_")
+
+
+def test_exact_trees_take_no_groups():
+    with pytest.raises(ValueError, match="ExactTreeClassifier takes no groups"):
+        et.ExactTreeClassifier().fit(np.arange(10.0)[:, None], np.arange(10) % 2, groups=np.arange(10))
+
+
+# ---- pure noise -----------------------------------------------------------------------------------------------------
+
+
+def excess(kind, n, n_classes, seed):
+    """Log-loss of fresh rows less that of the class frequencies; for numbers, minus R2."""
+    rng = np.random.default_rng(seed)
+    X, X_new = rng.normal(size=(n, 12)), rng.normal(size=(N_FRESH, 12))
+    seeded = {"max_depth": 2} if kind is et.ExactTreeClassifier else {"random_state": 0}
+    if n_classes == 0:
+        y, y_new = rng.normal(size=n), rng.normal(size=N_FRESH)
+        residual = y_new - kind(**seeded).fit(X, y).predict(X_new)
+        return float(np.mean(residual**2) / np.mean((y_new - y.mean()) ** 2)) - 1.0
+    y, y_new = np.arange(n) % n_classes, rng.integers(0, n_classes, N_FRESH)
+    frequency = (np.bincount(y) + 0.5) / (n + 0.5 * n_classes)
+    return log_loss(kind(**seeded).fit(X, y), X_new, y_new) + float(np.log(frequency[y_new]).mean())
+
+
+@pytest.mark.parametrize("n", [50, 400])
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier, et.ExactTreeClassifier])
+def test_noise_is_predicted_by_its_frequencies(kind, n_classes, n):
+    found = [excess(kind, n, n_classes, seed) for seed in range(3)]
+    assert np.mean(found) < 0.03  # it was 0.12 and more for one tree
+
+
+@pytest.mark.parametrize("kind", [et.MetaForestRegressor, et.MetaTreeRegressor])
+def test_noise_of_numbers_is_predicted_by_its_mean(kind):
+    assert np.mean([excess(kind, 200, 0, seed) for seed in range(3)]) < 0.03
+
+
+def test_noise_is_scored_as_it_is():
+    """The score that a tree gives itself is no better than what fresh rows say."""
+    rng = rng_for("own score")
+    X, y = rng.normal(size=(600, 12)), rng.integers(0, 2, 600)
+    model = et.MetaTreeClassifier(random_state=0, split_prior=0.8, alpha=0.1).fit(X, y)
+    assert -model.choice_.score == pytest.approx(
+        log_loss(model, rng.normal(size=(N_FRESH, 12)), rng.integers(0, 2, N_FRESH)), abs=0.08
+    )

@@ -84,6 +84,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Rows after the first."""
 
     @abstractmethod
+    def _check_structures(self, other: Self) -> None:
+        """Structures and priors are the same in both."""
+
+    @abstractmethod
     def _rows_of(self, other: Self) -> Self:
         """The rows of another one that fits."""
 
@@ -173,6 +177,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "made relative by different fits"
             )
         self._check_targets(other)
+        self._check_structures(other)
         if not allow_overlap and not set(self._batches).isdisjoint(other._batches):
             raise ValueError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "

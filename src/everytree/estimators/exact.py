@@ -129,13 +129,15 @@ class _ExactStructure(Readable):
         self._counted(new)
         return self
 
-    def _rows_of(self, other: Self) -> Self:
+    def _check_structures(self, other: Self) -> None:
         mine, theirs = self.posterior_, other.posterior_
         for name in ("family", "max_depth", "candidates", "kinds"):
             if getattr(mine, name) != getattr(theirs, name):
                 raise ValueError(f"other has {name} {getattr(theirs, name)}, this one {getattr(mine, name)}")
         if not np.array_equal(mine._log_split, theirs._log_split):
             raise ValueError("other has another split_prior")
+
+    def _rows_of(self, other: Self) -> Self:
         return self._joined(other._rows)
 
     def _forget_rows(self) -> None:

@@ -107,6 +107,9 @@ class GrownEstimator(MetaEstimator):
         self._counted(new)
         return self
 
+    def _check_structures(self, other: Self) -> None:
+        self.forest_._check_mergeable(other.forest_)
+
     def _rows_of(self, other: Self) -> Self:
         self.forest_.merge(other.forest_)
         return self

@@ -93,12 +93,17 @@ def _predict_unseen_rows(
         old = ~new
         if not (of_row[old].sum() > 0.0 and new.any()):
             return False
-        forest = _forest(max_depth, "squared_error").fit(table[old], follow[old].squeeze(), of_row[old])
+        forest = _forest(max_depth, "squared_error").fit(table[old], _column_or_table(follow[old]), of_row[old])
         mean = np.average(follow[old], axis=0, weights=of_row[old])
         found = forest.predict(table[new]).reshape(follow[new].shape)
         gain[new] = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1)
     error = np.sqrt((of_row * (gain - np.average(gain, weights=of_row)) ** 2).sum())
     return bool(of_row @ gain > CLEAR * error)
+
+
+def _column_or_table(values: FloatArray) -> FloatArray:
+    """One output is a column to scikit-learn, several are a table."""
+    return values[:, 0] if values.shape[1] == 1 else values
 
 
 def _forest(max_depth: int, criterion: str) -> Any:

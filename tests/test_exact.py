@@ -650,6 +650,20 @@ def test_quick_ways_to_probabilities_and_moments_are_those_of_the_predictive(cas
 UNKNOWN = -1
 
 
+@modes
+@pytest.mark.parametrize("n_codes", [(200,), (70, 3, 90), (2, 100, 3)])
+def test_tables_of_columns_with_many_codes_are_those_of_the_predictive(n_codes, candidates):
+    rng = rng_for("wide tables", n_codes, candidates)
+    for case in (BERNOULLI, CASE["normal"]):
+        given = table(case, rng, 60, (*n_codes, 2), candidates=candidates, max_depth=2)
+        exact = given.fit()
+        X = given.new_rows(rng, 40)[0].astype(np.int64)
+        X[::2] = np.where(rng.random(X[::2].shape) < 0.4, UNKNOWN, X[::2])
+        mean, variance = exact.moments(X)
+        np.testing.assert_allclose(mean, exact.predictive(X).mean(), **CLOSE)
+        np.testing.assert_allclose(variance, exact.predictive(X).variance(), **CLOSE)
+
+
 @families
 @modes
 def test_rows_end_where_they_do_not_know_the_answer(case, candidates):
@@ -986,11 +1000,11 @@ def test_bounds_hold_wherever_work_was_cut(part):
 def test_a_clock_may_stop_anywhere(name, n_jobs, candidates):
     """Bounds hold, and all answers are those of one posterior: a copy that lists its regions again gives the same."""
     rng = rng_for("clock", name, n_jobs, candidates)
-    given = table(CASE[name], rng, 120, (5, 4, 6, 3, 70), candidates=candidates, max_depth=3)
+    given = table(CASE[name], rng, 80, (5, 3, 70, 4), candidates=candidates, max_depth=3)
     begun = perf_counter()
     whole = given.fit(n_jobs=n_jobs)
     taken = perf_counter() - begun
-    for share in rng.uniform(0.0, 1.2, 8):
+    for share in rng.uniform(0.0, 1.2, 5):
         part = given.fit(n_jobs=n_jobs, max_seconds=share * taken + 1e-6)
         lower, upper = part.log_evidence_bounds
         assert lower <= whole.log_evidence + 1e-9
@@ -1022,7 +1036,6 @@ def seconds_of_fit(
     lower, upper = fitted.log_evidence_bounds
     assert lower <= upper
     assert sum(fitted.n_regions) <= limits.get("budget", math.inf)
-    np.testing.assert_allclose(fitted.moments(X[:3])[0], 0.5, atol=0.5)
     return taken
 
 

@@ -146,7 +146,7 @@ class ExactKernel : public RegionReader<Family> {
     // just time for the others, these end by the third, and the root by the fourth.
     static constexpr double listing_share = 0.5, forecast_share = 0.9, upper_share = 1.3, root_share = 1.4;
     static constexpr double least_seconds_for_root = 0.05;
-    static constexpr std::int64_t steps_together = 1 << 22;
+    static constexpr std::int64_t steps_together = 1 << 20;
 
     static RegionView& view_of(RegionView& view) { return view; }
     template <class Part>

@@ -6,6 +6,7 @@ import copy
 import gc
 import math
 import pickle
+import warnings
 import weakref
 from _thread import interrupt_main
 from dataclasses import dataclass, replace
@@ -708,6 +709,22 @@ def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):
     with pytest.warns(UserWarning, match="leave out"):
         fewer.probs(given.X)
     assert fewer.truncation >= few.truncation
+
+
+@modes
+@pytest.mark.parametrize("most", [100, 200, 400, 600])
+def test_what_does_not_fit_in_memory_is_said_for_rows_with_unknown_answers_too(monkeypatch, most, candidates):
+    """Tables for unknown answers are larger, so that more is left out of them."""
+    given = table(BERNOULLI, rng_for("memory unknown"), 60, (3, 2, 4, 3), candidates=candidates)
+    X = np.array(list(product(*(range(UNKNOWN, n) for n in given.n_codes))))
+    whole = given.fit().probs(X)
+    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_NUMBERS", most)
+    few = given.fit()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "predictions leave out")
+        far = 0.5 * np.abs(few.probs(X) - whole).sum(axis=1).max()
+        assert far <= few.truncation + 1e-12
+    assert few.truncation <= 1.0
 
 
 @pytest.mark.parametrize("most", [1, 3, 10, 40, 150, 600])

@@ -22,7 +22,15 @@ from everytree.codes import as_codes, as_column, check_lengths, positive_number,
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
-from everytree.structure.exact_prediction import Columns, LeafPool, Leaves, Tables, find_leaves, tabulate
+from everytree.structure.exact_prediction import (
+    Columns,
+    LeafPool,
+    Leaves,
+    Tables,
+    find_leaves,
+    tabulate,
+    warn_of_left_out,
+)
 from everytree.structure.exact_trees import ExactTree, Forestry
 from everytree.structure.regions import KINDS, MOST_CATEGORIES, Kind, count_regions
 
@@ -450,9 +458,12 @@ class ExactPosterior:
         self._check_fitted()
         codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
         unknown = self._columns.has_unknown(codes)
-        sums = self._tabulated(False).look_up(codes, jobs)
+        tables = self._tabulated(False)
+        sums, left_out = tables.look_up(codes, jobs), tables.left_out
         if unknown.any():
-            sums[unknown] = self._tabulated(True).look_up(codes[unknown], jobs)
+            tables = self._tabulated(True)
+            sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
+        warn_of_left_out(left_out, self.target_truncation)
         return sums
 
     def _tabulated(self, with_unknown: bool) -> Tables:

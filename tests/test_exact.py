@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import math
+import pickle
+import warnings
+import weakref
+from _thread import interrupt_main
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
+from threading import Timer
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +25,7 @@ from scipy import stats
 import everytree as et
 import naive_exact
 from cases import CASES, Case, examples, rng_for, take
+from everytree import _kernels
 from everytree.structure.exact_prediction import find_leaves
 from everytree.structure.regions import WorkDone, regions_by_depth
 
@@ -389,17 +398,21 @@ def test_rows_at_the_edge_of_a_word(n):
 @pytest.mark.parametrize(
     ("n_codes", "kind_of", "max_depth"),
     [
+        ((70, 3), ("ordered", "ordered"), 2), ((64, 65, 66), ("ordered", "ordered", "ordered"), 1),
         ((64, 2), ("one_against_rest", "multiway"), 2), ((64, 5), ("multiway", "ordered"), 2),
         ((2, 40), ("ordered", "ordered"), 2), ((300, 300), ("ordered", "ordered"), 1),
     ],
 )  # fmt: skip
 def test_columns_of_many_codes(n_codes, kind_of, max_depth):
     rng = rng_for("many codes", n_codes)
-    X = rng.integers(n_codes, size=(40, 2)).astype(np.uint16)
+    X = rng.integers(n_codes, size=(40, len(n_codes))).astype(np.uint16)
     X[0] = np.array(n_codes) - 1
-    given = Problem(BERNOULLI, n_codes, max_depth, 0.5, "nontrivial", kind_of, X, rng.integers(0, 2, 40), None, {})
-    check_against_recursion(given, rng)
-    check_against_recursion(replace(given, candidates="all", max_depth=1), rng)
+    X = np.where(rng.random((40, 1)) < 0.3, X[:1], X)  # some rows are alike
+    for case in (BERNOULLI, CASE["categorical"], CASE["normal"], CASE["exponential"]):
+        y, row_data = case.draw(rng, 40)
+        given = Problem(case, n_codes, max_depth, 0.5, "nontrivial", kind_of, X, y, None, row_data)
+        check_against_recursion(given, rng)
+        check_against_recursion(replace(given, candidates="all", max_depth=min(max_depth, 70 // n_codes[0])), rng)
 
 
 # ---- laws --------------------------------------------------------------------------------------------------------
@@ -638,6 +651,20 @@ def test_quick_ways_to_probabilities_and_moments_are_those_of_the_predictive(cas
 UNKNOWN = -1
 
 
+@modes
+@pytest.mark.parametrize("n_codes", [(200,), (70, 3, 90), (2, 100, 3)])
+def test_tables_of_columns_with_many_codes_are_those_of_the_predictive(n_codes, candidates):
+    rng = rng_for("wide tables", n_codes, candidates)
+    for case in (BERNOULLI, CASE["normal"]):
+        given = table(case, rng, 60, (*n_codes, 2), candidates=candidates, max_depth=2)
+        exact = given.fit()
+        X = given.new_rows(rng, 40)[0].astype(np.int64)
+        X[::2] = np.where(rng.random(X[::2].shape) < 0.4, UNKNOWN, X[::2])
+        mean, variance = exact.moments(X)
+        np.testing.assert_allclose(mean, exact.predictive(X).mean(), **CLOSE)
+        np.testing.assert_allclose(variance, exact.predictive(X).variance(), **CLOSE)
+
+
 @families
 @modes
 def test_rows_end_where_they_do_not_know_the_answer(case, candidates):
@@ -680,8 +707,24 @@ def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):
     monkeypatch.setattr("everytree.structure.exact_prediction.MOST_LEAVES", 50)
     fewer = given.fit()
     with pytest.warns(UserWarning, match="leave out"):
-        fewer.probs(given.X)
-    assert fewer.truncation >= few.truncation
+        probs = fewer.probs(given.X)
+    assert 0.5 * np.abs(probs - whole).sum(axis=1).max() <= fewer.truncation + 1e-12
+
+
+@modes
+@pytest.mark.parametrize("most", [100, 200, 400, 600])
+def test_what_does_not_fit_in_memory_is_said_for_rows_with_unknown_answers_too(monkeypatch, most, candidates):
+    """Tables for unknown answers are larger, so that more is left out of them."""
+    given = table(BERNOULLI, rng_for("memory unknown"), 60, (3, 2, 4, 3), candidates=candidates)
+    X = np.array(list(product(*(range(UNKNOWN, n) for n in given.n_codes))))
+    whole = given.fit().probs(X)
+    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_NUMBERS", most)
+    few = given.fit()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "predictions leave out")
+        far = 0.5 * np.abs(few.probs(X) - whole).sum(axis=1).max()
+        assert far <= few.truncation + 1e-12
+    assert few.truncation <= 1.0
 
 
 @pytest.mark.parametrize("most", [1, 3, 10, 40, 150, 600])
@@ -829,6 +872,40 @@ def test_what_prediction_drops_is_bounded(candidates, truncation):
         np.testing.assert_allclose(np.exp(part.predictive(X).log_prob(y)), probs[np.arange(200), y], rtol=1e-10)
 
 
+@families
+@modes
+def test_what_prediction_drops_is_bounded_for_rows_with_unknown_answers_too(case, candidates):
+    rng = rng_for("truncation unknown", case, candidates)
+    for truncation in (1e-3, 0.02, 0.2):
+        given = table(case, rng, 60, (3, 2, 4, 3), candidates=candidates, kinds=(*KINDS, "ordered"), max_depth=4)
+        whole, part = given.fit(), given.fit(truncation=truncation)
+        X, *_ = given.new_rows(rng, 40)
+        X = np.where(rng.random(X.shape) < 0.4, UNKNOWN, X.astype(np.int64))
+        assert part.truncation <= truncation
+        assert worst_loss(whole, part, X) <= part.truncation + 1e-12
+
+
+def worst_loss(whole: et.ExactPosterior, part: et.ExactPosterior, X: np.ndarray) -> float:
+    """The most that the weights of some row's leaves differ, half the sum over leaves: no prediction is further off."""
+    losses = []
+    for codes in whole._read_codes(X, known=False):
+        here, there = (leaf_weights(each, codes) for each in (whole, part))
+        losses.append(0.5 * sum(abs(here.get(leaf, 0.0) - there.get(leaf, 0.0)) for leaf in here.keys() | there.keys()))
+    return max(losses)
+
+
+def leaf_weights(fitted: et.ExactPosterior, codes: np.ndarray) -> dict[tuple[Any, ...], float]:
+    """Share of each leaf region that a row is predicted from, by its statistics."""
+    leaves = fitted._leaves(bool((codes >= np.array(fitted.n_codes)).any()))
+    columns = fitted._columns
+    _, found = _kernels.leaves_of_rows(*leaves.conditions, codes[None], columns.n_codes, columns.kind_numbers)
+    weights: dict[tuple[Any, ...], float] = {}
+    for leaf in found:
+        key = tuple(np.round(leaves.statistics[leaf], 9).tolist())
+        weights[key] = weights.get(key, 0.0) + leaves.weight[leaf] / leaves.weight[found].sum()
+    return weights
+
+
 def test_by_default_little_is_dropped():
     given = table(BERNOULLI, rng_for("default"), 60, (3, 2, 4, 3))
     model = et.ExactPosterior(given.n_codes, given.case.family).fit(given.X, given.y)
@@ -917,6 +994,103 @@ def test_bounds_hold_the_enumerated_evidence(name, candidates):
             assert expected - 1e-10 <= upper < 1e-10
 
 
+@pytest.mark.parametrize("part", range(6))
+def test_bounds_hold_wherever_work_was_cut(part):
+    """Fifty random problems a part, each under a budget, under a clock, and under both."""
+    rng = rng_for("cut", part)
+    for _ in range(50):
+        case = CASES[rng.integers(len(CASES))]
+        given = problem(case, rng, str(rng.choice(["all", "nontrivial"])), most_trees=3000, most_codes=5)
+        truth = given.recursion().top.log_evidence
+        budget, seconds = int(rng.integers(1, 40)), float(10.0 ** rng.uniform(-6.0, -2.5))
+        for limits in ({"budget": budget}, {"max_seconds": seconds}, {"budget": budget, "max_seconds": seconds}):
+            part_of_it = given.fit(n_jobs=int(rng.integers(1, 3)), **limits)
+            lower, upper = part_of_it.log_evidence_bounds
+            assert lower <= truth + 1e-9 * (1.0 + abs(truth)), (given, limits)
+            assert upper >= truth - 1e-9 * (1.0 + abs(truth)), (given, limits)
+            assert sum(part_of_it.n_regions) <= limits.get("budget", math.inf)
+
+
+@modes
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("name", ["bernoulli", "normal"])
+def test_a_clock_may_stop_anywhere(name, n_jobs, candidates):
+    """Bounds hold, and all answers are those of one posterior: a copy that lists its regions again gives the same."""
+    rng = rng_for("clock", name, n_jobs, candidates)
+    given = table(CASE[name], rng, 80, (5, 3, 70, 4), candidates=candidates, max_depth=3)
+    begun = perf_counter()
+    whole = given.fit(n_jobs=n_jobs)
+    taken = perf_counter() - begun
+    for share in rng.uniform(0.0, 1.2, 5):
+        part = given.fit(n_jobs=n_jobs, max_seconds=share * taken + 1e-6)
+        lower, upper = part.log_evidence_bounds
+        assert lower <= whole.log_evidence + 1e-9
+        assert upper >= whole.log_evidence - 1e-9
+        again = copy.copy(part)
+        again._engine = again._forestry = again._summary = None
+        assert again._fitted().log_evidence() == lower
+        assert list(again._fitted().n_regions()) == part.n_regions
+        assert again.entropy() == part.entropy()
+        best = part.map_tree()
+        assert best.log_prob <= 1e-12
+        assert best.log_prob + lower <= whole.map_tree().log_prob + whole.log_evidence + 1e-9
+        assert part.root_feature_prob.sum() <= 1.0 + 1e-9
+        mean, _ = part.moments(given.X)
+        assert np.isfinite(mean).all()
+
+
+def seconds_of_fit(
+    n_codes: list[int], max_depth: int, limits: dict[str, Any], n_rows: int = 300, **options: Any
+) -> float:
+    """How long a fit of random rows takes, with no time for the making of them."""
+    rng = rng_for("seconds", n_codes[0], max_depth)
+    X = rng.integers(n_codes, size=(n_rows, len(n_codes))).astype(np.uint16)
+    family = options.pop("family", et.Bernoulli())
+    fitted = et.ExactPosterior(n_codes, family, max_depth, **options)
+    begun = perf_counter()
+    fitted.fit(X, rng.integers(0, 2, n_rows), **limits)
+    taken = perf_counter() - begun
+    lower, upper = fitted.log_evidence_bounds
+    assert lower <= upper
+    assert sum(fitted.n_regions) <= limits.get("budget", math.inf)
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("n_codes", "max_depth", "options"),
+    [
+        ([30] * 20, 3, {}), ([30] * 20, 6, {}), ([30] * 20, 6, {"n_jobs": 2}), ([100] * 20, 2, {}),
+        ([30] * 20, 4, {"candidates": "nontrivial"}), ([30] * 20, 4, {"family": et.Normal(0.5, 1.0, 1.0, 1.0)}),
+        ([65534] * 50, 1, {}), ([65534] * 50, 4, {}), ([65534] * 5, 4, {"split_prior": 1.0 - 1e-9}),
+        ([64] * 20, 3, {"kinds": "one_against_rest"}), ([2] * 400, 5, {"n_rows": 20_000}),
+    ],
+)  # fmt: skip
+def test_a_fit_ends_when_its_time_is_over(n_codes, max_depth, options):
+    """Without a clock inside the work on a region these take from seconds to hours."""
+    assert seconds_of_fit(n_codes, max_depth, {"max_seconds": 0.2}, **options) < 4.0
+
+
+@pytest.mark.parametrize(("n_codes", "max_depth"), [([100] * 20, 2), ([65534] * 20, 3), ([30] * 20, 5)])
+def test_no_more_regions_are_listed_than_the_budget_has(n_codes, max_depth):
+    for budget in (1, 10, 1500):
+        assert seconds_of_fit(n_codes, max_depth, {"budget": budget}) < 20.0
+
+
+def test_a_budget_is_no_way_around_the_most_regions():
+    given = table(BERNOULLI, rng_for("most regions"), 60, (3, 2, 4, 3), max_depth=3)
+    fitted = given.fit(max_regions=40, budget=10_000)
+    assert 1 < sum(fitted.n_regions) <= 40
+
+
+@pytest.mark.parametrize(("n_codes", "max_depth", "n_jobs"), [([65534] * 50, 3, 1), ([30] * 20, 6, 2)])
+def test_an_interrupt_is_obeyed_inside_the_work_on_a_region(n_codes, max_depth, n_jobs):
+    begun = perf_counter()
+    Timer(0.3, interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        seconds_of_fit(n_codes, max_depth, {"max_seconds": 60.0}, n_jobs=n_jobs)
+    assert perf_counter() - begun < 8.0
+
+
 @modes
 @pytest.mark.parametrize("split_prior", [0.0, 1.0])
 def test_bounds_hold_where_splits_are_certain(candidates, split_prior):
@@ -928,6 +1102,17 @@ def test_bounds_hold_where_splits_are_certain(candidates, split_prior):
             lower, upper = given.fit(budget=budget).log_evidence_bounds
             assert lower <= whole.log_evidence + 1e-10
             assert upper >= whole.log_evidence - 1e-10
+
+
+def test_where_no_tree_that_was_looked_at_is_possible_only_the_bounds_are_known():
+    given = table(BERNOULLI, rng_for("impossible"), 30, (3, 2, 2), split_prior=1.0)
+    part = given.fit(budget=1)
+    lower, upper = part.log_evidence_bounds
+    assert lower == -math.inf
+    assert upper >= given.fit().log_evidence
+    for ask in (lambda: part.probs(given.X), part.map_tree, part.entropy, lambda: part.feature_prob):
+        refused(ask, "split_prior is 1", "budget")
+    assert pickle.loads(pickle.dumps(part)).log_evidence_bounds == (lower, upper)
 
 
 @modes
@@ -998,6 +1183,24 @@ def test_more_regions_never_loosen_the_bounds_of_classes():
     bounds = np.array([given.fit(budget=int(b)).log_evidence_bounds for b in np.linspace(1, n_regions + 1, 8)])
     assert (np.diff(bounds[:, 0]) >= -1e-10).all()
     assert (np.diff(bounds[:, 1]) <= 1e-10).all()
+
+
+# ---- memory -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept_when_the_posterior_goes():
+    """No object of a fit refers to itself in a circle, so that its memory is free at once."""
+    given = table(BERNOULLI, rng_for("memory"), 60, (3, 2, 4, 3))
+    gc.disable()
+    try:
+        fitted = given.fit()
+        fitted.top_trees(5), fitted.sample_trees(5, rng=1), fitted.probs(given.X), fitted.predictive(given.X).mean()
+        fitted.entropy(), fitted.feature_prob, fitted.truncation
+        kept = [weakref.ref(fitted), weakref.ref(fitted._trees()), weakref.ref(fitted._trees()._root)]
+        del fitted
+        assert [one() for one in kept] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 # ---- bad input ---------------------------------------------------------------------------------------------------

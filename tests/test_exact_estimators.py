@@ -106,6 +106,44 @@ def test_tables_of_any_library_with_missing_and_unknown_answers():
     assert "colour" in models[0].to_text()
 
 
+@pytest.mark.parametrize("make", [et.ExactTreeClassifier, et.ExactTreeRegressor])
+def test_more_rows_may_have_answers_that_were_never_there_before(make):
+    """The first missing value of a column, and a new category: no tree has a branch for such a row, so it is left out,
+    as other models do."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({
+        "size": rng.normal(size=200), "colour": rng.choice(["red", "blue", "green"], 200), "same": np.full(200, 3.0)
+    })  # fmt: skip
+    y = ((frame["size"] > 0.3) | (frame["colour"] == "red")).astype(int).to_numpy()
+    more, odd = frame[:30].copy(), [2, 5, 7]
+    more.loc[2, "size"], more.loc[5, "colour"], more.loc[7, "colour"] = np.nan, "purple", None
+    more.loc[9, "same"] = np.nan  # never asked: the row has its place in every tree
+    model = make(max_depth=2).fit(frame, y)
+    before = model.log_evidence_
+    model.partial_fit(more, y[:30])
+    assert model.log_evidence_ != before
+    known = frame[:30].drop(index=odd)
+    twin = make(max_depth=2).fit(frame, y).partial_fit(known, np.delete(y[:30], odd))
+    assert model.log_evidence_ == twin.log_evidence_
+    for rows in (frame, more):
+        np.testing.assert_array_equal(model.predict(rows), twin.predict(rows))
+    assert model.to_text() == twin.to_text()
+    assert model.posterior_.n_rows == 227
+    model.partial_fit(more[:3], y[:3])  # and again
+    assert model.posterior_.n_rows == 229
+    alone = make(max_depth=2).fit(frame, y).blank().partial_fit(more[2:3], y[2:3])
+    assert alone.posterior_.n_rows == 0
+
+
+def test_a_missing_value_in_a_row_of_no_weight_is_no_reason_to_refuse_the_table():
+    rng = np.random.default_rng(2)
+    X, y, weight = rng.normal(size=(100, 3)), rng.integers(0, 2, 100), np.ones(100)
+    X[4, 1], weight[4] = np.nan, 0.0
+    model = et.ExactTreeClassifier(max_depth=2).fit(X, y, weight)
+    without = et.ExactTreeClassifier(max_depth=2).fit(np.delete(X, 4, 0), np.delete(y, 4), np.delete(weight, 4))
+    assert model.log_evidence_ == pytest.approx(without.log_evidence_, rel=1e-12)
+
+
 def test_too_large_is_said_beforehand():
     X = np.random.default_rng(0).normal(size=(200, 20))
     with pytest.raises(ValueError, match=r"max_depth=6 .* regions .* fits"):

@@ -13,8 +13,9 @@ namespace everytree {
 class ExactHandle {
   public:
     virtual ~ExactHandle() = default;
-    virtual void run(std::int64_t regions, std::int64_t expansions, double seconds, nb::object progress) = 0;
-    virtual std::int64_t n_expanded() const = 0;
+    virtual void run(std::int64_t regions, std::optional<std::vector<std::int64_t>> expansions, double seconds,
+                     nb::object progress) = 0;
+    virtual std::vector<std::int64_t> n_expanded() const = 0;
     virtual double log_upper() const = 0;
     virtual double threshold(double truncation, std::int64_t most, bool with_unknown) const = 0;
     virtual double left_out(double threshold, bool with_unknown) const = 0;
@@ -33,28 +34,32 @@ class TypedExact final : public ExactHandle {
                std::vector<std::uint64_t> rows, ExactOptions options)
         : kernel_(family, prior, std::move(table), std::move(statistics), std::move(rows), std::move(options)) {}
 
-    void run(std::int64_t regions, std::int64_t expansions, double seconds, nb::object progress) override {
+    void run(std::int64_t regions, std::optional<std::vector<std::int64_t>> expansions, double seconds,
+             nb::object progress) override {
         nb::gil_scoped_release released;
         std::lock_guard alone(lock_);
         sums_.reset();
-        kernel_.run({regions, expansions, seconds}, [&](int depth, std::size_t done, std::size_t total) {
-            nb::gil_scoped_acquire held;
-            if (PyErr_CheckSignals() != 0) throw nb::python_error();
-            if (!progress.is_none()) progress(depth, done, total);
-        });
+        Watch watch(check_signals);
+        kernel_.run({regions, seconds, std::move(expansions)}, watch,
+                    [&](int depth, std::size_t done, std::size_t total) {
+                        nb::gil_scoped_acquire held;
+                        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                        if (!progress.is_none()) progress(depth, done, total);
+                    });
     }
-    std::int64_t n_expanded() const override { return kernel_.n_expanded(); }
+    std::vector<std::int64_t> n_expanded() const override { return kernel_.n_expanded(); }
     double log_upper() const override { return kernel_.log_upper(); }
     // The threshold below which shares of the posterior may be left out, and what that leaves out in all.
     double threshold(double truncation, std::int64_t most, bool with_unknown) const override {
-        return spread(with_unknown).threshold(truncation, most);
+        return spread(with_unknown).threshold(truncation - kernel_.options().negligible, most);
     }
     double left_out(double threshold, bool with_unknown) const override {
-        return spread(with_unknown).below(threshold);
+        return spread(with_unknown).below(threshold) + kernel_.options().negligible;
     }
     nb::dict leaves(double threshold, bool with_unknown) const override {
         const auto& mass = sums().mass;
-        auto all = without_gil(true, [&] { return collect_leaves(kernel_, mass, threshold, with_unknown); });
+        auto all = without_gil(
+            true, [&] { return collect_leaves(kernel_, mass, threshold, with_unknown, Watch(check_signals)); });
         nb::dict out;
         out["weight"] = to_numpy(std::move(all.weight));
         out["statistics"] = to_numpy(std::move(all.statistics));
@@ -65,7 +70,8 @@ class TypedExact final : public ExactHandle {
     }
     nb::object feature_use(double negligible) const override {
         const auto& mass = sums().mass;
-        return nb::cast(to_numpy(without_gil(true, [&] { return everytree::feature_use(kernel_, mass, negligible); })));
+        return nb::cast(to_numpy(without_gil(
+            true, [&] { return everytree::feature_use(kernel_, mass, negligible, Watch(check_signals)); })));
     }
     double log_evidence() const override { return kernel_.log_evidence(); }
     std::vector<std::int64_t> n_regions() const override {
@@ -87,6 +93,7 @@ class TypedExact final : public ExactHandle {
         std::vector<std::int32_t> column, code, n_children, children;
         std::vector<double> child_best;
         std::size_t at = is_last ? 0 : level.first_child[place];
+        const double n_possible = kernel_.n_possible_splits(view);
         if (!fate.log_split.empty()) {
             kernel_.each_candidate(view, [&](int k, int split, const std::vector<CodeSet>& sets, const double* stats) {
                 column.push_back(k);
@@ -102,12 +109,12 @@ class TypedExact final : public ExactHandle {
                     else if (child >= 0)
                         child_best.push_back(kernel_.levels()[depth + 1].best[child]);
                     else
-                        child_best.push_back(kernel_.unseen(view, k, sets[c], depth + 1).log_best);
+                        child_best.push_back(kernel_.best_unseen(view, n_possible, k, sets[c], depth + 1));
                 }
             });
         }
         nb::dict out;
-        out["leaf"] = level.leaf[place];
+        out["log_leaf"] = kernel_.log_leaf(depth, place, !fate.log_split.empty());
         out["log_stop"] = fate.log_stop;
         out["log_split"] = to_numpy(std::vector<double>(fate.log_split));
         out["column"] = to_numpy(std::move(column));
@@ -128,11 +135,15 @@ class TypedExact final : public ExactHandle {
     }
 
   private:
+    static void check_signals() {
+        nb::gil_scoped_acquire held;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
     // Computed when first asked for, by one thread at a time.
     const ExactSummary& sums() const {
         without_gil(true, [&] {
             std::lock_guard alone(lock_);
-            if (!sums_) sums_ = std::make_unique<ExactSummary>(summarise(kernel_));
+            if (!sums_) sums_ = std::make_unique<ExactSummary>(summarise(kernel_, Watch(check_signals)));
         });
         return *sums_;
     }
@@ -292,14 +303,11 @@ class TablesHandle {
     std::vector<std::int32_t> n_shared_;
 };
 
-inline std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input<double> prior,
-                                               Input<std::uint16_t> codes, const std::vector<int>& n_codes,
-                                               const std::vector<int>& kinds, Input<std::int64_t> place,
-                                               std::int64_t n_places, Input<double> of_place,
-                                               const std::vector<std::int64_t>& class_start,
-                                               const std::vector<double>& log_split,
-                                               const std::vector<double>& log_stop, bool only_nontrivial,
-                                               std::int64_t max_regions, double negligible, int n_jobs) {
+inline std::unique_ptr<ExactHandle> make_exact(
+    const std::string& name, int size, Input<double> prior, Input<std::uint16_t> codes, const std::vector<int>& n_codes,
+    const std::vector<int>& kinds, Input<std::int64_t> place, std::int64_t n_places, Input<double> of_place,
+    const std::vector<std::int64_t>& class_start, const std::vector<double>& log_split,
+    const std::vector<double>& log_stop, bool only_nontrivial, double negligible, int n_jobs) {
     const std::size_t n_columns = n_codes.size();
     if (codes.ndim() != 2 || codes.shape(1) != n_columns || kinds.size() != n_columns ||
         place.size() != codes.shape(0) || log_split.size() != log_stop.size() || n_places < 1)
@@ -316,7 +324,7 @@ inline std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size
     }
     BitTable table(codes.data(), n_rows, n_codes, kind_of, {place.data(), place.data() + n_rows}, n_places);
     const int max_depth = static_cast<int>(log_split.size());
-    ExactOptions options{max_depth, only_nontrivial, log_split, log_stop, max_regions, negligible, n_jobs};
+    ExactOptions options{max_depth, only_nontrivial, log_split, log_stop, negligible, n_jobs};
     return with_family(name, size, [&](const auto& family) -> std::unique_ptr<ExactHandle> {
         using Family = std::decay_t<decltype(family)>;
         const auto width = static_cast<std::size_t>(family.layout.size());

@@ -118,12 +118,12 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
 }
 
 template <class Family>
-ExactSummary summarise(const ExactKernel<Family>& kernel) {
+ExactSummary summarise(const ExactKernel<Family>& kernel, const Watch& watch) {
     ExactSummary out;
     out.root_feature.assign(kernel.n_columns(), 0.0);
     out.expected_splits.assign(kernel.n_columns(), 0.0);
     out.mass.assign(1, {1.0});
-    std::vector<SummaryPart> parts = kernel.template parts<SummaryPart>();
+    std::vector<SummaryPart> parts = kernel.template parts<SummaryPart>(watch);
     const int n_levels = static_cast<int>(kernel.levels().size());
     std::size_t n_regions = 0;
     for (const Level& level : kernel.levels()) n_regions += level.size();
@@ -137,7 +137,7 @@ ExactSummary summarise(const ExactKernel<Family>& kernel) {
             for (std::size_t region = first; region < last; ++region)
                 if (mass[region] > negligible) summarise_region(kernel, depth, region, mass[region], part);
         };
-        over_regions(kernel.levels()[depth].size(), 256, parts, work, [&](std::size_t, const SummaryPart& part, int) {
+        const auto finish = [&](std::size_t, const SummaryPart& part, int) {
             for (std::size_t k = 0; k < kernel.n_columns(); ++k) {
                 out.root_feature[k] += part.sums.root_feature[k];
                 out.expected_splits[k] += part.sums.expected_splits[k];
@@ -147,7 +147,8 @@ ExactSummary summarise(const ExactKernel<Family>& kernel) {
             out.ending.add(part.sums.ending);
             out.asked.add(part.sums.asked);
             for (const auto& [child, share] : part.passed_on) below[child] += share;
-        });
+        };
+        over_regions(kernel.levels()[depth].size(), kernel.together(256), parts, work, finish);
     }
     out.mass.pop_back();
     return out;
@@ -157,14 +158,14 @@ ExactSummary summarise(const ExactKernel<Family>& kernel) {
 // Regions whose probability is below `negligible` are taken not to ask anything.
 template <class Family>
 std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
-                                double negligible) {
+                                double negligible, const Watch& watch) {
     constexpr std::size_t most_at_once = std::size_t{1} << 25;  // numbers of one level
     const std::size_t n_columns = kernel.n_columns();
     std::size_t largest = 1;
     for (const Level& level : kernel.levels()) largest = std::max(largest, level.size());
     const std::size_t width = std::min(std::max<std::size_t>(most_at_once / largest, 1), n_columns);
     std::vector<double> used(n_columns);
-    std::vector<RegionView> views = kernel.template parts<RegionView>();
+    std::vector<RegionView> views = kernel.template parts<RegionView>(watch);
     for (std::size_t from = 0; from < n_columns; from += width) {
         const std::size_t n = std::min(width, n_columns - from);
         std::vector<double> unused, below;
@@ -190,7 +191,7 @@ std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::ve
                 });
             };
             over_regions(
-                level.size(), 256, views,
+                level.size(), kernel.together(256), views,
                 [&](std::size_t first, std::size_t last, RegionView& view) {
                     for (std::size_t region = first; region < last; ++region)
                         if (mass[depth][region] > negligible) one(region, view);

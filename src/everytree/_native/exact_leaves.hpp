@@ -87,10 +87,10 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
 // All leaves whose share of the posterior reaches the threshold; with_unknown adds those of rows with unknown answers.
 template <class Family>
 LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
-                           double threshold, bool with_unknown) {
+                           double threshold, bool with_unknown, const Watch& watch) {
     LeafRegions out;
     KeyIndex known;
-    std::vector<LeafPart> parts = kernel.template parts<LeafPart>();
+    std::vector<LeafPart> parts = kernel.template parts<LeafPart>(watch);
     for (int depth = 0; depth < static_cast<int>(kernel.levels().size()); ++depth) {
         const auto work = [&](std::size_t first, std::size_t last, LeafPart& part) {
             part.clear();
@@ -116,7 +116,7 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
                 out.start.push_back(static_cast<std::int64_t>(out.column.size()));
             }
         };
-        over_regions(kernel.levels()[depth].size(), 256, parts, work, finish);
+        over_regions(kernel.levels()[depth].size(), kernel.together(256), parts, work, finish);
     }
     return out;
 }

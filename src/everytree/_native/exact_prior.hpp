@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "exact_watch.hpp"
 #include "tree.hpp"
 
 namespace everytree {
@@ -26,13 +27,13 @@ class UnseenRegions {
     UnseenRegions(std::vector<double> log_split, std::vector<double> log_stop)
         : log_split_(std::move(log_split)), log_stop_(std::move(log_stop)) {}
 
-    Unseen of(const Shapes& shapes, int depth) const {
+    Unseen of(const Shapes& shapes, int depth, Pace& pace) const {
         std::lock_guard alone(*lock_);
-        return compute(shapes, depth);
+        return compute(shapes, depth, pace);
     }
 
   private:
-    Unseen compute(const Shapes& shapes, int depth) const {
+    Unseen compute(const Shapes& shapes, int depth, Pace& pace) const {
         if (depth >= static_cast<int>(log_split_.size()) || shapes.empty()) return {};
         const auto known = known_.find({depth, shapes});
         if (known != known_.end()) return known->second;
@@ -53,10 +54,11 @@ class UnseenRegions {
             }
             for (const auto& [sizes, alike] : splits) {
                 double below_leaves = 0.0, below_entropy = 0.0, below_best = 0.0;
+                pace.spend(256);  // maps are slow
                 for (const int size : sizes) {
                     Shapes child = others;
                     if (size > 1) ++child[{kind, size - 1}];
-                    const Unseen below = compute(child, depth + 1);
+                    const Unseen below = compute(child, depth + 1, pace);
                     below_leaves += below.leaves;
                     below_entropy += below.entropy;
                     below_best += below.log_best;

@@ -8,6 +8,7 @@
 
 #include "exact_prior.hpp"
 #include "exact_table.hpp"
+#include "exact_watch.hpp"
 
 namespace everytree {
 
@@ -18,15 +19,16 @@ struct RegionView {
     std::vector<double> by_code;  // (n_codes, size) of the column looked at last
     std::vector<double> total;
     std::vector<CodeSet> child_sets;
+    std::vector<double> above;  // (n_codes, size) of all codes from each one on, of an ordered column
     std::vector<double> terms, upper_terms, child_statistics;
     std::vector<std::int64_t> rows_by_code, child_rows;
+    Pace pace;
 };
 
 struct ExactOptions {
     int max_depth;
     bool only_nontrivial;                     // candidates are the splits that separate the rows present
     std::vector<double> log_split, log_stop;  // by depth, 0 .. max_depth - 1
-    std::int64_t max_regions;
     double negligible;  // posterior mass that regions have together at most, of which nothing is asked
     int n_jobs;
 };
@@ -54,14 +56,19 @@ class RegionReader {
         } else if constexpr (requires { family_.tabulate(nullptr); }) {
             family_.tabulate(prior_.data());
         }
+        for (int k = 0; k < table_.n_columns(); ++k) n_steps_ += n_steps_of(k);
     }
 
     std::size_t size() const { return statistics_.size(); }
     const ExactOptions& options() const { return options_; }
     std::size_t n_columns() const { return static_cast<std::size_t>(table_.n_columns()); }
 
+    // Steps that one region takes, at most.
+    std::int64_t n_steps() const { return n_steps_; }
+
     // Rows, code sets and statistics of a region.
     void look_at(const Condition* begin, const Condition* end, View& view) const {
+        if (!is_long_work()) view.pace.spend(n_steps_);
         view.rows = all_rows_;
         view.codes.resize(static_cast<std::size_t>(table_.n_columns()));
         for (int k = 0; k < table_.n_columns(); ++k) view.codes[k] = table_.all_codes(k);
@@ -84,12 +91,16 @@ class RegionReader {
             const ColumnKind kind = table_.kind(k);
             if (n_splits(kind, view.codes[k]) == 0) continue;
             count_codes(view, k);
+            if (kind == ColumnKind::ordered) {
+                each_threshold(view, k, candidate);
+                continue;
+            }
             each_split(kind, view.codes[k], view.child_sets, [&](int code, const std::vector<CodeSet>& sets) {
                 stats.resize(sets.size() * size);
                 view.child_rows.assign(sets.size(), 0);
                 int n_filled = 0;
                 for (std::size_t c = 0; c < sets.size(); ++c) {
-                    view.child_rows[c] = gather(view, kind, sets[c], stats.data() + c * size);
+                    view.child_rows[c] = gather(view, sets[c], stats.data() + c * size);
                     n_filled += view.child_rows[c] > 0 ? 1 : 0;
                 }
                 if (options_.only_nontrivial && n_filled < 2) return;
@@ -127,7 +138,7 @@ class RegionReader {
     }
 
     // Log probability beforehand that a child in view is a leaf: it is one with certainty where nothing can be asked.
-    double stop_of_child(const View& view, int column, CodeSet codes, std::size_t child, int depth) const {
+    double stop_of_child(View& view, int column, CodeSet codes, std::size_t child, int depth) const {
         if (depth >= options_.max_depth) return 0.0;
         if (options_.only_nontrivial)
             return view.child_rows[child] > 1 && rows_differ(view, {column, codes}) ? options_.log_stop[depth] : 0.0;
@@ -136,8 +147,27 @@ class RegionReader {
         return 0.0;
     }
 
+    // How many splits there are of all codes of a region in view.
+    double n_possible_splits(const View& view) const {
+        double n = 0.0;
+        for (int k = 0; k < table_.n_columns(); ++k) n += n_splits(table_.kind(k), view.codes[k]);
+        return n;
+    }
+
+    // Log probability of the best tree below a child without rows of a region in view that has n_possible splits.
+    double best_unseen(View& view, double n_possible, int column, CodeSet codes, int depth) const {
+        if (options_.only_nontrivial || depth >= options_.max_depth) return 0.0;
+        const ColumnKind kind = table_.kind(column);
+        const double n = n_possible - n_splits(kind, view.codes[column]) + n_splits(kind, codes);
+        if (n == 0.0) return 0.0;
+        // No tree that goes on is more probable than its first split alone.
+        const double log_stop = options_.log_stop[depth];
+        if (log_stop >= options_.log_split[depth] - std::log(n)) return log_stop;
+        return unseen(view, column, codes, depth).log_best;
+    }
+
     // What the prior alone says of a region without rows: nothing to learn there, but trees may go on.
-    Unseen unseen(const View& view, int column, CodeSet codes, int depth) const {
+    Unseen unseen(View& view, int column, CodeSet codes, int depth) const {
         if (options_.only_nontrivial || depth >= options_.max_depth) return {};
         UnseenRegions::Shapes shapes;
         for (int k = 0; k < table_.n_columns(); ++k) {
@@ -146,7 +176,7 @@ class RegionReader {
                 table_.kind(k) == ColumnKind::ordered ? n_splits(table_.kind(k), set) : std::popcount(set) - 1;
             if (n > 0) ++shapes[{table_.kind(k), n}];
         }
-        return unseen_.of(shapes, depth);
+        return unseen_.of(shapes, depth, view.pace);
     }
 
     // The log evidence of these rows is never above this, however they are divided: as many leaves as there are
@@ -171,7 +201,7 @@ class RegionReader {
         requires requires(const Family& f) { f.tabulated(0); }
     {
         const int n_classes = family_.n_classes;
-        std::int64_t left[max_bit_classes], all[max_bit_classes], n_all = 0;
+        std::int64_t all[max_bit_classes], n_all = 0;
         const double* log_rising_of[max_bit_classes + 1];
         for (int c = 0; c <= n_classes; ++c) log_rising_of[c] = family_.tabulated(c);
         for (int c = 0; c < n_classes; ++c) n_all += all[c] = static_cast<std::int64_t>(view.total[c]);
@@ -181,27 +211,50 @@ class RegionReader {
             n_terms += static_cast<std::size_t>(n_splits(table_.kind(k), view.codes[k]));
         view.terms.resize(n_terms);
         double* term = view.terms.data();
-        for (int k = 0; k < table_.n_columns(); ++k) {
-            const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
-            std::int64_t n_left = 0;
+        // Terms of one column's thresholds, where count_of(code, class) counts rows.
+        const auto add_terms = [&](CodeSet codes, auto count_of) {
+            std::int64_t left[max_bit_classes], n_left = 0;
             for (int c = 0; c < n_classes; ++c) left[c] = 0;
-            for (int t = lo; t < hi; ++t) {
-                const std::uint64_t* mask = table_.equal(k, t);
+            for (int t = lowest_of(codes); t < highest_of(codes); ++t) {
                 double product = 0.0;
                 for (int c = 0; c < n_classes; ++c) {
-                    const std::int64_t count = statistics_.count(view.rows.data(), mask, c);
+                    const std::int64_t count = count_of(t, c);
                     n_left += count;
                     left[c] += count;
                     product += log_rising_of[c][left[c]] + log_rising_of[c][all[c] - left[c]];
                 }
                 *term++ = product - of_total[n_left] - of_total[n_all - n_left];
             }
+        };
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            if (!table_.is_wide(k)) {
+                spend_on(view, k);
+                add_terms(view.codes[k], [&](int code, int c) {
+                    return statistics_.count(view.rows.data(), table_.equal(k, code), c);
+                });
+                continue;
+            }
+            count_codes(view, k);
+            add_terms(view.codes[k], [&](int code, int c) {
+                return static_cast<std::int64_t>(view.by_code[static_cast<std::size_t>(code * n_classes + c)]);
+            });
         }
     }
     static constexpr int max_bit_classes = 64;
 
+    // The work on a region is counted at once, or column by column where it is long, so that the watch is looked at.
+    bool is_long_work() const { return n_steps_ > (1 << 16); }
+    void spend_on(View& view, int k) const {
+        if (is_long_work()) view.pace.spend(n_steps_of(k));
+    }
+    std::int64_t n_steps_of(int k) const {
+        const auto n_words = static_cast<std::int64_t>(table_.n_words()), n_codes = std::int64_t{table_.n_codes(k)};
+        return table_.is_wide(k) ? 64 * n_words + 16 * n_codes : n_words * n_codes;
+    }
+
     // Statistics of the rows in view for each code that column k may still have.
     void count_codes(View& view, int k) const {
+        spend_on(view, k);
         const std::size_t size = statistics_.size();
         view.by_code.resize(static_cast<std::size_t>(table_.n_codes(k)) * size);
         view.rows_by_code.resize(static_cast<std::size_t>(table_.n_codes(k)));
@@ -216,6 +269,13 @@ class RegionReader {
             return;
         }
         const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
+        if (table_.is_wide(k)) {
+            for (int code = lo; code <= hi; ++code) family_.layout.clear(view.by_code.data() + code * size);
+            std::fill(view.rows_by_code.begin() + lo, view.rows_by_code.begin() + hi + 1, 0);
+            statistics_.sum_by_code(view.rows.data(), table_.codes(k), table_.n_words(), view.by_code.data(),
+                                    view.rows_by_code.data());
+            return;
+        }
         if (statistics_.counts_bits() && hi == lo + 1) {  // of two codes, what is not the one is the other
             one(lo);
             view.rows_by_code[hi] = 0;
@@ -227,35 +287,55 @@ class RegionReader {
         }
         for (int code = lo; code <= hi; ++code) one(code);
     }
-    // Statistics of a child, and how many rows it has.
-    std::int64_t gather(const View& view, ColumnKind kind, CodeSet set, double* out) const {
+    // Every threshold of an ordered column whose codes were counted: sums up to it grow, sums beyond it are at hand.
+    template <class Candidate>
+    void each_threshold(View& view, int k, Candidate& candidate) const {
+        const std::size_t size = statistics_.size();
+        const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
+        const auto at = [&](std::vector<double>& of, int code) { return of.data() + code * size; };
+        view.above.resize(view.by_code.size());
+        std::copy_n(at(view.by_code, hi), size, at(view.above, hi));
+        std::int64_t n_rows = view.rows_by_code[hi];
+        for (int code = hi - 1; code > lo; --code) {
+            std::copy_n(at(view.above, code + 1), size, at(view.above, code));
+            family_.layout.add(at(view.above, code), at(view.by_code, code));
+            n_rows += view.rows_by_code[code];
+        }
+        n_rows += view.rows_by_code[lo];
+        view.child_statistics.resize(2 * size);
+        view.child_rows.assign(2, 0);
+        double* upto = view.child_statistics.data();
+        family_.layout.clear(upto);
+        each_split(ColumnKind::ordered, view.codes[k], view.child_sets, [&](int t, const std::vector<CodeSet>& sets) {
+            family_.layout.add(upto, at(view.by_code, t));
+            std::copy_n(at(view.above, t + 1), size, upto + size);
+            view.child_rows[0] += view.rows_by_code[t];
+            view.child_rows[1] = n_rows - view.child_rows[0];
+            if (options_.only_nontrivial && (view.child_rows[0] == 0 || view.child_rows[1] == 0)) return;
+            candidate(k, t, sets, upto);
+        });
+    }
+
+    // Statistics of a child of some categories, and how many rows it has.
+    std::int64_t gather(const View& view, CodeSet set, double* out) const {
         const std::size_t size = statistics_.size();
         std::int64_t n_rows = 0;
         family_.layout.clear(out);
-        const auto add = [&](int code) {
+        for (; set; set &= set - 1) {
+            const int code = std::countr_zero(set);
             family_.layout.add(out, view.by_code.data() + code * size);
             n_rows += view.rows_by_code[code];
-        };
-        if (kind == ColumnKind::ordered)
-            for (int code = lowest_of(set); code <= highest_of(set); ++code) add(code);
-        else
-            for (; set; set &= set - 1) add(std::countr_zero(set));
+        }
         return n_rows;
     }
 
     // Whether some column tells the rows of a child apart.
-    bool rows_differ(const View& view, const Condition& condition) const {
+    bool rows_differ(View& view, const Condition& condition) const {
         std::vector<std::uint64_t> rows = view.rows;
         table_.restrict_to(condition, rows.data());
         for (int k = 0; k < table_.n_columns(); ++k) {
-            int n_codes = 0;
-            for (int code = 0; code < table_.n_codes(k) && n_codes < 2; ++code)
-                for (std::size_t w = 0; w < rows.size(); ++w)
-                    if (rows[w] & table_.equal(k, code)[w]) {
-                        ++n_codes;
-                        break;
-                    }
-            if (n_codes > 1) return true;
+            view.pace.spend(n_steps_of(k));
+            if (table_.differ(k, rows)) return true;
         }
         return false;
     }
@@ -266,6 +346,7 @@ class RegionReader {
     RowStatistics<Family> statistics_;
     std::vector<std::uint64_t> all_rows_;
     ExactOptions options_;
+    std::int64_t n_steps_ = 1;
     bool counts_whole_ = false;  // classes by thresholds: counts are whole numbers that the family has tabulated
     UnseenRegions unseen_;
 };

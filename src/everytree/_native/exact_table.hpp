@@ -45,7 +45,17 @@ inline void append_with(const Condition* begin, const Condition* end, const Cond
     to.insert(to.end(), c, end);
 }
 
-// Rows as bits, in an order in which each class starts a word of its own.
+// Calls row(place) for each bit that is set in words first .. last.
+template <class OneRow>
+void each_bit(const std::uint64_t* words, std::size_t first, std::size_t last, OneRow row) {
+    for (std::size_t w = first; w < last; ++w)
+        for (std::uint64_t left = words[w]; left; left &= left - 1)
+            row(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
+}
+
+// Rows as bits, in an order in which each class starts a word of its own: a mask of rows for each code of a column. A
+// wide column has more codes than a word has bits, so that masks would take more room and time than its rows do: it has
+// the code of each row instead.
 class BitTable {
   public:
     BitTable(const std::uint16_t* codes, std::int64_t n_rows, const std::vector<int>& n_codes,
@@ -53,14 +63,23 @@ class BitTable {
         : n_codes_(n_codes), kinds_(kinds), n_words_((n_places + 63) / 64) {
         const std::size_t n_columns = n_codes.size();
         first_.resize(n_columns + 1, 0);
-        for (std::size_t k = 0; k < n_columns; ++k) first_[k + 1] = first_[k] + static_cast<std::size_t>(n_codes[k]);
+        codes_.resize(n_columns);
+        for (std::size_t k = 0; k < n_columns; ++k) {
+            first_[k + 1] = first_[k] + static_cast<std::size_t>(is_wide(k) ? 0 : n_codes[k]);
+            if (is_wide(k)) codes_[k].assign(n_words_ * 64, 0);
+        }
         equal_.assign(first_.back() * n_words_, 0);
         for (std::int64_t i = 0; i < n_rows; ++i)
-            for (std::size_t k = 0; k < n_columns; ++k)
-                set(equal_.data() + (first_[k] + codes[i * n_columns + k]) * n_words_, place[i]);
+            for (std::size_t k = 0; k < n_columns; ++k) {
+                const std::uint16_t code = codes[i * n_columns + k];
+                if (is_wide(k))
+                    codes_[k][place[i]] = code;
+                else
+                    set(equal_.data() + (first_[k] + code) * n_words_, place[i]);
+            }
         upto_ = equal_;
         for (std::size_t k = 0; k < n_columns; ++k)
-            for (int c = 1; c < n_codes[k]; ++c)
+            for (int c = 1; c < n_codes[k] && !is_wide(k); ++c)
                 for (std::size_t w = 0; w < n_words_; ++w)
                     upto_[(first_[k] + c) * n_words_ + w] |= upto_[(first_[k] + c - 1) * n_words_ + w];
     }
@@ -68,6 +87,10 @@ class BitTable {
     int n_columns() const { return static_cast<int>(n_codes_.size()); }
     int n_codes(int column) const { return n_codes_[column]; }
     ColumnKind kind(int column) const { return kinds_[column]; }
+    bool is_wide(std::size_t column) const { return n_codes_[column] > 64; }
+    // Of a wide column: the code of the row at each place.
+    const std::uint16_t* codes(int column) const { return codes_[column].data(); }
+    // Of the others: the rows with a code.
     const std::uint64_t* equal(int column, int code) const {
         return equal_.data() + (first_[column] + code) * n_words_;
     }
@@ -79,6 +102,14 @@ class BitTable {
 
     // rows &= those that meet the condition
     void restrict_to(const Condition& condition, std::uint64_t* rows) const {
+        if (is_wide(condition.column)) {
+            const std::uint16_t* own = codes(condition.column);
+            const int lo = lowest_of(condition.codes), hi = highest_of(condition.codes);
+            each_bit(rows, 0, n_words_, [&](std::size_t at) {
+                if (own[at] < lo || own[at] > hi) rows[at / 64] &= ~(std::uint64_t{1} << (at % 64));
+            });
+            return;
+        }
         if (kinds_[condition.column] == ColumnKind::ordered) {
             const int lo = lowest_of(condition.codes), hi = highest_of(condition.codes);
             const std::uint64_t* up = upto_.data() + (first_[condition.column] + hi) * n_words_;
@@ -98,13 +129,36 @@ class BitTable {
         }
     }
 
+    // Whether a column tells some rows apart.
+    bool differ(int column, const std::vector<std::uint64_t>& rows) const {
+        if (is_wide(column)) {
+            const std::uint16_t* own = codes(column);
+            int first = -1;
+            bool is_other = false;
+            each_bit(rows.data(), 0, n_words_, [&](std::size_t at) {
+                if (first < 0) first = own[at];
+                is_other |= own[at] != first;
+            });
+            return is_other;
+        }
+        int n_present = 0;
+        for (int code = 0; code < n_codes_[column] && n_present < 2; ++code) {
+            const std::uint64_t* mask = equal(column, code);
+            std::size_t w = 0;
+            while (w < n_words_ && !(rows[w] & mask[w])) ++w;
+            n_present += w < n_words_ ? 1 : 0;
+        }
+        return n_present > 1;
+    }
+
   private:
     static void set(std::uint64_t* words, std::int64_t bit) { words[bit / 64] |= std::uint64_t{1} << (bit % 64); }
     std::vector<int> n_codes_;
     std::vector<ColumnKind> kinds_;
     std::size_t n_words_;
     std::vector<std::size_t> first_;
-    std::vector<std::uint64_t> equal_, upto_;
+    std::vector<std::uint64_t> equal_, upto_;        // of columns that are not wide
+    std::vector<std::vector<std::uint16_t>> codes_;  // of wide ones
 };
 
 // Calls split(code, child sets) for each candidate split of a column, in one fixed order; code is the threshold, the
@@ -187,6 +241,24 @@ class RowStatistics {
         for (std::size_t w = 0; w < n_words; ++w)
             for (std::uint64_t left = mask ? rows[w] & mask[w] : rows[w]; left; left &= left - 1)
                 family_.layout.add(out, of_row_.data() + (w * 64 + std::countr_zero(left)) * size_);
+    }
+
+    // Adds rows to the statistics of their codes, (n_codes, size), and counts them.
+    void sum_by_code(const std::uint64_t* rows, const std::uint16_t* codes, std::size_t n_words, double* stats,
+                     std::int64_t* n_rows) const {
+        if (!counts_bits()) {
+            each_bit(rows, 0, n_words, [&](std::size_t at) {
+                family_.layout.add(stats + codes[at] * size_, of_row_.data() + at * size_);
+                ++n_rows[codes[at]];
+            });
+            return;
+        }
+        for (std::size_t c = 0; c + 1 < class_start_.size(); ++c)
+            each_bit(rows, static_cast<std::size_t>(class_start_[c]), static_cast<std::size_t>(class_start_[c + 1]),
+                     [&](std::size_t at) {
+                         stats[codes[at] * size_ + c] += 1.0;
+                         ++n_rows[codes[at]];
+                     });
     }
 
   private:

@@ -52,24 +52,99 @@ class TableBuilder {
     // Sums of weight times value over the leaves that hold each cell. Values: (n_leaves, width).
     AnswerTables fill(const double* values, std::size_t width, int n_jobs) {
         out_.cells.assign(static_cast<std::size_t>(n_cells()) * width, 0.0);
-        std::vector<std::vector<std::int64_t>> scratch(2 * static_cast<std::size_t>(std::max(n_jobs, 1)));
+        std::vector<FillScratch> scratch(static_cast<std::size_t>(std::max(n_jobs, 1)));
         in_ordered_chunks(
             static_cast<std::int64_t>(leaves_of_.size()), n_jobs,
             [&](std::int64_t set, int worker) {
-                for (const std::int64_t leaf : leaves_of_[set]) {
-                    find_cells(static_cast<std::size_t>(set), leaf, scratch[2 * worker], scratch[2 * worker + 1]);
-                    for (const std::int64_t cell : scratch[2 * worker]) {
-                        double* sum = out_.cells.data() + cell * static_cast<std::int64_t>(width);
-                        for (std::size_t v = 0; v < width; ++v)
-                            sum[v] += leaves_.weight[leaf] * values[leaf * static_cast<std::int64_t>(width) + v];
-                    }
-                }
+                const auto number = static_cast<std::size_t>(set);
+                const std::int64_t wide = wide_column(number);
+                if (wide < 0)
+                    fill_set(number, values, width, scratch[worker]);
+                else
+                    fill_wide_set(number, wide, values, width, scratch[worker]);
             },
             [](std::int64_t, int) {});
         return std::move(out_);
     }
 
   private:
+    struct FillScratch {
+        std::vector<std::int64_t> cells, next;
+        std::vector<double> sums;  // of stretches of groups
+    };
+    static void add_times(double weight, const double* values, std::size_t width, double* sum) {
+        for (std::size_t v = 0; v < width; ++v) sum[v] += weight * values[v];
+    }
+
+    void fill_set(std::size_t set, const double* values, std::size_t width, FillScratch& scratch) {
+        for (const std::int64_t leaf : leaves_of_[set]) {
+            find_cells(set, leaf, -1, scratch);
+            for (const std::int64_t cell : scratch.cells)
+                add_times(leaves_.weight[leaf], values + leaf * static_cast<std::int64_t>(width), width,
+                          out_.cells.data() + cell * static_cast<std::int64_t>(width));
+        }
+    }
+
+    // The place among a set's columns of the ordered one that has most groups, or -1 where none has many.
+    std::int64_t wide_column(std::size_t set) const {
+        std::int64_t wide = -1;
+        std::size_t most = 64;
+        for (std::int64_t j = out_.set_start[set]; j < out_.set_start[set + 1]; ++j)
+            if (columns_.kinds[out_.column[j]] == ColumnKind::ordered && one_of_group_[j].size() > most) {
+                wide = j;
+                most = one_of_group_[j].size();
+            }
+        return wide;
+    }
+
+    // A leaf holds a stretch of a wide column's groups. Stretches are sums of a few that are halves of halves: nodes 1
+    // .. 2 n - 1 of a binary tree, the last n of which are the groups themselves, so that a leaf costs the logarithm of
+    // n and each group in the end adds up the nodes above it.
+    void fill_wide_set(std::size_t set, std::int64_t wide, const double* values, std::size_t width,
+                       FillScratch& scratch) {
+        const auto n = static_cast<std::int64_t>(one_of_group_[wide].size()),
+                   n_values = static_cast<std::int64_t>(width);
+        const std::int64_t first = out_.first_cell[set];
+        const std::int64_t stride = out_.place[out_.map_start[wide] + one_of_group_[wide][1]];
+        const std::int64_t n_others = (out_.first_cell[set + 1] - first) / n;
+        // Cells of group 0, and a number for each of them.
+        const auto number_of = [&](std::int64_t cell) {
+            return (cell - first) % stride + (cell - first) / (stride * n) * stride;
+        };
+        scratch.sums.assign(static_cast<std::size_t>(n * n_others) * width, 0.0);
+        const auto sum_of = [&](std::int64_t node, std::int64_t cell) {
+            return node >= n ? out_.cells.data() + (cell + (node - n) * stride) * n_values
+                             : scratch.sums.data() + (node * n_others + number_of(cell)) * n_values;
+        };
+        for (const std::int64_t leaf : leaves_of_[set]) {
+            find_cells(set, leaf, wide, scratch);
+            const auto [lowest, highest] =
+                groups_of(wide, leaves_.codes[leaves_.start[leaf] + wide - out_.set_start[set]]);
+            const auto add_to = [&](std::int64_t node) {
+                for (const std::int64_t cell : scratch.cells)
+                    add_times(leaves_.weight[leaf], values + leaf * n_values, width, sum_of(node, cell));
+            };
+            for (std::int64_t begin = lowest + n, end = highest + n + 1; begin < end; begin /= 2, end /= 2) {
+                if (begin % 2 == 1) add_to(begin++);
+                if (end % 2 == 1) add_to(--end);
+            }
+        }
+        for (std::int64_t other = 0; other < n_others; ++other) {
+            const std::int64_t cell = first + other % stride + other / stride * (stride * n);
+            for (std::int64_t node = n; node < 2 * n; ++node)
+                for (std::int64_t above = node / 2; above >= 1; above /= 2)
+                    add_times(1.0, sum_of(above, cell), width, sum_of(node, cell));
+        }
+    }
+    // First and last group of an ordered column's codes; unknown answers are a group of their own.
+    std::pair<std::int64_t, std::int64_t> groups_of(std::int64_t j, CodeSet codes) const {
+        const std::int32_t* place = out_.place.data() + out_.map_start[j];
+        const std::int64_t stride = place[one_of_group_[j][1]];
+        const int n_codes = columns_.n_codes[out_.column[j]];
+        if (codes == unknown_codes) return {place[n_codes] / stride, place[n_codes] / stride};
+        return {place[lowest_of(codes)] / stride, place[highest_of(codes)] / stride};
+    }
+
     void group_leaves() {
         KeyIndex known;
         for (std::int64_t leaf = 0; leaf < leaves_.n_leaves; ++leaf) {
@@ -161,17 +236,18 @@ class TableBuilder {
         }
     }
 
-    // The cells of the set's table that a leaf holds.
-    void find_cells(std::size_t set, std::int64_t leaf, std::vector<std::int64_t>& cells,
-                    std::vector<std::int64_t>& next) const {
-        cells.assign(1, out_.first_cell[set]);
+    // The cells of the set's table that a leaf holds; of one of its columns, if any, the first group alone.
+    void find_cells(std::size_t set, std::int64_t leaf, std::int64_t without, FillScratch& scratch) const {
+        scratch.cells.assign(1, out_.first_cell[set]);
         for (std::int64_t j = out_.set_start[set]; j < out_.set_start[set + 1]; ++j) {
+            if (j == without) continue;
             const CodeSet codes = leaves_.codes[leaves_.start[leaf] + j - out_.set_start[set]];
-            next.clear();
+            scratch.next.clear();
             for (const std::int32_t code : one_of_group_[j])
                 if (columns_.holds(out_.column[j], codes, code))
-                    for (const std::int64_t cell : cells) next.push_back(cell + out_.place[out_.map_start[j] + code]);
-            cells.swap(next);
+                    for (const std::int64_t cell : scratch.cells)
+                        scratch.next.push_back(cell + out_.place[out_.map_start[j] + code]);
+            scratch.cells.swap(scratch.next);
         }
     }
 

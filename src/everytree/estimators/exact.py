@@ -44,7 +44,13 @@ class _Exact:
         wide[codes >= self.n_codes] = 65535  # not known
         known = missing & self.has_missing
         wide[known] = np.broadcast_to(self.n_codes, codes.shape)[known]
+        wide[:, np.array(self.posterior.n_codes) == 1] = 0  # never asked
         return wide
+
+    def placed(self, rows: Rows) -> Rows:
+        """The rows that every tree has branches for, so that all trees are compared on the same rows."""
+        is_placed = (self.read(rows.codes) < np.array(self.posterior.n_codes)).all(axis=1)
+        return rows if is_placed.all() else rows.at(np.flatnonzero(is_placed))
 
     def probs(self, codes: NDArray[Any], *, n_jobs: int | None = None) -> FloatArray:
         return self.posterior.probs(self.read(codes))
@@ -103,6 +109,7 @@ class _ExactStructure(Readable):
             candidates=self.candidates, truncation=self.truncation, max_regions=self.max_regions, n_jobs=self.n_jobs,
         )  # fmt: skip
         model = _Exact(posterior, has_missing, n_codes)
+        rows = model.placed(rows)
         work_done = WorkDone(regions_by_depth(posterior.n_codes, posterior.kinds, posterior.max_depth).tolist())
         with Progress("regions", 1, bool(self.verbose)) as progress:
             row_data: dict[str, Any] = dict(rows.row_data)
@@ -170,7 +177,7 @@ class _ExactStructure(Readable):
 
     @property
     def truncation_(self) -> float:
-        """Posterior mass that predictions leave out."""
+        """Posterior mass that the prediction of any row leaves out, at most."""
         return self.posterior_.truncation
 
     @property

@@ -11,6 +11,7 @@ Each region is evaluated once. The kernel lists regions level by level; this mod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,12 +22,23 @@ from everytree.codes import as_codes, as_column, check_lengths, positive_number,
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
-from everytree.structure.exact_prediction import Columns, LeafPool, Leaves, Tables, find_leaves, tabulate
+from everytree.structure.exact_prediction import (
+    Columns,
+    LeafPool,
+    Leaves,
+    Tables,
+    find_leaves,
+    tabulate,
+    warn_of_left_out,
+)
 from everytree.structure.exact_trees import ExactTree, Forestry
 from everytree.structure.regions import KINDS, MOST_CATEGORIES, Kind, count_regions
 
 NEGLIGIBLE = 1e-6
 """Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
+
+MOST_REGIONS = 2**31 - 1
+"""Of one level, at most: their numbers are 32 bits wide."""
 
 BYTES_A_REGION = 200
 """Roughly, with its conditions, evidences, and links to its children."""
@@ -55,7 +67,8 @@ class ExactPosterior:
     truncation : float
         Posterior mass that prediction may leave out; 0 leaves out nothing.
     max_regions : int
-        More regions than this are refused beforehand.
+        What can have more regions than this is refused beforehand, unless `fit` has a budget or a clock; it then lists
+        no more of them.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
@@ -133,17 +146,18 @@ class ExactPosterior:
         y : (n_rows,) array_like
         sample_weight : (n_rows,) array_like, optional
         budget, max_seconds : optional
-            Regions to list and time to list them in, at most. When that is not enough, `log_evidence_bounds` holds what
-            is certain, and all answers are those of the trees that were looked at.
+            Regions to list at most, and seconds until `fit` is back. When that is not enough, `log_evidence_bounds`
+            holds what is certain, and all answers are those of the trees that were looked at. A region's children are
+            listed all or not at all, and no more regions than there is time to sum over.
         progress : callable, optional
             Called now and then with the depth, the regions done there and their number.
         **row_data
             What the family wants to know of each row.
         """
+        begun = perf_counter()
         codes = self._read_codes(X)
-        expected = count_regions(self.n_codes, self.kinds, self.max_depth)
-        if budget is None and max_seconds is None and expected > self.max_regions:
-            raise ValueError(self._too_many(expected))
+        if budget is None and max_seconds is None:
+            self._check_size()
         check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
         targets = as_column("y", y)
         weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
@@ -153,22 +167,22 @@ class ExactPosterior:
         if weight is not None:
             kept = weight > 0.0
             codes, statistics = codes[kept], statistics[kept]
-        regions = 2**62 if budget is None else whole_number("budget", budget, 1)
+        regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
         seconds = np.inf if max_seconds in (None, np.inf) else positive_number("max_seconds", max_seconds, ", or None")
         engine = self._make(codes, statistics)
-        engine.run(regions, 2**62, seconds, progress)
+        engine.run(min(regions, MOST_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
         return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
 
     def _keep(
         self,
-        rows: tuple[NDArray[np.uint16], FloatArray, int],
+        rows: tuple[NDArray[np.uint16], FloatArray, list[int]],
         bounds: tuple[float, float],
         n_regions: list[int],
         engine: _kernels.Exact | None,
     ) -> Self:
-        """All that a fit leaves behind: codes, statistics and how many regions were expanded, by which the same ones
-        are listed again whatever the budget was; what is not given is made when it is first needed."""
+        """All that a fit leaves behind: codes, statistics and how many regions of each level were expanded, by which
+        the same ones are listed again whatever the budget was; what is not given is made when it is first needed."""
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
         self._tables: dict[bool, Tables] = {}
@@ -183,7 +197,7 @@ class ExactPosterior:
             self.family.kernel, self.family.size, self.family._prior, codes, self.n_codes,
             [KINDS.index(kind) for kind in self.kinds], place, n_places, of_place, class_start,
             self._log_split.tolist(), self._log_stop.tolist(), self.candidates == "nontrivial",
-            self.max_regions, NEGLIGIBLE * self.target_truncation, resolve_n_jobs(self.n_jobs),
+            NEGLIGIBLE * self.target_truncation, resolve_n_jobs(self.n_jobs),
         )  # fmt: skip
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
@@ -201,9 +215,13 @@ class ExactPosterior:
             )
         return np.ascontiguousarray(np.where(missing, 65535, codes), dtype=np.uint16)
 
-    def _too_many(self, expected: int) -> str:
+    def _check_size(self) -> None:
+        """Refuse what can have more regions than `max_regions`."""
+        expected = count_regions(self.n_codes, self.kinds, self.max_depth)
+        if expected <= self.max_regions:
+            return
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
-        return (
+        raise ValueError(
             f"max_depth={self.max_depth} on these columns can have {expected:.3g} regions (about "
             f"{expected * BYTES_A_REGION / 2**30:.3g} GiB), but max_regions is {self.max_regions}; "
             f"max_depth={fits} fits, or fewer columns or codes, or give a budget"
@@ -213,13 +231,23 @@ class ExactPosterior:
         if not hasattr(self, "_rows"):
             raise RuntimeError("this ExactPosterior has seen no rows yet; call fit first")
 
+    @property
+    def _has_trees(self) -> bool:
+        """Whether some tree that was looked at is possible."""
+        return self._bounds[0] > -np.inf
+
     def _fitted(self) -> _kernels.Exact:
         """The engine; after a copy or a pickle it runs again when it is first needed."""
         self._check_fitted()
+        if not self._has_trees:
+            raise ValueError(
+                "no tree that was looked at is possible: split_prior is 1 where the budget or max_seconds was spent; "
+                "only log_evidence_bounds is known; fit with more of either, or with a smaller split_prior"
+            )
         if self._engine is None:
             codes, statistics, n_expanded = self._rows
             engine = self._make(codes, statistics)
-            engine.run(2**62, n_expanded, np.inf, None)
+            engine.run(MOST_REGIONS, n_expanded, np.inf, None)
             self._engine = engine
         return self._engine
 
@@ -227,9 +255,10 @@ class ExactPosterior:
         """Rows, and what predictions need; regions are not kept."""
         if not hasattr(self, "_rows"):
             return self.__dict__.copy()
-        if self._has_tables:
+        if self._has_trees and self._has_tables:
             self._tabulated(False)
-        self._sums()
+        if self._has_trees:
+            self._sums()
         return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
 
     def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -262,10 +291,10 @@ class ExactPosterior:
         if (codes >= np.array(post.n_codes, dtype=np.uint16)).any():
             raise ValueError("codes hold one that is not below n_codes")
         lower, upper = fitted["bounds"]
-        if not -np.inf < lower <= upper:
+        if not -np.inf <= lower <= upper:
             raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
-        n_expanded = whole_number("n_expanded", fitted["n_expanded"], 0, 2**62)
         n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
+        n_expanded = _expanded_by_level(fitted["n_expanded"], n_regions)
         return post._keep((codes, statistics, n_expanded), (float(lower), float(upper)), n_regions, None)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
@@ -333,9 +362,13 @@ class ExactPosterior:
 
     @property
     def truncation(self) -> float:
-        """Posterior mass that predictions leave out, at most."""
+        """Posterior mass that the prediction of any row leaves out, at most, unknown answers or not."""
         self._check_fitted()
-        return self._tabulated(False).left_out if self._has_tables else self._leaves(False).left_out
+        kept: list[Tables | Leaves] = [
+            self._tabulated(with_unknown) if self._has_tables else self._leaves(with_unknown)
+            for with_unknown in (False, True)
+        ]
+        return min(max(one.left_out for one in kept), 1.0)
 
     def map_tree(self) -> ExactTree:
         """The most probable tree with its splits; `log_prob` is its exact posterior probability."""
@@ -425,9 +458,12 @@ class ExactPosterior:
         self._check_fitted()
         codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
         unknown = self._columns.has_unknown(codes)
-        sums = self._tabulated(False).look_up(codes, jobs)
+        tables = self._tabulated(False)
+        sums, left_out = tables.look_up(codes, jobs), tables.left_out
         if unknown.any():
-            sums[unknown] = self._tabulated(True).look_up(codes[unknown], jobs)
+            tables = self._tabulated(True)
+            sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
+        warn_of_left_out(left_out, self.target_truncation)
         return sums
 
     def _tabulated(self, with_unknown: bool) -> Tables:
@@ -447,6 +483,17 @@ class ExactPosterior:
     def __repr__(self) -> str:
         seen = f", n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g}" if hasattr(self, "_rows") else ""
         return f"ExactPosterior({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
+
+
+def _expanded_by_level(n_expanded: Any, n_regions: Sequence[int]) -> list[int]:
+    """How many regions of each level were expanded; older files have their number in all, counted level by level."""
+    if not isinstance(n_expanded, int):
+        return [whole_number("n_expanded", n, 0, 2**62) for n in n_expanded]
+    left, by_level = whole_number("n_expanded", n_expanded, 0, 2**62), []
+    for n in n_regions:
+        by_level.append(min(n, left))
+        left -= by_level[-1]
+    return by_level
 
 
 def _is_missing(codes: NDArray[Any]) -> NDArray[np.bool_]:

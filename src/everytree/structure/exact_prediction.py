@@ -122,13 +122,17 @@ def tabulate(
         if arrays is not None:
             break
         threshold = max(4.0 * threshold, 1e-18)
-    if leaves.left_out > truncation:
+    return Tables(arrays, values.shape[1], columns.n_codes, leaves.left_out)
+
+
+def warn_of_left_out(left_out: float, truncation: float) -> None:
+    """Say so where predictions leave out more than they were meant to."""
+    if left_out > truncation:
         warnings.warn(
-            f"predictions leave out {leaves.left_out:.2g} of the posterior instead of truncation={truncation:.2g}: "
+            f"predictions leave out {left_out:.2g} of the posterior instead of truncation={truncation:.2g}: "
             f"more would not fit in memory; fewer columns or codes, or a smaller max_depth, would",
             stacklevel=4,
         )
-    return Tables(arrays, values.shape[1], columns.n_codes, leaves.left_out)
 
 
 @dataclass(frozen=True)

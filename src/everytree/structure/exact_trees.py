@@ -126,7 +126,7 @@ class Forestry:
         """The k best trees; fewer where there are fewer."""
         found = []
         for rank in range(k):
-            one = self._root.ranked(rank)
+            one = self._root.ranked(rank, self)
             if one is None or one[0] == -np.inf:
                 break
             found.append(ExactTree.of(one[1], one[0] - self._log_evidence, self._kinds))
@@ -134,7 +134,7 @@ class Forestry:
 
     def draw(self, rng: np.random.Generator) -> ExactTree:
         """One draw from the posterior."""
-        log_joint, tree = self._root.draw(rng)
+        log_joint, tree = self._root.draw(rng, self)
         return ExactTree.of(tree, log_joint - self._log_evidence, self._kinds)
 
     # ---- regions ----------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Forestry:
     def _with_rows(self, depth: int, number: int, codes: tuple[Codes, ...]) -> _Region:
         facts = self._engine.region(depth, number)
         n = len(facts["column"])
-        region = _Region(float(facts["leaf"]) + (self._log_stop[depth] if n else 0.0), float(facts["log_stop"]))
+        region = _Region(float(facts["log_leaf"]), float(facts["log_stop"]))
         each = self._log_split[depth] - np.log(n) if n else 0.0
         at = 0
         for i in range(n):
@@ -159,7 +159,7 @@ class Forestry:
             child_codes = dict(splits(self._kinds[column], codes[column]))[code]
             children = [
                 _Child(
-                    self, depth + 1, int(facts["children"][place]), (*codes[:column], own, *codes[column + 1 :]),
+                    depth + 1, int(facts["children"][place]), (*codes[:column], own, *codes[column + 1 :]),
                     float(facts["child_best"][place]),
                 )
                 for place, own in zip(places, child_codes, strict=True)
@@ -187,35 +187,37 @@ class Forestry:
         region = _Region(float(self._log_stop[depth]), float(self._log_stop[depth]))
         each = float(self._log_split[depth] - np.log(len(found)))
         for column, code, sets in found:
-            children = [_Child(self, depth + 1, -1, (*codes[:column], own, *codes[column + 1 :]), None) for own in sets]
+            children = [_Child(depth + 1, -1, (*codes[:column], own, *codes[column + 1 :]), None) for own in sets]
             region.add(column, code, each, children, each)
         return region
 
 
 @dataclass
 class _Child:
-    """A region below another, looked at when it has to be."""
+    """A region below another, looked at when it has to be.
 
-    forestry: Forestry
+    It does not know the `Forestry` that looks at it: the two would keep each other, and the engine, in memory.
+    """
+
     depth: int
     number: int  # on its level; -1 without rows, -2 below the last level
     codes: tuple[Codes, ...]
     log_best: float | None
 
-    def best(self) -> float:
+    def best(self, forestry: Forestry) -> float:
         if self.log_best is None:
-            one = self.region().ranked(0)
+            one = self.region(forestry).ranked(0, forestry)
             assert one is not None
             self.log_best = one[0]
         return self.log_best
 
-    def region(self) -> _Region:
+    def region(self, forestry: Forestry) -> _Region:
         if self.number >= 0:
-            return self.forestry.region(self.depth, self.number, self.codes)
+            return forestry.region(self.depth, self.number, self.codes)
         if self.number == -2:
             assert self.log_best is not None
             return _Region(self.log_best, 0.0)
-        return self.forestry.nothing(self.depth, self.codes)
+        return forestry.nothing(self.depth, self.codes)
 
 
 class _Region:
@@ -238,45 +240,45 @@ class _Region:
         self._candidates.append((column, code, log_prior, children))
         self._log_fates.append(log_prob)
 
-    def _prepare(self) -> None:
+    def _prepare(self, forestry: Forestry) -> None:
         if not self._is_ready:
             self._is_ready = True
             for i, (_, _, log_prior, children) in enumerate(self._candidates):
-                value = log_prior + sum(child.best() for child in children)
+                value = log_prior + sum(child.best(forestry) for child in children)
                 self._queue.append((-value, i, (0,) * len(children)))
             heapq.heapify(self._queue)
 
-    def ranked(self, rank: int) -> tuple[float, Tree] | None:
+    def ranked(self, rank: int, forestry: Forestry) -> tuple[float, Tree] | None:
         """The tree of that rank and its value, or None where there are fewer."""
-        self._prepare()
+        self._prepare(forestry)
         while len(self._found) <= rank and self._queue:
             value, i, ranks = heapq.heappop(self._queue)
             if i < 0:
                 self._found.append((-value, ()))
                 continue
             column, code, _, children = self._candidates[i]
-            chosen = [child.region().ranked(r) for child, r in zip(children, ranks, strict=True)]
+            chosen = [child.region(forestry).ranked(r, forestry) for child, r in zip(children, ranks, strict=True)]
             trees = tuple(one[1] for one in chosen if one is not None)
             self._found.append((-value, (column, code, trees)))
             for c in range(len(ranks)):
-                self._push(i, (*ranks[:c], ranks[c] + 1, *ranks[c + 1 :]))
+                self._push(i, (*ranks[:c], ranks[c] + 1, *ranks[c + 1 :]), forestry)
         return self._found[rank] if rank < len(self._found) else None
 
-    def _push(self, i: int, ranks: tuple[int, ...]) -> None:
+    def _push(self, i: int, ranks: tuple[int, ...], forestry: Forestry) -> None:
         if (i, ranks) in self._queued:
             return
         _, _, log_prior, children = self._candidates[i]
-        chosen = [child.region().ranked(r) for child, r in zip(children, ranks, strict=True)]
+        chosen = [child.region(forestry).ranked(r, forestry) for child, r in zip(children, ranks, strict=True)]
         if all(one is not None for one in chosen):
             self._queued.add((i, ranks))
             heapq.heappush(self._queue, (-(log_prior + sum(one[0] for one in chosen if one is not None)), i, ranks))
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, Tree]:
+    def draw(self, rng: np.random.Generator, forestry: Forestry) -> tuple[float, Tree]:
         """A tree from the posterior below this region, and its value."""
         probs = np.exp(self._log_fates)
         i = int(rng.choice(len(probs), p=probs / probs.sum())) - 1
         if i < 0:
             return self._log_leaf, ()
         column, code, log_prior, children = self._candidates[i]
-        drawn = [child.region().draw(rng) for child in children]
+        drawn = [child.region(forestry).draw(rng, forestry) for child in children]
         return log_prior + sum(one[0] for one in drawn), (column, code, tuple(one[1] for one in drawn))

@@ -30,6 +30,7 @@ ORDER = [
     "queries",
     "questions",
     "families",
+    "quadrature",
     "mixture",
     "predictive",
     "drawing",

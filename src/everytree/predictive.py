@@ -8,7 +8,7 @@ is computed once a path and looked up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -168,8 +168,14 @@ class Predictive:
         The integral of (cdf(x) - 1[x >= y])^2; for classes that of the class number. Infinite where the mean is.
         """
         self._need("cdf")
-        half_spread = self._each(Mixture.half_spread)
-        return self._each(Mixture.crps, self._targets(y), half_spread)
+        targets = self._targets(y)
+        if hasattr(self._some_components(), "extra_distance"):
+            return self._each(Mixture.crps_from, targets, *self._each(Mixture.centre_score).T)
+        if self._row_data:
+            return self._each(Mixture.crps, targets)
+        rows, of_row = _distinct(self._paths.of_row, targets)
+        paths = replace(self._paths, of_row=self._paths.of_row[rows])
+        return Predictive(self._family, self._summary, paths, {})._each(Mixture.crps, targets[rows])[of_row]
 
     def sample(self, size: int | None = None, *, rng: np.random.Generator | int) -> FloatArray:
         """Exact draws: a node by its weight, then a target from it.
@@ -250,7 +256,23 @@ class Predictive:
         starts = np.cumsum(lengths) - lengths
         entries = np.repeat(first - starts, lengths) + np.arange(lengths.sum())
         components = self._components(entries, np.repeat(units, lengths))
-        return Mixture(components, self._paths.log_weights[entries], starts, getattr(components, "is_discrete", False))
+        return Mixture(
+            components,
+            self._paths.log_weights[entries],
+            starts,
+            getattr(components, "is_discrete", False),
+            lambda some: self._mixture(units[some], path_of_unit),
+        )
+
+
+def _distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One place of each combination of values, and which combination is in each place."""
+    order = np.lexsort(columns)
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+    which = np.empty(len(order), dtype=np.int64)
+    which[order] = np.cumsum(is_new) - 1
+    return order[is_new], which
 
 
 def as_targets(y: ArrayLike, n_rows: int) -> FloatArray:

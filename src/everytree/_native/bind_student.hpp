@@ -97,10 +97,113 @@ inline nb::object student_quantiles(Input<std::int64_t> start, Input<double> wei
         [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p.data()[u]); });
 }
 
-inline nb::object student_half_spreads(Input<std::int64_t> start, Input<double> weight, Input<double> freedom,
-                                       Input<double> location, Input<double> scale, int n_jobs) {
-    return StudentUnits{start, weight, freedom, location, scale, {}}.each(
-        1, n_jobs, [](const StudentMixture& mixture, std::size_t, double* out) { *out = mixture.half_spread(); });
-}
+// Mixtures that are asked about many points each.
+class StudentMixtures {
+  public:
+    StudentMixtures(Input<std::int64_t> start, Input<double> weight, Input<double> freedom, Input<double> location,
+                    Input<double> scale) {
+        StudentUnits{start, weight, freedom, location, scale, {}}.check();
+        start_.assign(start.data(), start.data() + start.size());
+        parts_.reserve(weight.size());
+        for (std::size_t i = 0; i < weight.size(); ++i)
+            parts_.push_back({weight.data()[i], freedom.data()[i],
+                              Student(freedom.data()[i], location.data()[i], scale.data()[i]), nullptr});
+        make_tables();
+    }
+
+    StudentMixtures(const StudentMixtures&) = delete;  // parts point to tables
+    StudentMixtures& operator=(const StudentMixtures&) = delete;
+
+    // (n_points, 2): P(Y <= y) and P(Y > y) of a unit for each point; fastest where points of a unit are neighbours.
+    nb::object tails(Input<std::int64_t> unit, Input<double> y, int n_jobs) const {
+        const std::size_t n = y.size();
+        if (unit.size() != n) throw std::invalid_argument("arrays of the wrong size");
+        for (std::size_t i = 0; i < n; ++i) check_unit(unit.data()[i]);
+        std::vector<double> out(2 * n);
+        without_gil(true, [&] {
+            in_chunks(n_chunks(n), n_jobs, [&](std::int64_t chunk, int) {
+                const std::size_t end = std::min((chunk + 1) * together, n);
+                for (std::size_t first = chunk * together, last; first < end; first = last) {
+                    for (last = first + 1; last < end && unit.data()[last] == unit.data()[first];) ++last;
+                    add_tails(unit.data()[first], y.data() + first, last - first, out.data() + 2 * first);
+                }
+            });
+        });
+        return nb::cast(to_numpy(std::move(out), {n, 2}));
+    }
+
+    // (n_units,): E|Y - y| - E|Y - origin|; more than one degree of freedom wherever there is weight.
+    nb::object extra_distances(Input<double> y, Input<double> origin, int n_jobs) const {
+        const std::size_t n = start_.size() - 1;
+        if (y.size() != n || origin.size() != n) throw std::invalid_argument("arrays of the wrong size");
+        std::vector<double> out(n, 0.0);
+        without_gil(true, [&] {
+            in_chunks(n_chunks(n), n_jobs, [&](std::int64_t chunk, int) {
+                for (std::size_t u = chunk * together; u < std::min((chunk + 1) * together, n); ++u)
+                    for (std::int64_t i = start_[u]; i < start_[u + 1]; ++i)
+                        if (parts_[i].weight > 0.0) out[u] += parts_[i].extra(y.data()[u], origin.data()[u]);
+            });
+        });
+        return nb::cast(to_numpy(std::move(out)));
+    }
+
+  private:
+    static constexpr std::size_t together = 4096;
+    static std::int64_t n_chunks(std::size_t n) { return static_cast<std::int64_t>((n + together - 1) / together); }
+
+    struct Part {
+        double weight, freedom;
+        Student student;
+        const StudentTable* table;
+
+        double tail(double y) const {
+            if (table == nullptr) {
+                const Tails tails = student.at(y);
+                return std::min(tails.below, tails.above);
+            }
+            double above, density;
+            table->tail(std::fabs(student.standardised(y)), above, density);
+            return above;
+        }
+        double extra(double y, double origin) const {
+            return weight * student.extra_distance(y, tail(y), origin, tail(origin));
+        }
+    };
+
+    // Tables where they are looked up often enough: for degrees of freedom that several parts share.
+    void make_tables() {
+        std::map<double, int> uses;
+        for (const Part& part : parts_)
+            if (part.freedom >= StudentTable::least_freedom) ++uses[part.freedom];
+        for (Part& part : parts_) {
+            if (part.freedom < StudentTable::least_freedom || uses[part.freedom] < 8) continue;
+            auto& table = tables_[part.freedom];
+            if (!table) table = std::make_unique<StudentTable>(part.freedom);
+            part.table = table.get();
+        }
+    }
+
+    void check_unit(std::int64_t unit) const {
+        if (unit < 0 || unit + 1 >= static_cast<std::int64_t>(start_.size()))
+            throw std::invalid_argument("a point of a unit that is not there");
+    }
+
+    void add_tails(std::int64_t unit, const double* y, std::size_t n, double* out) const {
+        for (std::int64_t i = start_[unit]; i < start_[unit + 1]; ++i) {
+            const Part& part = parts_[i];
+            if (!(part.weight > 0.0)) continue;
+            for (std::size_t k = 0; k < n; ++k) {
+                const double tail = part.weight * part.tail(y[k]);
+                const bool is_above = y[k] > part.student.location();
+                out[2 * k + is_above] += tail;
+                out[2 * k + !is_above] += part.weight - tail;
+            }
+        }
+    }
+
+    std::vector<std::int64_t> start_;
+    std::vector<Part> parts_;
+    std::map<double, std::unique_ptr<StudentTable>> tables_;
+};
 
 }  // namespace everytree

@@ -32,6 +32,7 @@ ORDER = [
     "families",
     "quadrature",
     "mixture",
+    "intervals",
     "predictive",
     "drawing",
     "text",

@@ -180,8 +180,8 @@ class Mixture:
         lowest = float(getattr(self.components, "lowest", -np.inf))
         origin = np.maximum(y, lowest)
         places, widths = self._places()
-        away = np.where(self.weights > 0.0, np.abs(places - self.spread(origin)) + widths, 0.0)
-        scale = np.maximum(self.weighted_median(away), np.finfo(float).tiny)
+        away = np.abs(places - self.spread(origin)) + widths
+        scale = np.exp(self.average(np.log(away)))
 
         def term(function: NDArray[np.int64], t: FloatArray) -> FloatArray:
             unit, is_above = function // 2, function % 2 == 1
@@ -190,10 +190,10 @@ class Mixture:
 
         n_functions = 2 * len(self)  # of each unit one for what is below the origin and one for what is above
         function = np.arange(n_functions)
-        end = np.stack([origin - lowest, np.full(len(self), LARGEST)], axis=1)
-        end = np.arcsinh(np.minimum(end, LARGEST) / np.maximum(scale, 1.0)[:, None] / np.minimum(scale, 1.0)[:, None])
-        reach = np.arcsinh(np.maximum.reduceat(away, self.starts) / scale)
-        end = np.minimum(end, np.arcsinh(LARGEST)).ravel()
+        reach = np.arcsinh(np.maximum.reduceat(np.where(self.weights > 0.0, away, 0.0), self.starts) / scale)
+        with np.errstate(over="ignore"):
+            end = np.stack([np.minimum(origin - lowest, LARGEST) / scale, LARGEST / scale], axis=1)
+        end = np.arcsinh(np.minimum(end, LARGEST)).ravel()
         panels = Panels(function, np.zeros(n_functions), np.minimum(end, 1.0), np.ones(n_functions, dtype=bool))
         panels = panels.at(end > 0.0)
         total = integrate(term, integral_rule(), panels, function // 2, len(self), np.repeat(reach, 2), end)
@@ -234,8 +234,7 @@ class Mixture:
     def tail(self, unit: NDArray[np.int64], y: FloatArray, is_above: NDArray[np.bool_]) -> FloatArray:
         """P(Y > y) of a unit where `is_above`, else P(Y <= y), at any number of points of any units."""
         if self._kernel is not None:
-            tails = np.asarray(self._kernel.tails(unit, y, 1))
-            return tails[np.arange(len(y)), is_above.astype(np.int64)]
+            return np.asarray(self._kernel.tails(unit, y, is_above, 1))
         out = np.empty(len(y))
         for of, which in ((Mixture.sf, is_above), (Mixture.cdf, ~is_above)):
             out[which] = self._at_points(of, unit[which], y[which])
@@ -282,7 +281,8 @@ class Mixture:
 
         def surprise(unit: NDArray[np.int64], k: FloatArray) -> FloatArray:
             log_prob = self._at_points(Mixture.log_prob, unit, k)
-            return np.where(np.isneginf(log_prob), 0.0, -np.exp(log_prob) * log_prob)
+            possible = np.where(np.isneginf(log_prob), 0.0, log_prob)
+            return np.asarray(-np.exp(possible) * possible)
 
         return self._sum_from_zero(surprise, np.zeros(len(self)))
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree.codes import as_column, whole_number
 from everytree.families.base import Family, FloatArray
+from everytree.intervals import shortest_interval
 from everytree.mixture import Mixture
 
 ENTRIES_AT_ONCE = 1 << 18
@@ -146,7 +147,7 @@ class Predictive:
         coverage : float
             In (0, 1).
         kind : {"equal", "hdi"}
-            Equal tails, or the shortest interval.
+            Equal tails, or the shortest interval; of several equally short ones over whole numbers, the lowest.
         """
         self._need("cdf")
         share = float(probabilities("coverage", coverage))
@@ -154,7 +155,7 @@ class Predictive:
             return self.quantile([0.5 - 0.5 * share, 0.5 + 0.5 * share])
         if kind != "hdi":
             raise ValueError(f"kind must be 'equal' or 'hdi', but is {kind!r}")
-        return self._each(lambda mixture: _shortest_interval(mixture, share))
+        return self._each(lambda mixture: shortest_interval(mixture, share))
 
     def entropy(self) -> FloatArray:
         """(n_rows,) entropy in nats, of discrete families."""
@@ -169,10 +170,10 @@ class Predictive:
         """
         self._need("cdf")
         targets = self._targets(y)
+        if self._row_data or len(self) < len(self._paths.start):  # nothing to share
+            return self._each(Mixture.crps, targets)
         if hasattr(self._some_components(), "extra_distance"):
             return self._each(Mixture.crps_from, targets, *self._each(Mixture.centre_score).T)
-        if self._row_data:
-            return self._each(Mixture.crps, targets)
         rows, of_row = _distinct(self._paths.of_row, targets)
         paths = replace(self._paths, of_row=self._paths.of_row[rows])
         return Predictive(self._family, self._summary, paths, {})._each(Mixture.crps, targets[rows])[of_row]
@@ -292,42 +293,3 @@ def probabilities(name: str, values: ArrayLike) -> FloatArray:
     if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
         raise ValueError(f"{name} must be in (0, 1), but is {values!r}")
     return array
-
-
-def _shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
-    """The shortest of the intervals that leave out `tail` below and the rest above, over all tails."""
-    return _shortest_of_counts(mixture, coverage) if mixture.is_discrete else _shortest_of_reals(mixture, coverage)
-
-
-def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
-    """Every whole number that may be the lower end is tried; of equals, the lowest."""
-    last = mixture.quantile(np.full(len(mixture), 1.0 - coverage))
-    low, high = np.zeros(len(mixture)), mixture.quantile(np.full(len(mixture), coverage))
-    for start in range(1, int(last.max(initial=0.0)) + 1):
-        below = mixture.cdf(np.full(len(mixture), start - 1.0))
-        end = mixture.quantile(np.minimum(below + coverage, 1.0 - 1e-15))
-        shorter = (start <= last) & (below + coverage < 1.0) & (end - start < high - low)
-        low, high = np.where(shorter, float(start), low), np.where(shorter, end, high)
-    return np.stack([low, high], axis=1)
-
-
-def _shortest_of_reals(mixture: Mixture, coverage: float) -> FloatArray:
-    """A grid over the lower tail finds the valley, golden section its bottom."""
-
-    def ends(tail: FloatArray) -> FloatArray:
-        inside = np.clip(tail, 1e-12, 1.0 - coverage - 1e-12)
-        return np.stack([mixture.quantile(inside), mixture.quantile(inside + coverage)], axis=1)
-
-    def width(tail: FloatArray) -> FloatArray:
-        return np.diff(ends(tail), axis=1)[:, 0]
-
-    grid = (1.0 - coverage) * np.arange(17) / 16
-    widths = np.stack([width(np.full(len(mixture), tail)) for tail in grid], axis=1)
-    best = widths.argmin(axis=1)
-    low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, 16)]
-    golden = 0.5 * (np.sqrt(5.0) - 1.0)
-    for _ in range(45):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        shorter = width(left) <= width(right)
-        low, high = np.where(shorter, low, left), np.where(shorter, right, high)
-    return ends(0.5 * (low + high))

@@ -1,6 +1,7 @@
 // Mixtures of Student's t over arrays: unit u owns entries start[u] .. start[u + 1].
 #pragma once
 #include <map>
+#include <unordered_map>
 
 #include "bind_common.hpp"
 #include "parallel.hpp"
@@ -104,32 +105,32 @@ class StudentMixtures {
                     Input<double> scale) {
         StudentUnits{start, weight, freedom, location, scale, {}}.check();
         start_.assign(start.data(), start.data() + start.size());
+        const std::vector<const Shape*> shapes = shapes_of(freedom);
         parts_.reserve(weight.size());
         for (std::size_t i = 0; i < weight.size(); ++i)
-            parts_.push_back({weight.data()[i], freedom.data()[i],
-                              Student(freedom.data()[i], location.data()[i], scale.data()[i]), nullptr});
-        make_tables();
+            parts_.push_back({weight.data()[i], Student(shapes[i]->standard, location.data()[i], scale.data()[i]),
+                              shapes[i]->table.get()});
     }
-
     StudentMixtures(const StudentMixtures&) = delete;  // parts point to tables
     StudentMixtures& operator=(const StudentMixtures&) = delete;
 
-    // (n_points, 2): P(Y <= y) and P(Y > y) of a unit for each point; fastest where points of a unit are neighbours.
-    nb::object tails(Input<std::int64_t> unit, Input<double> y, int n_jobs) const {
+    // P(Y > y) of a unit where is_above, else P(Y <= y), point by point; fastest where points of a unit are neighbours.
+    nb::object tails(Input<std::int64_t> unit, Input<double> y, Input<bool> is_above, int n_jobs) const {
         const std::size_t n = y.size();
-        if (unit.size() != n) throw std::invalid_argument("arrays of the wrong size");
+        if (unit.size() != n || is_above.size() != n) throw std::invalid_argument("arrays of the wrong size");
         for (std::size_t i = 0; i < n; ++i) check_unit(unit.data()[i]);
-        std::vector<double> out(2 * n);
+        std::vector<double> out(n, 0.0);
         without_gil(true, [&] {
             in_chunks(n_chunks(n), n_jobs, [&](std::int64_t chunk, int) {
                 const std::size_t end = std::min((chunk + 1) * together, n);
                 for (std::size_t first = chunk * together, last; first < end; first = last) {
                     for (last = first + 1; last < end && unit.data()[last] == unit.data()[first];) ++last;
-                    add_tails(unit.data()[first], y.data() + first, last - first, out.data() + 2 * first);
+                    for (std::int64_t i = start_[unit.data()[first]]; i < start_[unit.data()[first] + 1]; ++i)
+                        parts_[i].add_tails(y.data() + first, is_above.data() + first, last - first, &out[first]);
                 }
             });
         });
-        return nb::cast(to_numpy(std::move(out), {n, 2}));
+        return nb::cast(to_numpy(std::move(out)));
     }
 
     // (n_units,): E|Y - y| - E|Y - origin|; more than one degree of freedom wherever there is weight.
@@ -151,36 +152,47 @@ class StudentMixtures {
     static constexpr std::size_t together = 4096;
     static std::int64_t n_chunks(std::size_t n) { return static_cast<std::int64_t>((n + together - 1) / together); }
 
+    // One number of degrees of freedom, with a table where so many entries share it that they look it up often.
+    struct Shape {
+        explicit Shape(double freedom) : standard(freedom, 0.0, 1.0) {}
+        Student standard;
+        std::unique_ptr<StudentTable> table;
+        int n_entries = 0;
+    };
+
     struct Part {
-        double weight, freedom;
+        double weight;
         Student student;
         const StudentTable* table;
 
+        // P(T > |z|).
         double tail(double y) const {
-            if (table == nullptr) {
-                const Tails tails = student.at(y);
-                return std::min(tails.below, tails.above);
-            }
-            double above, density;
-            table->tail(std::fabs(student.standardised(y)), above, density);
-            return above;
+            if (table != nullptr) return table->tail(std::fabs(student.standardised(y)));
+            const Tails tails = student.at(y);
+            return std::min(tails.below, tails.above);
         }
         double extra(double y, double origin) const {
             return weight * student.extra_distance(y, tail(y), origin, tail(origin));
         }
+        void add_tails(const double* y, const bool* is_above, std::size_t n, double* out) const {
+            if (!(weight > 0.0)) return;
+            for (std::size_t k = 0; k < n; ++k) {
+                const double small = tail(y[k]);
+                out[k] += weight * ((y[k] > student.location()) == is_above[k] ? small : 1.0 - small);
+            }
+        }
     };
 
-    // Tables where they are looked up often enough: for degrees of freedom that several parts share.
-    void make_tables() {
-        std::map<double, int> uses;
-        for (const Part& part : parts_)
-            if (part.freedom >= StudentTable::least_freedom) ++uses[part.freedom];
-        for (Part& part : parts_) {
-            if (part.freedom < StudentTable::least_freedom || uses[part.freedom] < 8) continue;
-            auto& table = tables_[part.freedom];
-            if (!table) table = std::make_unique<StudentTable>(part.freedom);
-            part.table = table.get();
+    std::vector<const Shape*> shapes_of(const Input<double>& freedom) {
+        constexpr int worth_a_table = 8;
+        std::vector<const Shape*> of_entry(freedom.size());
+        for (std::size_t i = 0; i < freedom.size(); ++i) {
+            Shape& shape = shapes_.try_emplace(freedom.data()[i], freedom.data()[i]).first->second;
+            if (++shape.n_entries == worth_a_table && freedom.data()[i] >= StudentTable::least_freedom)
+                shape.table = std::make_unique<StudentTable>(freedom.data()[i]);
+            of_entry[i] = &shape;
         }
+        return of_entry;
     }
 
     void check_unit(std::int64_t unit) const {
@@ -188,22 +200,9 @@ class StudentMixtures {
             throw std::invalid_argument("a point of a unit that is not there");
     }
 
-    void add_tails(std::int64_t unit, const double* y, std::size_t n, double* out) const {
-        for (std::int64_t i = start_[unit]; i < start_[unit + 1]; ++i) {
-            const Part& part = parts_[i];
-            if (!(part.weight > 0.0)) continue;
-            for (std::size_t k = 0; k < n; ++k) {
-                const double tail = part.weight * part.tail(y[k]);
-                const bool is_above = y[k] > part.student.location();
-                out[2 * k + is_above] += tail;
-                out[2 * k + !is_above] += part.weight - tail;
-            }
-        }
-    }
-
     std::vector<std::int64_t> start_;
     std::vector<Part> parts_;
-    std::map<double, std::unique_ptr<StudentTable>> tables_;
+    std::unordered_map<double, Shape> shapes_;
 };
 
 }  // namespace everytree

@@ -1,6 +1,7 @@
 // Mixtures of Student's t: tails, quantiles and distances of many of them, as a forest's predictions need them.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -23,6 +24,14 @@ class Student {
           inverse_scale_(1.0 / scale),
           log_beta_constant_(log_rising(0.5 * freedom, 0.5) - 0.5 * std::log(3.141592653589793)) {}
 
+    // The same degrees of freedom elsewhere, without computing the constant again.
+    Student(const Student& other, double location, double scale)
+        : freedom_(other.freedom_),
+          location_(location),
+          inverse_scale_(1.0 / scale),
+          log_beta_constant_(other.log_beta_constant_) {}
+
+    double freedom() const { return freedom_; }
     double location() const { return location_; }
     double standardised(double y) const { return (y - location_) * inverse_scale_; }
 
@@ -98,45 +107,62 @@ class StudentTable {
     static constexpr int n_cells = 512;
     static constexpr double least_freedom = 2.0;
 
-    explicit StudentTable(double freedom) : knots_(n_cells + 1) {
+    explicit StudentTable(double freedom) : cells_(n_cells) {
         const Student standard(freedom, 0.0, 1.0);
+        Knot left = knot(standard, 0);
         for (int k = 0; k < n_cells; ++k) {
-            const double v = static_cast<double>(k) / n_cells, z = v / (1.0 - v);
-            const Tails tails = standard.at(z);
-            const double slope = -tails.density / ((1.0 - v) * (1.0 - v));
-            const double curvature =
-                slope * (2.0 / (1.0 - v) - (freedom + 1.0) * z / (freedom + z * z) / ((1.0 - v) * (1.0 - v)));
-            knots_[k] = {k == 0 ? 0.5 : tails.above, slope / n_cells, curvature / n_cells / n_cells};
+            // At v = 1 the curvature has no limit below three degrees of freedom: that of the cubic.
+            const Knot right =
+                k + 1 < n_cells ? knot(standard, k + 1) : Knot{0.0, 0.0, 6.0 * left.value + 2.0 * left.slope};
+            cells_[k] = between(left, right);
+            left = right;
         }
-        // At v = 1 the curvature has no limit below three degrees of freedom: that of the cubic.
-        const Knot& last = knots_[n_cells - 1];
-        knots_[n_cells] = {0.0, 0.0, 6.0 * last.value + 2.0 * last.slope};
     }
-    // P(T > |z|), and the density of T there.
-    void tail(double size, double& above, double& density) const {
-        const double share = 1.0 / (1.0 + size), at = std::isfinite(size) ? size * share * n_cells : n_cells;
-        const int k = std::min(static_cast<int>(at), n_cells - 1);
-        const double t = at - k;
-        const Knot &left = knots_[k], &right = knots_[k + 1];
-        const double square = 0.5 * left.curvature;
-        const double rise = right.value - left.value - left.slope - square;
-        const double steepening = right.slope - left.slope - left.curvature;
-        const double bending = right.curvature - left.curvature;
-        const double third = 10.0 * rise - 4.0 * steepening + 0.5 * bending;
-        const double fourth = -15.0 * rise + 7.0 * steepening - bending;
-        const double fifth = 6.0 * rise - 3.0 * steepening + 0.5 * bending;
-        above = left.value + t * (left.slope + t * (square + t * (third + t * (fourth + t * fifth))));
-        const double slope =
-            left.slope + t * (left.curvature + t * (3.0 * third + t * (4.0 * fourth + t * 5.0 * fifth)));
-        above = std::fmax(above, 0.0);
-        density = std::fmax(-slope * n_cells * share * share, 0.0);
+    // P(T > |z|).
+    double tail(double size) const {
+        double t;
+        const Cell& c = cell(size, t);
+        return c[0] + t * (c[1] + t * (c[2] + t * (c[3] + t * (c[4] + t * c[5]))));
+    }
+    // The density of T at |z|.
+    double density(double size) const {
+        double t;
+        const Cell& c = cell(size, t);
+        const double slope = c[1] + t * (2.0 * c[2] + t * (3.0 * c[3] + t * (4.0 * c[4] + t * 5.0 * c[5])));
+        return std::fmax(-slope * n_cells / ((1.0 + size) * (1.0 + size)), 0.0);
     }
 
   private:
+    using Cell = std::array<double, 6>;  // a polynomial in the share of the cell that lies before v
     struct Knot {
-        double value = 0.0, slope = 0.0, curvature = 0.0;
+        double value, slope, curvature;
     };
-    std::vector<Knot> knots_;
+
+    static Knot knot(const Student& standard, int k) {
+        const double v = static_cast<double>(k) / n_cells, rest = 1.0 - v, z = v / rest, nu = standard.freedom();
+        const Tails tails = standard.at(z);
+        const double slope = -tails.density / (rest * rest);
+        const double curvature = slope * (2.0 / rest - (nu + 1.0) * z / (nu + z * z) / (rest * rest));
+        return {k == 0 ? 0.5 : tails.above, slope / n_cells, curvature / n_cells / n_cells};
+    }
+    static Cell between(const Knot& left, const Knot& right) {
+        const double square = 0.5 * left.curvature, rise = right.value - left.value - left.slope - square;
+        const double steepening = right.slope - left.slope - left.curvature;
+        const double bending = right.curvature - left.curvature;
+        return {left.value,
+                left.slope,
+                square,
+                10.0 * rise - 4.0 * steepening + 0.5 * bending,
+                -15.0 * rise + 7.0 * steepening - bending,
+                6.0 * rise - 3.0 * steepening + 0.5 * bending};
+    }
+    const Cell& cell(double size, double& t) const {
+        const double at = n_cells - n_cells / (1.0 + size);
+        const int k = std::min(static_cast<int>(at), n_cells - 1);
+        t = at - k;
+        return cells_[k];
+    }
+    std::vector<Cell> cells_;
 };
 
 class StudentMixture {
@@ -171,11 +197,10 @@ class StudentMixture {
         Tails sum{0.0, 0.0, 0.0};
         for (const Rough& part : rough_) {
             const double z = (y - part.location) * part.inverse_scale;
-            double above, density;
-            part.table->tail(std::fabs(z), above, density);
+            const double above = std::fmax(part.table->tail(std::fabs(z)), 0.0);
             sum.below += part.weight * (z > 0.0 ? 1.0 - above : above);
             sum.above += part.weight * (z > 0.0 ? above : 1.0 - above);
-            sum.density += part.weight * density * part.inverse_scale;
+            sum.density += part.weight * part.table->density(std::fabs(z)) * part.inverse_scale;
         }
         return sum;
     }

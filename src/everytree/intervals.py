@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
-from everytree.mixture import Mixture
+from everytree.mixture import Mixture, bracketed_root
 
 FINEST = 2.0**-32
 """Intervals of counts are told apart down to this share of their length: every one up to four billion."""
@@ -48,7 +48,9 @@ def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
     about as many blocks remain as the square root of its length.
     """
     length = mixture.quantile(np.full(len(mixture), coverage))  # b - a; that of the interval from 0 to begin with
-    last_start = mixture.quantile(np.full(len(mixture), np.nextafter(1.0 - coverage, 1.0)))  # too much is below the next
+    last_start = mixture.quantile(
+        np.full(len(mixture), np.nextafter(1.0 - coverage, 1.0))
+    )  # too much is below the next
     start = np.zeros(len(mixture))
     blocks = _Starts.up_to(last_start)
     while len(blocks.unit):
@@ -107,22 +109,23 @@ def _least_lengths(
 
 
 def _shortest_of_reals(mixture: Mixture, coverage: float) -> FloatArray:
-    """A grid over the lower tail finds the valley, golden section its bottom."""
+    """A grid over the lower tail finds the valley; at its bottom, the density is the same at both ends."""
 
     def ends(tail: FloatArray) -> FloatArray:
         inside = np.clip(tail, 1e-12, 1.0 - coverage - 1e-12)
         return np.stack([mixture.quantile(inside), mixture.quantile(inside + coverage)], axis=1)
 
-    def width(tail: FloatArray) -> FloatArray:
-        return np.diff(ends(tail), axis=1)[:, 0]
+    def slope(tail: FloatArray) -> FloatArray:
+        """Of the same sign as that of the width: the log ratio of the densities."""
+        low, high = ends(tail).T
+        with np.errstate(invalid="ignore"):
+            return np.clip(np.nan_to_num(mixture.log_prob(low) - mixture.log_prob(high)), -1e3, 1e3)
 
     grid = (1.0 - coverage) * np.arange(17) / 16
-    widths = np.stack([width(np.full(len(mixture), tail)) for tail in grid], axis=1)
-    best = widths.argmin(axis=1)
+    found = np.stack([ends(np.full(len(mixture), tail)) for tail in grid], axis=1)
+    best = np.diff(found, axis=2)[:, :, 0].argmin(axis=1)
     low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, 16)]
-    golden = 0.5 * (np.sqrt(5.0) - 1.0)
-    for _ in range(45):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        shorter = width(left) <= width(right)
-        low, high = np.where(shorter, low, left), np.where(shorter, right, high)
-    return ends(0.5 * (low + high))
+    falls, rises = slope(low) < 0.0, slope(high) > 0.0
+    bottom = bracketed_root(slope, np.where(rises, low, high), np.where(falls, high, low), 1e-9)
+    both = np.stack([found[np.arange(len(mixture)), best], ends(bottom)], axis=1)
+    return np.asarray(both[np.arange(len(mixture)), np.diff(both, axis=2)[:, :, 0].argmin(axis=1)])

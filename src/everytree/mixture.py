@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
-from everytree.quadrature import SHORTEST_RUN, Panels, integral_rule, integrate, sum_rule
+from everytree.quadrature import FIRST_PANEL, SHORTEST_RUN, Panels, integral_rule, integrate, sum_rule
 
 ENTRIES_AT_ONCE = 1 << 18
 """How many components are evaluated at a time where a unit is asked about many points: bounds memory."""
@@ -69,7 +69,7 @@ class Mixture:
             terms = np.where(weights > 0.0, weights * values, 0.0)
         return np.add.reduceat(terms, self.starts, axis=0) if len(self) else terms[:0]
 
-    def spread(self, values: FloatArray) -> FloatArray:
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """A number for each unit, repeated for its components."""
         return np.repeat(values, self.lengths, axis=0)
 
@@ -194,7 +194,7 @@ class Mixture:
         with np.errstate(over="ignore"):
             end = np.stack([np.minimum(origin - lowest, LARGEST) / scale, LARGEST / scale], axis=1)
         end = np.arcsinh(np.minimum(end, LARGEST)).ravel()
-        panels = Panels(function, np.zeros(n_functions), np.minimum(end, 1.0), np.ones(n_functions, dtype=bool))
+        panels = Panels(function, np.zeros(n_functions), np.minimum(end, FIRST_PANEL), np.ones(n_functions, dtype=bool))
         panels = panels.at(end > 0.0)
         total = integrate(term, integral_rule(), panels, function // 2, len(self), np.repeat(reach, 2), end)
         return total + (origin - y)
@@ -285,6 +285,7 @@ class Mixture:
             return np.asarray(-np.exp(possible) * possible)
 
         return self._sum_from_zero(surprise, np.zeros(len(self)))
+
 
 def bracketed_root(
     excess: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, tolerance: float = 1e-13

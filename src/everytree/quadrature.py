@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ TOLERANCE = 1e-11
 
 MAX_ROUNDS = 2000
 """Far more halvings and extensions than numbers have bits: only values that are not finite come here."""
+
+FIRST_PANEL = 0.6
+"""How wide the first panel of an integral is: smooth functions seldom need a narrower one."""
 
 SHORTEST_RUN = 16
 """Runs of so many whole numbers are summed term by term."""
@@ -45,24 +48,26 @@ class Panels(NamedTuple):
     width: FloatArray
     is_outermost: NDArray[np.bool_]
 
-    def at(self, which: NDArray[np.bool_]) -> Panels:
-        return Panels(*(column[which] for column in self))
+    def at(self, which: NDArray[Any]) -> Panels:
+        return Panels(self.function[which], self.left[which], self.width[which], self.is_outermost[which])
 
     @staticmethod
     def join(parts: list[Panels]) -> Panels:
         """In the order of their functions, so that whoever evaluates them sees each function once."""
-        function = np.concatenate([part.function for part in parts])
-        order = np.argsort(function, kind="stable")
-        rest = (np.concatenate(columns)[order] for columns in list(zip(*parts, strict=True))[1:])
-        return Panels(function[order], *rest)
+        together = Panels(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return together.at(np.argsort(together.function, kind="stable"))
 
 
 class Nodes(NamedTuple):
-    """Where to evaluate panels, and the weights of two rules, the second one less exact; all (n_panels, n_nodes)."""
+    """Where to evaluate panels, and the weights of three rules, each of about half the degree of the one before.
+
+    All arrays are (n_panels, n_nodes).
+    """
 
     at: FloatArray
     weights: FloatArray
     coarse_weights: FloatArray
+    coarsest_weights: FloatArray
 
 
 @dataclass(frozen=True)
@@ -128,13 +133,15 @@ def integrate(
 
 
 def _error(nodes: Nodes, values: FloatArray, sums: FloatArray) -> FloatArray:
-    """From the difference of the two rules: that of the exact one goes with its square, as it has twice the degree."""
-    width = nodes.weights.sum(axis=1)
-    variation = (nodes.weights * np.abs(values - (sums / width)[:, None])).sum(axis=1)
-    difference = np.abs(((nodes.weights - nodes.coarse_weights) * values).sum(axis=1))
+    """An estimate from the differences between the rules, each about the square of the one before.
+
+    Two of them, since one alone may be small by accident.
+    """
+    variation = (nodes.weights * np.abs(values - (sums / nodes.weights.sum(axis=1))[:, None])).sum(axis=1)
+    coarse, coarsest = ((w * values).sum(axis=1) for w in (nodes.coarse_weights, nodes.coarsest_weights))
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(variation > 0.0, difference / variation, 0.0)
-    return np.asarray(variation * np.minimum(1.0, (10.0 * share) ** 2))
+        share = np.maximum(np.abs(sums - coarse) / variation, 0.1 * ((coarse - coarsest) / variation) ** 2)
+        return np.where(variation > 0.0, variation * np.minimum(1.0, (10.0 * share) ** 2), 0.0)
 
 
 def _halves(panels: Panels) -> list[Panels]:
@@ -151,8 +158,8 @@ def _next(panels: Panels, growth: float, end: FloatArray) -> Panels:
 
 # ---- integrals -------------------------------------------------------------------------------------------------------
 
-# Kronrod's extension of Lobatto's rule to 7 points, and Gander and Gautschi's of that to 13. The ends are among them, so
-# that no step of a monotone function can hide between panels.
+# Lobatto's rule of 4 points, its extension by Kronrod to 7, and that by Gander and Gautschi to 13. The ends are among
+# them, so that no step of a monotone function can hide between panels.
 _INNER = np.array([0.236383199662150, 0.2**0.5, 0.641853342345781, (2.0 / 3.0) ** 0.5, 0.942882415695480, 1.0])
 _POINTS = np.concatenate([-_INNER[::-1], [0.0], _INNER])
 _FINE = np.array([
@@ -160,12 +167,13 @@ _FINE = np.array([
     0.0158271919734802,
 ])  # fmt: skip
 _COARSE = np.array([672.0, 0.0, 625.0, 0.0, 432.0, 0.0, 77.0]) / 1470.0
-_FINE_WEIGHTS, _COARSE_WEIGHTS = (np.concatenate([half[:0:-1], half]) for half in (_FINE, _COARSE))
+_COARSEST = np.array([0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 1.0]) / 6.0
+_RULES = [np.concatenate([half[:0:-1], half]) for half in (_FINE, _COARSE, _COARSEST)]
 
 
 def _lobatto_nodes(left: FloatArray, width: FloatArray) -> Nodes:
     half = 0.5 * width[:, None]
-    return Nodes((left[:, None] + half) + half * _POINTS, half * _FINE_WEIGHTS, half * _COARSE_WEIGHTS)
+    return Nodes((left[:, None] + half) + half * _POINTS, *(half * rule for rule in _RULES))
 
 
 def integral_rule() -> Rule:
@@ -183,26 +191,27 @@ def sum_rule() -> Rule:
 
 def _sum_nodes(left: FloatArray, width: FloatArray) -> Nodes:
     sizes, which = np.unique(width, return_inverse=True)
-    offsets, weights, coarse = (np.stack(parts)[which] for parts in zip(*map(_sum_weights, sizes), strict=True))
-    return Nodes(left[:, None] + offsets, weights, coarse)
+    offsets, *rules = (np.stack(parts)[which] for parts in zip(*map(_sum_weights, sizes), strict=True))
+    return Nodes(left[:, None] + offsets, *rules)
 
 
-@lru_cache(maxsize=None)
-def _sum_weights(size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Whole numbers from 0 to size - 1 and two sets of weights that sum polynomials over all of them exactly.
+@cache
+def _sum_weights(size: float) -> tuple[FloatArray, ...]:
+    """Whole numbers from 0 to size - 1 and three sets of weights that sum polynomials over all of them exactly.
 
     The numbers are near the extrema of a Chebyshev polynomial; every other one makes the coarse rule.
     """
     n = SHORTEST_RUN + 1
     if size <= SHORTEST_RUN:
-        each = np.arange(n) < size
-        return np.minimum(np.arange(n), size - 1.0), each.astype(np.float64), each.astype(np.float64)
+        each = (np.arange(n) < size).astype(np.float64)
+        return np.minimum(np.arange(n), size - 1.0), each, each, each
     wanted = np.floor(0.5 * (size - 1.0) * (1.0 - np.cos(np.pi * np.arange(n // 2 + 1) / (n - 1))) + 0.5)
     lower = np.maximum(wanted, np.arange(n // 2 + 1))
-    offsets = np.concatenate([lower[:-1], [lower[-1]], size - 1.0 - lower[-2::-1]])
-    coarse = np.zeros(n)
-    coarse[::2] = _summing_weights(offsets[::2], size)
-    return offsets, _summing_weights(offsets, size), coarse
+    offsets = np.concatenate([lower, size - 1.0 - lower[-2::-1]])
+    rules = np.zeros((3, n))
+    for rule, every in zip(rules, (1, 2, 4), strict=True):
+        rule[::every] = _summing_weights(offsets[::every], size)
+    return offsets, *rules
 
 
 def _summing_weights(offsets: FloatArray, size: float) -> FloatArray:
@@ -215,4 +224,4 @@ def _summing_weights(offsets: FloatArray, size: float) -> FloatArray:
         )
     sums = np.zeros(n)
     sums[0] = size
-    return np.linalg.solve(np.stack(polynomials), sums)
+    return np.asarray(np.linalg.solve(np.stack(polynomials), sums), dtype=np.float64)

@@ -167,7 +167,8 @@ class StudentMixtures {
 
         // P(T > |z|).
         double tail(double y) const {
-            if (table != nullptr) return table->tail(std::fabs(student.standardised(y)));
+            const double size = std::fabs(student.standardised(y));
+            if (table != nullptr && size < table->reach()) return table->tail(size);
             const Tails tails = student.at(y);
             return std::min(tails.below, tails.above);
         }

@@ -107,7 +107,8 @@ class StudentTable {
     static constexpr int n_cells = 512;
     static constexpr double least_freedom = 2.0;
 
-    explicit StudentTable(double freedom) : cells_(n_cells) {
+    explicit StudentTable(double freedom)
+        : cells_(n_cells), reach_(freedom < 5.0 ? 127.0 : std::numeric_limits<double>::infinity()) {
         const Student standard(freedom, 0.0, 1.0);
         Knot left = knot(standard, 0);
         for (int k = 0; k < n_cells; ++k) {
@@ -118,6 +119,9 @@ class StudentTable {
             left = right;
         }
     }
+    // Up to here the smallest tails are that exact too, beside |z|; heavy ones are no polynomials of v at v = 1.
+    double reach() const { return reach_; }
+
     // P(T > |z|).
     double tail(double size) const {
         double t;
@@ -163,6 +167,7 @@ class StudentTable {
         return cells_[k];
     }
     std::vector<Cell> cells_;
+    double reach_;
 };
 
 class StudentMixture {

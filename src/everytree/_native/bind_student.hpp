@@ -110,6 +110,10 @@ class StudentMixtures {
         for (std::size_t i = 0; i < weight.size(); ++i)
             parts_.push_back({weight.data()[i], Student(shapes[i]->standard, location.data()[i], scale.data()[i]),
                               shapes[i]->table.get()});
+        // Neighbours share a table, so that it is still in the cache.
+        for (std::size_t u = 0; u + 1 < start_.size(); ++u)
+            std::stable_sort(parts_.begin() + start_[u], parts_.begin() + start_[u + 1],
+                             [](const Part& a, const Part& b) { return a.student.freedom() < b.student.freedom(); });
     }
     StudentMixtures(const StudentMixtures&) = delete;  // parts point to tables
     StudentMixtures& operator=(const StudentMixtures&) = delete;

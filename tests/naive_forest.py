@@ -256,19 +256,23 @@ class StudentMixture:
     def above(self, y: Any) -> np.ndarray:
         return (self.weight * stats.t.sf(self._standard(y), self.freedom)).sum(axis=-1)
 
-    def half_spread(self) -> float:
-        """E|Y - Y'| / 2, the integral of P(Y <= y) P(Y > y): panels around every part, power laws beyond them."""
-        reach = np.concatenate([[0.0], 2.0 ** np.arange(-3, 24)])
+    def crps(self, y: float) -> float:
+        """The integral of P(Y <= x)^2 up to y and of P(Y > x)^2 from there: panels around every part and around y."""
+        reach = np.concatenate([[0.0], 2.0 ** np.arange(-3, 40)])
         away = np.concatenate([-reach[:0:-1], reach])
-        edges = np.unique(self.location[:, None] + self.scale[:, None] * away)
+        edges = np.unique(np.append(self.location[:, None] + self.scale[:, None] * away, y))
         nodes, node_weights = np.polynomial.legendre.leggauss(24)
         middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
-        y = middle[:, None] + half[:, None] * nodes
-        total = float((half[:, None] * node_weights * self.below(y) * self.above(y)).sum())
-        for outermost in (edges[0], edges[-1]):
-            z = np.abs(self._standard(outermost))
-            total += float((self.weight * self.scale * stats.t.sf(z, self.freedom) * z / (self.freedom - 1.0)).sum())
-        return total
+        x = middle[:, None] + half[:, None] * nodes
+        tail = np.where(x < y, self.below(x), self.above(x))
+        return float((half[:, None] * node_weights * tail**2).sum())
+
+    def mean_distance(self, y: float) -> float:
+        """E|Y - y|, for more than one degree of freedom: E|T - z| = z (2 cdf - 1) + 2 density (nu + z^2) / (nu - 1)."""
+        z, nu = self._standard(y), self.freedom
+        centred = stats.t.cdf(z, nu) - stats.t.sf(z, nu)
+        distance = z * centred + 2.0 * stats.t.pdf(z, nu) * (nu + z**2) / (nu - 1.0)
+        return float((self.weight * self.scale * distance).sum())
 
 
 def student_tail(freedom: float, z: float) -> mpmath.mpf:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate
+from scipy import integrate, stats
 
 import everytree as et
-from cases import CASES, examples, random_codes, random_tree, rng_for
+from cases import CASES, Case, examples, random_codes, random_tree, rng_for
 
 seeds = st.integers(0, 2**32 - 1)
 CONTINUOUS = [c for c in CASES if c.name in ("exponential", "normal", "linear")]
@@ -94,26 +97,229 @@ def test_samples_have_the_moments_and_the_cdf(case):
     np.testing.assert_array_equal(dist.sample(3, rng=5), dist.sample(3, rng=5))
 
 
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def squared_tails(dist: et.Predictive, i: int, y: float, case: Case) -> float:
+    """The integral of (cdf(x) - 1[x >= y])^2 of row i by brute force: term by term, or panel by panel."""
+    n = len(dist)
+    if case in DISCRETE:
+        top = int(max(dist.quantile(1.0 - 1e-13)[i], y)) + 2
+        F = np.array([dist.cdf(np.full(n, float(k)))[i] for k in range(top)])
+        return float(((F - (np.arange(top) >= y)) ** 2).sum())
+    levels = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 0.99, 1 - 1e-3, 1 - 1e-6, 1 - 1e-9]
+    ends = sorted([*dist.quantile(levels)[i], dist.quantile(1.0 - 1e-12)[i], y])
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    total = 0.0
+    for left, right in pairwise(ends):
+        x = 0.5 * (left + right) + 0.5 * (right - left) * nodes
+        F = np.array([dist.cdf(np.full(n, at))[i] for at in x])
+        total += 0.5 * (right - left) * float(weights @ (F - (x >= y)) ** 2)
+    return total
+
+
 @families
 @given(seed=seeds)
 @examples(3)
 def test_crps_is_its_integral(case, seed):
     dist, y, _ = predictive(case, seed, n_rows=2)
+    if case in DISCRETE and dist.quantile(1.0 - 1e-13).max() > 2000:
+        return
     for i in range(2):
-        if case in DISCRETE:
-            top = int(max(dist.quantile(1 - 1e-13).max(), y.max())) + 2
-            if top > 20_000:
-                return
-            F = np.array([dist.cdf(np.full(2, float(k)))[i] for k in range(top)])
-            expected = ((F - (np.arange(top) >= y[i])) ** 2).sum()
-        else:
-            ends = [dist.quantile(1e-12)[i], *dist.quantile([0.01, 0.5, 0.99])[i], dist.quantile(1 - 1e-12)[i], y[i]]
-            ends = sorted(ends)
-            expected = sum(
-                integrate.quad(lambda u: (dist.cdf(np.full(2, u))[i] - (u >= y[i])) ** 2, a, b, limit=300)[0]  # noqa: B023
-                for a, b in pairwise(ends)
-            )
-        assert dist.crps(y)[i] == pytest.approx(expected, rel=2e-6, abs=2e-6)
+        assert dist.crps(y)[i] == pytest.approx(squared_tails(dist, i, y[i], case), rel=1e-8)
+
+
+def prior_crps(family: et.Family, *y: float) -> np.ndarray:
+    """Of the prior predictive; a hundred times each, so that rows share paths."""
+    dist = et.Posterior(et.MetaTree.complete([0]), family).predictive(np.zeros((100 * len(y), 1), np.uint8))
+    shared = dist.crps(np.tile(y, 100))
+    alone = et.Posterior(et.MetaTree.complete([0]), family).predictive([[0]])
+    np.testing.assert_allclose(shared[: len(y)], [alone.crps([at])[0] for at in y], rtol=1e-9)
+    return shared[: len(y)]
+
+
+def waiting_score(shape: float, rate: float, y: float) -> mpmath.mpf:
+    """In closed form: the integrals of cdf^2 up to y and of sf^2 from there, sf(x) = (1 + x / rate)^-shape."""
+    a, b, at = mpmath.mpf(shape), mpmath.mpf(rate), mpmath.mpf(y)
+
+    def power(p: int) -> mpmath.mpf:  # the integral of sf^p up to y
+        return b / (1 - a * p) * ((1 + at / b) ** (1 - a * p) - 1)
+
+    return at - 2 * power(1) + power(2) + b * (1 + at / b) ** (1 - 2 * a) / (2 * a - 1)
+
+
+@pytest.mark.parametrize("shape", [1.0 + 1e-7, 1.05, 1.2, 2.0, 3.3, 1e4])
+def test_crps_of_waiting_times_with_heavy_tails(shape):
+    y = [0.0, 1e-3, 1.0, 20.0, 1e5]
+    with mpmath.workdps(40):
+        exact = [float(waiting_score(shape, 1.3, at)) for at in y]
+    np.testing.assert_allclose(prior_crps(et.Exponential(shape, 1.3), *y), exact, rtol=1e-10)
+
+
+def student_score(freedom: float, z: float) -> mpmath.mpf:
+    """In closed form: E|T - z| - E|T - T'| / 2."""
+    nu, at, half = mpmath.mpf(freedom), mpmath.mpf(z), mpmath.mpf(1) / 2
+    peak = mpmath.gamma((nu + 1) / 2) / mpmath.gamma(nu / 2) / mpmath.sqrt(mpmath.pi * nu)
+    centred = peak * at * mpmath.hyp2f1(half, (nu + 1) / 2, 3 * half, -at * at / nu)  # cdf - 1/2
+    density = peak * (1 + at * at / nu) ** (-(nu + 1) / 2)
+    half_spread = 2 * mpmath.sqrt(nu) / (nu - 1) * mpmath.beta(half, nu - half) / mpmath.beta(half, nu / 2) ** 2
+    return 2 * at * centred + 2 * density * (nu + at * at) / (nu - 1) - half_spread
+
+
+@pytest.mark.parametrize("freedom", [1.0001, 1.05, 1.2, 2.0, 2.3, 3.0, 10.0, 1e3])
+def test_crps_of_numbers_with_heavy_tails(freedom):
+    z = [-3e3, -2.0, 0.0, 1e-3, 1.0, 7.0, 1e6]
+    scale = np.sqrt(2.0 * 1.7 / (0.5 * freedom))
+    with mpmath.workdps(40):
+        exact = [float(student_score(freedom, at) * scale) for at in z]
+    found = prior_crps(et.Normal(0.0, 1.0, 0.5 * freedom, 1.7), *(scale * np.array(z)))
+    np.testing.assert_allclose(found, exact, rtol=1e-10)
+
+
+def sum_from(term: Callable[[mpmath.mpf], mpmath.mpf], first: int) -> mpmath.mpf:
+    """The sum over all whole numbers from `first` on of what falls off as a power, by Euler and Maclaurin."""
+    n = first + 200
+    head = sum(term(mpmath.mpf(k)) for k in range(first, n))
+    tail = mpmath.quad(lambda u: term(n * mpmath.exp(u)) * n * mpmath.exp(u), [0, 1, 2, 4, 8, 16, 32, 48])
+    return head + tail + term(mpmath.mpf(n)) / 2 - mpmath.diff(term, n) / 12 + mpmath.diff(term, n, 3) / 720
+
+
+def log_failure_survival(a: float, b: float, k: mpmath.mpf) -> mpmath.mpf:
+    gamma = mpmath.loggamma
+    return gamma(b + k + 1) - gamma(a + b + k + 1) + gamma(mpmath.mpf(a) + b) - gamma(b)
+
+
+@pytest.mark.parametrize("alpha", [1.001, 1.05, 1.5, 4.0])
+def test_crps_of_failures_with_heavy_tails(alpha):
+    y, beta = [0, 1, 40], 1.7
+
+    def survival(k: Any) -> mpmath.mpf:
+        return mpmath.exp(log_failure_survival(alpha, beta, mpmath.mpf(k)))
+
+    with mpmath.workdps(50):
+        exact = [
+            float(sum((1 - survival(k)) ** 2 for k in range(at)) + sum_from(lambda k: survival(k) ** 2, at)) for at in y
+        ]
+    np.testing.assert_allclose(prior_crps(et.Geometric(alpha, beta), *y), exact, rtol=1e-9)
+
+
+def test_entropy_of_a_heavy_tail():
+    def surprise(k: mpmath.mpf) -> mpmath.mpf:
+        log_prob = log_failure_survival(0.8, 1.7, k - 1) + mpmath.log(0.8 / (mpmath.mpf(2.5) + k))
+        return -mpmath.exp(log_prob) * log_prob
+
+    dist = et.Posterior(et.MetaTree.complete([0]), et.Geometric(0.8, 1.7)).predictive([[0]])
+    with mpmath.workdps(50):
+        assert dist.entropy()[0] == pytest.approx(float(sum_from(surprise, 0)), rel=1e-8)
+
+
+@pytest.mark.parametrize(("shape", "exposure"), [(0.3, 2.0), (3.0, 1e3), (50.0, 2e3), (1e5, 1.0), (0.7, 5e3)])
+def test_crps_of_large_counts(shape, exposure):
+    """Against the sum of all terms."""
+    p = 1.0 / (1.0 + exposure)
+    last = int(stats.nbinom.isf(1e-17, shape, p)) + 2
+    k = np.arange(last)
+    below, above = stats.nbinom.cdf(k, shape, p), stats.nbinom.sf(k, shape, p)
+    dist = et.Posterior(et.MetaTree.complete([0]), et.Poisson(shape, 1.0)).predictive(
+        np.zeros((4, 1), np.uint8), exposure=np.full(4, exposure)
+    )
+    y = np.array([0, np.floor(shape * exposure), np.floor(2.7 * shape * exposure) + 3.0, 5.0])
+    exact = [np.where(k < at, below**2, above**2).sum() + max(at - last, 0.0) for at in y]
+    np.testing.assert_allclose(dist.crps(y), exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize("y", [-3.0, -0.25, 0.4, 2.0, 3.75, 60.5])
+def test_crps_of_a_number_between_counts(y):
+    """The integral, whatever the target: of [k, k + 1) the part below y and the part above."""
+    dist = et.Posterior(et.MetaTree.complete([0]), et.Geometric(5.0, 4.0)).predictive([[0]])
+    k = np.arange(4000.0)
+    cdf = et.Posterior(et.MetaTree.complete([0]), et.Geometric(5.0, 4.0)).predictive(np.zeros((4000, 1))).cdf(k)
+    below = np.clip(y - k, 0.0, 1.0)
+    exact = (below * cdf**2 + (1.0 - below) * (1.0 - cdf) ** 2).sum() + max(-y, 0.0)
+    assert dist.crps([y])[0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_crps_of_counts_whose_modes_are_far_apart():
+    """Against the sum of all terms."""
+    X, y = np.repeat([[0], [1]], [50, 1], axis=0).astype(np.uint8), np.repeat([3, 40_000], [50, 1])
+    post = et.Posterior(et.MetaTree.complete([0]), et.Poisson(1.0, 1.0), 1e-300).update(X, y)
+    k, targets = np.arange(100_000.0), np.array([3.0, 40_000.0])
+    for row, target in zip([[0], [1]], targets, strict=True):
+        cdf = post.predictive(np.tile(row, (len(k), 1))).cdf(k)
+        exact = np.where(k < target, cdf**2, (1.0 - cdf) ** 2).sum()
+        assert post.predictive([row]).crps([target])[0] == pytest.approx(exact, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [et.Exponential(1.0, 1.0), et.Exponential(0.7, 1.0), et.Geometric(1.0, 2.0), et.Normal(shape=0.5)],
+    ids=repr,
+)
+def test_crps_is_infinite_where_there_is_no_mean(family):
+    assert (prior_crps(family, 0.0, 3.0) == np.inf).all()
+
+
+class Bells(et.Family):
+    """Normal distributions with given means and widths, one for each node; whatever the rows."""
+
+    n_statistics = 1
+
+    def __init__(self, *means_and_widths: tuple[float, float]) -> None:
+        self.nodes = np.array(means_and_widths)
+
+    def at(self, nodes):
+        return Bells(*self.nodes[nodes])
+
+    def statistics(self, y, weight):
+        return weight[:, None]
+
+    def log_evidence(self, statistics):
+        return np.zeros(len(statistics))
+
+    def predictive(self, statistics):
+        return BellComponents(*self.nodes.reshape(-1, 2).T)
+
+
+class BellComponents:
+    is_discrete = False
+
+    def __init__(self, location, scale):
+        self._location, self._scale = location, scale
+        bell = stats.norm(location, scale)
+        self.mean, self.variance, self.log_prob = bell.mean, bell.var, bell.logpdf
+        self.cdf, self.sf, self.quantile = bell.cdf, bell.sf, bell.ppf
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0, 1e4])
+def test_crps_of_a_continuous_family_of_ones_own(apart):
+    """In closed form: E|Y - y| of one bell, and of differences of two, which are bells too."""
+    bells = np.array([(1.0, 2.0), (1.0 - apart, 0.1), (1.0 + apart, 1e-3)])
+    post = et.Posterior(et.MetaTree.complete([0]), Bells(*bells))
+
+    def distance(mean: Any, width: Any) -> Any:
+        z = mean / width
+        return width * (z * (2.0 * stats.norm.cdf(z) - 1.0) + 2.0 * stats.norm.pdf(z))
+
+    for y in (-4.0, 1.0, 1.0 + apart):
+        pair = bells[:2]  # the root and its first child, a half each
+        between = [distance(a[0] - b[0], np.hypot(a[1], b[1])) for a in pair for b in pair]
+        exact = distance(pair[:, 0] - y, pair[:, 1]).mean() - 0.5 * np.mean(between)
+        assert post.predictive([[0]]).crps([y])[0] == pytest.approx(exact, rel=1e-8)
+
+
+@families
+def test_crps_of_targets_that_are_not_finite(case):
+    dist, _, _ = predictive(case, 5, n_rows=3)
+    np.testing.assert_array_equal(dist.crps([np.inf, -np.inf, np.nan]), [np.inf, np.inf, np.nan])
+
+
+@continuous
+@given(seed=seeds)
+@examples(3)
+def test_rows_that_share_a_path_have_the_scores_they_have_alone(case, seed):
+    dist, y, _ = predictive(case, seed, n_rows=60)
+    alone = dist._each(lambda mixture, at: mixture.crps(at), y)
+    np.testing.assert_allclose(dist.crps(y), alone, rtol=1e-9)
 
 
 def test_crps_of_a_coin_is_its_brier_score():
@@ -171,6 +377,98 @@ def test_no_interval_of_whole_numbers_is_shorter_than_the_shortest(case, seed):
         widths = [b - a for a in range(top) for b in range(a, top) if F[i, b + 1] - F[i, a] >= 0.8 + 1e-12]
         if widths:
             assert got[i, 1] - got[i, 0] <= min(widths)
+
+
+class Lumps(et.Family):
+    """Whole numbers with given probabilities, whatever the rows."""
+
+    n_statistics = 1
+
+    def __init__(self, probs: np.ndarray) -> None:
+        self.probs = probs
+
+    def statistics(self, y, weight):
+        return weight[:, None]
+
+    def log_evidence(self, statistics):
+        return np.zeros(len(statistics))
+
+    def predictive(self, statistics):
+        return LumpComponents(np.tile(self.probs, (len(statistics), 1)))
+
+
+class LumpComponents:
+    is_discrete = True
+
+    def __init__(self, probs):
+        self._probs = probs
+        self._upto = np.cumsum(probs, axis=1)
+        self._beyond = np.cumsum(probs[:, ::-1], axis=1)[:, ::-1] - probs
+
+    def mean(self):
+        return self._probs @ np.arange(self._probs.shape[1])
+
+    def variance(self):
+        return self._probs @ np.arange(self._probs.shape[1]) ** 2 - self.mean() ** 2
+
+    def log_prob(self, y):
+        raise NotImplementedError
+
+    def cdf(self, y):
+        return np.where(y < 0, 0.0, self._at(self._upto, y))
+
+    def sf(self, y):
+        return np.where(y < 0, 1.0, self._at(self._beyond, y))
+
+    def _at(self, sums, y):
+        return sums[np.arange(len(sums)), np.clip(y, 0, sums.shape[1] - 1).astype(int)]
+
+
+@given(seed=seeds, coverage=st.sampled_from([0.0625, 0.5, 0.75, 0.96875]))
+@examples(30)
+def test_the_shortest_interval_of_any_probabilities(seed, coverage):
+    """Of all intervals that hold enough, the shortest, and of those the lowest: with many modes, gaps and ties."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 80))
+    counts = rng.multinomial(1024, rng.dirichlet(np.full(n, rng.choice([0.05, 1.0, 1e6]))))  # sums without rounding
+    dist = et.Posterior(et.MetaTree.complete([], n_features=1), Lumps(counts / 1024.0)).predictive([[0]])
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    shortest = min((b - a, a) for a in range(n) for b in range(a, n) if sums[b + 1] - sums[a] >= coverage * 1024)
+    low, high = dist.interval(coverage, kind="hdi")[0]
+    assert (high - low, low) == shortest
+
+
+def test_the_shortest_interval_of_two_modes():
+    """By brute force over all starts: the narrow mode is left of a wide one that holds as much."""
+    X, y = np.repeat([[0], [1]], [30, 4], axis=0).astype(np.uint8), np.repeat([40, 400], [30, 4])
+    post = et.Posterior(et.MetaTree.complete([0]), et.Poisson(1.0, 1.0), 1e-300).update(X, y)
+    cdf = np.concatenate([[0.0], post.predictive(np.ones((4000, 1), np.uint8)).cdf(np.arange(4000.0))])
+    for coverage in (0.3, 0.5, 0.7, 0.9, 0.99):
+        ends = np.searchsorted(cdf, cdf[:-1] + coverage)  # the first b + 1 with enough from each start on
+        lengths = np.where(ends < len(cdf), ends - 1 - np.arange(4000), 10**9)
+        low, high = post.predictive([[1]]).interval(coverage, kind="hdi")[0]
+        assert (low, high - low) == (lengths.argmin(), lengths.min())
+
+
+@pytest.mark.parametrize("mean", [1e4, 1e5, 1e8, 1e12])
+def test_the_shortest_interval_of_large_counts(mean):
+    """Holds enough, and neither of its neighbours of one less does."""
+    family = et.Poisson(1.0, 1e-6)
+    post = et.Posterior(et.MetaTree.complete([0]), family).update(
+        [[0], [0], [1]], [mean, np.floor(1.2 * mean), 2 * mean]
+    )
+    dist = post.predictive(np.zeros((5, 1), np.uint8))
+    low, high = dist.interval(0.9, kind="hdi")[0]
+
+    def mass(a: float, b: float) -> float:
+        below, upto = post.predictive([[0], [0]]).cdf([a - 1.0, b])
+        return float(upto - below)
+
+    assert mass(low, high) >= 0.9 - 1e-9
+    if mean < 1e9:
+        assert max(mass(low + shift, high + shift - 1.0) for shift in (-1.0, 0.0, 1.0, 2.0)) < 0.9 + 1e-12
+    normal = np.array([low, high]) / (1.1 * mean)
+    np.testing.assert_allclose(normal, 1.0, atol=6.0 / np.sqrt(mean))
 
 
 BAD = [0.0, 1.0, -0.1, 1.1, np.nan, "a", [0.5, 2.0], [[0.5]]]

@@ -300,7 +300,8 @@ def test_distribution_over_numbers(case, sharpness):
     before = mean + (y - mean) * sharpness
     np.testing.assert_allclose(dist.cdf(y), twin.cdf(before), atol=1e-7)
     np.testing.assert_allclose(dist.log_prob(y), twin.log_prob(before) + np.log(sharpness), atol=1e-6)
-    np.testing.assert_allclose(dist.crps(y), twin.crps(before) / sharpness, rtol=1e-5)
+    within = 1e-6 if case.name == "exponential" else 1e-8  # the twin's panels step over zero, where its times begin
+    np.testing.assert_allclose(dist.crps(y), twin.crps(before) / sharpness, rtol=within)
     levels = [1e-6, 0.05, 0.3, 0.5, 0.9, 0.999]
     quantiles = dist.quantile(levels)
     assert (np.diff(quantiles, axis=1) >= 0.0).all()
@@ -321,7 +322,7 @@ def test_crps_of_a_target_below_the_support():
     forest = Forest([et.Posterior(et.MetaTree.complete([], n_features=1), et.Exponential(3.0, 1.5))])
     dist, y = forest.predictive(np.zeros((3, 1), dtype=np.uint8)), np.array([-2.0, -0.5, 0.0])
     half_spread = 0.45  # mean 0.75 less the integral 1.5 / 5 of the squared survival function
-    np.testing.assert_allclose(dist.crps(y), 0.75 - y - half_spread, rtol=1e-5)
+    np.testing.assert_allclose(dist.crps(y), 0.75 - y - half_spread, rtol=1e-10)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in CLASSES], ids=str)

@@ -1,4 +1,4 @@
-"""Mixtures of Student's t: tails, quantiles and spread against SciPy, 40 digits and quadrature."""
+"""Mixtures of Student's t: tails, quantiles and scores against SciPy, 40 digits and quadrature."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import betaln
 
 from cases import examples, rng_for
 from everytree import _kernels
+from everytree.families.student import StudentComponents
+from everytree.mixture import Mixture
 from forests import fates
 from naive_forest import StudentMixture, student_tail
 
@@ -159,59 +160,101 @@ def test_quantiles_far_from_zero(location):
         assert_quantile(unit, p, _kernels.student_quantiles(*flat([unit]), np.array([p]), 1)[0, 0])
 
 
-# ---- spread ----------------------------------------------------------------------------------------------------------
+# ---- many points of each, and scores ---------------------------------------------------------------------------------
+
+
+def score(unit: StudentMixture, y: float, n_copies: int) -> float:
+    """The library's own, of one unit among as many copies."""
+    start, weight, freedom, location, scale = flat([unit] * n_copies)
+    lengths = np.diff(start)
+
+    def pick(some: np.ndarray) -> Mixture:
+        entries = np.concatenate([np.arange(start[u], start[u + 1]) for u in some])
+        components = StudentComponents(freedom[entries], location[entries], scale[entries] ** 2, weight[entries])
+        starts = np.cumsum(lengths[some]) - lengths[some]
+        return Mixture(components, np.log(weight[entries]), starts, False, lambda again: pick(some[again]))
+
+    found = pick(np.arange(n_copies)).crps(np.full(n_copies, y))
+    assert (found == found[0]).all()
+    return float(found[0])
 
 
 @few_and_many
-@pytest.mark.parametrize("freedom", [1.5, 1.9, 2.0, 2.1, 2.5, 3.0, 4.0, 10.0, 1e3, 1e6])
-def test_half_spread_of_one_distribution(freedom, n_copies):
-    """E|T - T'| / 2 = 2 sqrt(nu) / (nu - 1) B(1/2, nu - 1/2) / B(1/2, nu/2)^2."""
-    log_ratio = betaln(0.5, freedom - 0.5) - 2.0 * betaln(0.5, 0.5 * freedom)
-    exact = 2.0 * np.sqrt(freedom) / (freedom - 1.0) * np.exp(log_ratio)
-    found = _kernels.student_half_spreads(*flat([alone(freedom, 7.0, 0.01)] * n_copies), 1)
-    np.testing.assert_allclose(found, 0.01 * exact, rtol=1e-4 if n_copies >= 16 else 1e-5)
-    assert alone(freedom, 7.0, 0.01).half_spread() == pytest.approx(0.01 * exact, rel=1e-6)
-
-
-@pytest.mark.parametrize("freedom", [1.05, 1.1])
-def test_half_spread_of_heavy_tails(freedom):
-    log_ratio = betaln(0.5, freedom - 0.5) - 2.0 * betaln(0.5, 0.5 * freedom)
-    exact = 2.0 * np.sqrt(freedom) / (freedom - 1.0) * np.exp(log_ratio)
-    assert _kernels.student_half_spreads(*flat([alone(freedom)]), 1)[0, 0] == pytest.approx(exact, rel=1e-4)
+@given(seed=seeds)
+@examples(10)
+def test_tails_at_many_points_of_each_mixture(seed, n_copies):
+    """To 1e-10, or to as much of the smaller tail: where many parts have the same freedom, by tables."""
+    rng = np.random.default_rng(seed)
+    unit = random_mixture(rng)
+    kernel = _kernels.StudentMixtures(*flat([unit] * n_copies))
+    y = np.sort(np.concatenate([rng.choice(unit.location, 50) + rng.choice(unit.scale, 50) * rng.normal(size=50)]))
+    which, is_above = np.sort(rng.integers(0, n_copies, 50)), rng.random(50) < 0.5
+    expected = np.where(is_above, unit.above(y), unit.below(y))
+    np.testing.assert_allclose(kernel.tails(which, y, is_above, 1), expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_array_equal(kernel.tails(which, y, is_above, 2), kernel.tails(which, y, is_above, 1))
 
 
 @few_and_many
-def test_half_spread_of_mixtures(n_copies):
+@pytest.mark.parametrize("freedom", [1.01, 1.5, 2.0, 2.3, 3.0, 4.9, 5.0, 10.0, 1e3, 1e6])
+def test_distances_beside_those_of_an_origin(freedom, n_copies):
+    unit = alone(freedom, 7.0, 0.01)
+    kernel = _kernels.StudentMixtures(*flat([unit] * n_copies))
+    for y in (7.0, 7.001, 6.9, 7.4, -30.0, 1e6):
+        for origin in (7.0, 7.003, 6.9):
+            found = kernel.extra_distances(np.full(n_copies, y), np.full(n_copies, origin), 1)
+            exact = unit.mean_distance(y) - unit.mean_distance(origin)
+            rounding = 1e-15 * unit.mean_distance(origin) + 1e-15 * abs(y)
+            np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12 + 4.0 * rounding)
+
+
+@few_and_many
+def test_scores_of_mixtures(n_copies):
     """As of a forest: parts of one order of magnitude."""
     rng, n = rng_for("half spread"), 10
-    units = [
-        StudentMixture(rng.dirichlet(np.ones(n)), freedom, rng.normal(size=n) * apart, rng.uniform(0.5, 2.0, n))
-        for apart, freedom in ((apart, rng.uniform(2.2, 200.0, n)) for apart in (0.0, 0.1, 1.0, 3.0, 10.0))
-    ]
-    found = _kernels.student_half_spreads(*flat(units * n_copies), 1)[:, 0]
-    np.testing.assert_allclose(found[:5], [unit.half_spread() for unit in units], rtol=1e-4)
-    np.testing.assert_array_equal(_kernels.student_half_spreads(*flat(units * n_copies), 2)[:, 0], found)
+    for apart in (0.0, 0.1, 1.0, 3.0, 10.0):
+        freedom, location = rng.uniform(2.2, 200.0, n), rng.normal(size=n) * apart
+        unit = StudentMixture(rng.dirichlet(np.ones(n)), freedom, location, rng.uniform(0.5, 2.0, n))
+        for y in (0.1, -3.0, 40.0):
+            assert score(unit, y, n_copies) == pytest.approx(unit.crps(y), rel=1e-8)
 
 
 @few_and_many
 @pytest.mark.parametrize("apart", [1e2, 1e4, 1e6, 1e8])
-def test_half_spread_of_modes_far_apart(apart, n_copies):
-    """Less exact: the step between the modes falls between the points of the integral."""
+def test_scores_of_modes_far_apart(apart, n_copies):
     for weight, location, scale in (
         ([0.5, 0.5], [0.0, apart], [1.0, 1.0]),
         ([0.9, 0.1], [0.0, apart], [1.0, 1.0]),
+        ([1.0 - 1e-6, 1e-6], [0.0, apart], [1.0, 1.0]),
         ([0.3, 0.3, 0.4], [0.0, apart, -apart], [1.0, 0.01, 1.0]),
         ([0.5, 0.5], [0.0, 0.0], [1.0, apart]),
     ):
         unit = StudentMixture(np.array(weight), np.full(len(weight), 5.0), np.array(location), np.array(scale))
-        found = _kernels.student_half_spreads(*flat([unit] * n_copies), 1)
-        np.testing.assert_allclose(found, unit.half_spread(), rtol=2e-3)
+        for y in (0.3, 0.7 * apart, apart):
+            assert score(unit, y, n_copies) == pytest.approx(unit.crps(y), rel=1e-8)
 
 
-def test_half_spread_of_narrow_modes():
-    """Nearly two points of a half each: a quarter of the distance, but to 2e-3 only (see the test above)."""
-    unit = StudentMixture(np.array([0.5, 0.5]), np.full(2, 5.0), np.array([0.0, 1.0]), np.full(2, 1e-6))
-    assert _kernels.student_half_spreads(*flat([unit]), 1)[0, 0] == pytest.approx(0.25, rel=2e-3)
+@few_and_many
+@pytest.mark.parametrize("scale", [1e-3, 1e-6, 1e-9])
+def test_scores_of_narrow_modes(scale, n_copies):
+    """Nearly points: E|Y - y| - E|Y - Y'| / 2 of the points themselves, and a little of the order of the scale."""
+    points, weight = np.array([0.0, 1.0, 1.5]), np.array([0.5, 0.3, 0.2])
+    unit = StudentMixture(weight, np.full(3, 5.0), points, np.full(3, scale))
+    half_spread = 0.5 * weight @ np.abs(points[:, None] - points) @ weight
+    for y in (0.0, 0.3, 1.0 + 2.0 * scale, 7.0):
+        found = score(unit, y, n_copies)
+        assert found == pytest.approx(weight @ np.abs(points - y) - half_spread, abs=2.0 * scale)
+        assert found == pytest.approx(unit.crps(y), rel=1e-8)
+
+
+@given(seed=seeds)
+@examples(8)
+def test_scores_of_parts_of_very_different_scales(seed):
+    rng = np.random.default_rng(seed)
+    unit = random_mixture(rng, spread=4.0)
+    weight = np.maximum(unit.weight, 1e-300)
+    unit = StudentMixture(weight, np.maximum(unit.freedom, 1.2), unit.location, unit.scale)
+    for y in (rng.choice(unit.location), unit.location.mean() + unit.scale.max() * rng.normal()):
+        assert score(unit, y, 1) == pytest.approx(unit.crps(y), rel=1e-8)
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------
@@ -247,7 +290,19 @@ def test_kernels_refuse_arrays_that_do_not_fit(arrays):
         _kernels.student_quantiles(*columns, 1)
     if "y" not in arrays:
         with pytest.raises(ValueError, match=r"size|unit"):
-            _kernels.student_half_spreads(*columns[:-1], 1)
+            _kernels.StudentMixtures(*columns[:-1])
+
+
+@pytest.mark.parametrize(
+    "points", [([0], [1.0, 2.0], [True]), ([0], [1.0], [True, False]), ([1], [1.0], [True]), ([-1], [1.0], [True])]
+)
+def test_kernels_refuse_points_of_no_unit(points):
+    kernel = _kernels.StudentMixtures(*flat([alone(3.0)]))
+    unit, y, is_above = (np.array(column) for column in points)
+    with pytest.raises(ValueError, match=r"size|unit"):
+        kernel.tails(unit, y, is_above, 1)
+    with pytest.raises(ValueError, match="size"):
+        kernel.extra_distances(np.ones(2), np.ones(1), 1)
 
 
 def test_no_units():
@@ -255,16 +310,17 @@ def test_no_units():
     start = np.zeros(1, dtype=np.int64)
     assert _kernels.student_tails(start, nothing, nothing, nothing, nothing, nothing, 1).shape == (0, 2)
     assert _kernels.student_quantiles(start, nothing, nothing, nothing, nothing, nothing, 1).shape == (0, 1)
-    assert _kernels.student_half_spreads(start, nothing, nothing, nothing, nothing, 1).shape == (0, 1)
+    kernel = _kernels.StudentMixtures(start, nothing, nothing, nothing, nothing)
+    assert kernel.extra_distances(nothing, nothing, 1).shape == (0,)
 
 
 NO_DISTRIBUTION = [
     "quantiles(1, weight=0.0)",
     "quantiles(1, weight=nan)",
-    "half_spreads(1, weight=0.0)",
-    "half_spreads(20, location=nan)",
-    "half_spreads(20, location=inf)",
-    "half_spreads(20, scale=0.0)",
+    "tails(1, weight=0.0)",
+    "tails(20, location=nan)",
+    "tails(20, location=inf)",
+    "tails(20, scale=0.0)",
     "quantiles(20, scale=0.0)",
 ]
 
@@ -276,7 +332,7 @@ import numpy as np; from numpy import nan, inf; from everytree import _kernels a
 def units(n, weight=1.0, location=0.0, scale=1.0):
     return np.arange(n + 1), *(np.full(n, value) for value in (weight, 3.0, location, scale))
 def quantiles(n, **other): k.student_quantiles(*units(n, **other), np.full(n, 0.3), 1)
-def half_spreads(n, **other): k.student_half_spreads(*units(n, **other), 1)
+def tails(n, **other): k.StudentMixtures(*units(n, **other)).tails(np.arange(n), np.ones(n), np.ones(n, bool), 1)
 """
     return fates(prelude, NO_DISTRIBUTION)
 

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
+from everytree.quadrature import FIRST_PANEL, SHORTEST_RUN, Panels, integral_rule, integrate, sum_rule
 
-EXACT_COUNTS = 4096
-"""Sums over counts are taken term by term up to here, and by quadrature beyond."""
+ENTRIES_AT_ONCE = 1 << 18
+"""How many components are evaluated at a time where a unit is asked about many points: bounds memory."""
 
-MANY_COMPONENTS = 32
-"""Above this, an integral over the whole mixture is cheaper than panels around each component."""
-
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(10)
+LARGEST = 1e300
+"""Integrals and sums end here at the latest."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,15 @@ class Mixture:
     starts : (n_units,) int64
         Where each unit's entries start.
     is_discrete : bool
+    pick : callable
+        The mixture of some units of this one, any of them any number of times.
     """
 
     components: Any
     log_weights: FloatArray
     starts: NDArray[np.int64]
     is_discrete: bool
+    pick: Callable[[NDArray[np.int64]], Mixture]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -67,7 +69,7 @@ class Mixture:
             terms = np.where(weights > 0.0, weights * values, 0.0)
         return np.add.reduceat(terms, self.starts, axis=0) if len(self) else terms[:0]
 
-    def spread(self, values: FloatArray) -> FloatArray:
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """A number for each unit, repeated for its components."""
         return np.repeat(values, self.lengths, axis=0)
 
@@ -146,94 +148,143 @@ class Mixture:
             high, low = np.where(done, middle, high), np.where(done, low, middle)
         return high
 
-    def crps(self, y: FloatArray, half_spread: FloatArray) -> FloatArray:
-        """E|Y - y| - E|Y - Y'| / 2; the second term, which does not depend on y, is given."""
-        if hasattr(self.components, "mean_distance"):
-            distance = self.average(self.components.mean_distance(self.spread(y)))
-        else:  # E|Y - y| = mean - y + 2 sum of cdf below y
-            inside = np.clip(np.floor(y), -1.0, None)
-            below = self._sum_of_cdf_below(inside) + self.cdf(inside) * (np.maximum(y, 0.0) - np.maximum(inside, 0.0))
-            distance = self.mean() - y + 2.0 * np.where(y > 0.0, below, 0.0)
-        with np.errstate(invalid="ignore"):
-            return np.where(np.isinf(half_spread), np.inf, distance - half_spread)
+    # ---- scores ---------------------------------------------------------------------------------------------------
 
-    def _sum_of_cdf_below(self, y: FloatArray) -> FloatArray:
-        """Sum of cdf(k) for k = 0 .. y - 1."""
-        return self._sum_over_counts(lambda k: np.where(k < y, self.cdf(k), 0.0), np.maximum(y, 0.0))
+    def crps(self, y: FloatArray) -> FloatArray:
+        """The integral of (cdf(x) - 1[x >= y])^2, as one of squared tails: nothing cancels, however heavy they are."""
+        has_score = np.isfinite(self.mean()) & np.isfinite(y)
+        asked = np.flatnonzero(has_score)
+        out = np.where(np.isnan(y), np.nan, np.inf)
+        if len(asked) < len(self):
+            out[asked] = self.pick(asked).crps(y[asked]) if len(asked) else out[asked]
+        elif len(self):
+            out = self._sum_of_squared_tails(y) if self.is_discrete else self._integral_of_squared_tails(y)
+        return out
 
-    def half_spread(self) -> FloatArray:
-        """E|Y - Y'| / 2 = integral of cdf (1 - cdf)."""
+    def centre_score(self) -> FloatArray:
+        """(n_units, 2): a point with no less than a quarter of the probability on either side, and its `crps`."""
         if len(self) == 0:
-            return np.empty(0)
+            return np.empty((0, 2))
+        centre = self.weighted_median(self._places()[0])
+        return np.stack([centre, self.crps(centre)], axis=1)
+
+    def crps_from(self, y: FloatArray, centre: FloatArray, score: FloatArray) -> FloatArray:
+        """The score of y from that of the centre: what E|Y - y| has more than E|Y - centre|, added."""
+        has_score = np.isfinite(score) & np.isfinite(y)
         with np.errstate(invalid="ignore"):
-            finite = np.isfinite(self.mean())
-        if self.is_discrete:
-            end = self._discrete_quantile(np.full(len(self), 1.0 - 1e-16))
-            value = self._sum_over_counts(lambda k: self.cdf(k) * self.sf(k), end + 1.0)
-        elif hasattr(self.components, "mixture_half_spread") and self.lengths.max() > MANY_COMPONENTS:
-            value = self.components.mixture_half_spread(self._bounds(), self.weights)
-        else:
-            value = self._integral(lambda y: self.cdf(y) * self.sf(y))
-        return np.where(finite, value, np.inf)
+            further = self.components.extra_distance(self.spread(np.where(has_score, y, centre)), self.spread(centre))
+            return np.where(has_score, score + self.average(further), np.where(np.isnan(y), np.nan, np.inf))
+
+    def _integral_of_squared_tails(self, y: FloatArray) -> FloatArray:
+        """Both ways from y by x = y + scale sinh(t), which makes exponentials of power laws."""
+        lowest = float(getattr(self.components, "lowest", -np.inf))
+        origin = np.maximum(y, lowest)
+        places, widths = self._places()
+        away = np.abs(places - self.spread(origin)) + widths
+        scale = np.exp(self.average(np.log(away)))
+
+        def term(function: NDArray[np.int64], t: FloatArray) -> FloatArray:
+            unit, is_above = function // 2, function % 2 == 1
+            x = origin[unit] + np.where(is_above, 1.0, -1.0) * scale[unit] * np.sinh(t)
+            return np.asarray(self.tail(unit, x, is_above) ** 2 * scale[unit] * np.cosh(t))
+
+        n_functions = 2 * len(self)  # of each unit one for what is below the origin and one for what is above
+        function = np.arange(n_functions)
+        reach = np.arcsinh(np.maximum.reduceat(np.where(self.weights > 0.0, away, 0.0), self.starts) / scale)
+        with np.errstate(over="ignore"):
+            end = np.stack([np.minimum(origin - lowest, LARGEST) / scale, LARGEST / scale], axis=1)
+        end = np.arcsinh(np.minimum(end, LARGEST)).ravel()
+        panels = Panels(function, np.zeros(n_functions), np.minimum(end, FIRST_PANEL), np.ones(n_functions, dtype=bool))
+        panels = panels.at(end > 0.0)
+        total = integrate(term, integral_rule(), panels, function // 2, len(self), np.repeat(reach, 2), end)
+        return total + (origin - y)
+
+    def _sum_of_squared_tails(self, y: FloatArray) -> FloatArray:
+        """Of whole numbers k: of each [k, k + 1), the part below y counts cdf(k)^2 and the rest sf(k)^2."""
+
+        def term(unit: NDArray[np.int64], k: FloatArray) -> FloatArray:
+            below = np.clip(y[unit] - k, 0.0, 1.0)
+            is_above = below < 0.5
+            squares = self.tail(unit, k, is_above) ** 2
+            if (split := (below > 0.0) & (below < 1.0)).any():
+                other = self.tail(unit[split], k[split], ~is_above[split]) ** 2
+                share = np.maximum(below, 1.0 - below)[split]
+                squares[split] = share * squares[split] + (1.0 - share) * other
+            return squares
+
+        return self._sum_from_zero(term, np.maximum(y, 0.0)) - np.minimum(y, 0.0)
+
+    def _sum_from_zero(
+        self, term: Callable[[NDArray[np.int64], FloatArray], FloatArray], kink: FloatArray
+    ) -> FloatArray:
+        """The sum over all whole numbers from 0 on of a term that is smooth on either side of `kink`."""
+        first = np.floor(kink / SHORTEST_RUN) * SHORTEST_RUN
+        function, run = np.arange(len(self)), np.full(len(self), float(SHORTEST_RUN))
+        panels = [Panels(function, first, run, np.ones(len(self), dtype=bool))]
+        done = np.zeros(len(self))
+        while (open_ := done < first).any():  # one panel for each binary digit of `first`
+            left = done[open_]
+            width = 2.0 ** np.floor(np.log2(first[open_] - left))
+            panels.append(Panels(function[open_], left, width, np.zeros(len(left), dtype=bool)))
+            done[open_] += width
+        mean = np.where((self.weights > 0.0) & np.isfinite(self.components.mean()), self.components.mean(), 0.0)
+        reach, end = np.maximum.reduceat(mean, self.starts), np.full(len(self), LARGEST)
+        return integrate(term, sum_rule(), Panels.join(panels), function, len(self), reach, end)
+
+    def tail(self, unit: NDArray[np.int64], y: FloatArray, is_above: NDArray[np.bool_]) -> FloatArray:
+        """P(Y > y) of a unit where `is_above`, else P(Y <= y), at any number of points of any units."""
+        if self._kernel is not None:
+            return np.asarray(self._kernel.tails(unit, y, is_above, 1))
+        out = np.empty(len(y))
+        for of, which in ((Mixture.sf, is_above), (Mixture.cdf, ~is_above)):
+            out[which] = self._at_points(of, unit[which], y[which])
+        return out
+
+    def _at_points(
+        self, of: Callable[[Mixture, FloatArray], FloatArray], unit: NDArray[np.int64], y: FloatArray
+    ) -> FloatArray:
+        """A function of a mixture and one number a unit, at any number of points of any units."""
+        out = np.empty(len(y))
+        block = np.cumsum(self.lengths[unit]) // ENTRIES_AT_ONCE
+        for points in np.split(np.arange(len(y)), np.flatnonzero(np.diff(block)) + 1):
+            out[points] = of(self.pick(unit[points]), y[points])
+        return out
+
+    @cached_property
+    def _kernel(self) -> Any:
+        """Tails of these mixtures at many points, where the components have a kernel for that."""
+        if not hasattr(self.components, "mixture_kernel"):
+            return None
+        return self.components.mixture_kernel(self._bounds(), self.weights)
+
+    def _places(self) -> tuple[FloatArray, FloatArray]:
+        """A middle and a width of each component."""
+        if hasattr(self.components, "place"):
+            place: tuple[FloatArray, FloatArray] = self.components.place()
+            return place
+        low, middle, high = (self.components.quantile(np.full(len(self.weights), p)) for p in (0.25, 0.5, 0.75))
+        return middle, 0.5 * (high - low)
+
+    def weighted_median(self, values: FloatArray) -> FloatArray:
+        """The smallest value of each unit that has half of the weight at or below it."""
+        order = np.lexsort((values, self.spread(np.arange(len(self)))))
+        upto = np.cumsum(self.weights[order])
+        before = upto[self.starts] - self.weights[order][self.starts]
+        half = before + 0.5 * self.average(np.ones(len(values)))
+        n_below = np.add.reduceat((upto < self.spread(half)).astype(np.int64), self.starts)
+        return np.asarray(values[order][self.starts + np.minimum(n_below, self.lengths - 1)])
 
     def entropy(self) -> FloatArray:
         """Of a discrete distribution, in nats."""
-        end = self._discrete_quantile(np.full(len(self), 1.0 - 1e-16))
+        if len(self) == 0:
+            return np.empty(0)
 
-        def surprise(k: FloatArray) -> FloatArray:
-            log_prob = self.log_prob(k)
-            return np.where(np.isneginf(log_prob), 0.0, -np.exp(log_prob) * log_prob)
+        def surprise(unit: NDArray[np.int64], k: FloatArray) -> FloatArray:
+            log_prob = self._at_points(Mixture.log_prob, unit, k)
+            possible = np.where(np.isneginf(log_prob), 0.0, log_prob)
+            return np.asarray(-np.exp(possible) * possible)
 
-        return self._sum_over_counts(surprise, end + 1.0)
-
-    # ---- sums and integrals ---------------------------------------------------------------------------------------
-
-    def _sum_over_counts(self, term: Callable[[FloatArray], FloatArray], end: FloatArray) -> FloatArray:
-        """Sum of term(k) for k = 0 .. end - 1: one by one first, then as integrals over panels of smooth pieces."""
-        total = np.zeros(len(self))
-        for k in range(int(min(end.max(initial=0.0), EXACT_COUNTS))):
-            here = np.full(len(self), float(k))
-            total += np.where(here < end, term(here), 0.0)
-        if end.max(initial=0.0) > EXACT_COUNTS:
-            limit = np.maximum(end, EXACT_COUNTS) - 0.5
-            edges = np.clip(self._edges(), EXACT_COUNTS - 0.5, limit[:, None])
-            total += self._quadrature(term, np.sort(np.column_stack([edges, limit]), axis=1))
-        return total
-
-    def _integral(self, term: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        return self._quadrature(term, self._edges())
-
-    def _edges(self) -> FloatArray:
-        """(n_units, n_edges) ends of panels on which all components are smooth: quantiles, or steps from the mean."""
-        if self.is_discrete:
-            mean, sd = self.components.mean(), np.sqrt(self.components.variance())
-            steps = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32, 64, 128], dtype=np.float64)
-            with np.errstate(invalid="ignore"):
-                own = np.nan_to_num(mean[:, None] + sd[:, None] * steps, nan=0.0, posinf=0.0, neginf=0.0)
-            fixed = EXACT_COUNTS * 2.0 ** np.arange(1, 1000, 1)
-            fixed = fixed[fixed < 1e300]
-        else:
-            tails = 10.0 ** -np.array([16.0, 11.0, 7.0, 4.0, 2.0, 1.0])
-            grid = np.concatenate([tails, [0.5], 1.0 - tails[:0:-1], [1.0 - 2.0**-53]])
-            own = np.stack([self.components.quantile(np.full(len(self.weights), p)) for p in grid], axis=1)
-            fixed = np.empty(0)
-        widest = int(self.lengths.max(initial=0))
-        out = np.repeat(own[self.starts][:, None, :], widest, axis=1) if len(self) else own.reshape(0, 1, own.shape[1])
-        for j in range(1, widest):
-            has = self.lengths > j
-            out[has, j] = own[self.starts[has] + j]
-        edges = np.column_stack([out.reshape(len(self), -1), np.broadcast_to(fixed, (len(self), len(fixed)))])
-        return np.sort(np.where(np.isfinite(edges), edges, np.finfo(float).max ** 0.5), axis=1)
-
-    def _quadrature(self, term: Callable[[FloatArray], FloatArray], edges: FloatArray) -> FloatArray:
-        total = np.zeros(len(self))
-        for left, right in zip(edges.T[:-1], edges.T[1:], strict=True):
-            if not (right > left).any():
-                continue
-            half, middle = 0.5 * (right - left), 0.5 * (right + left)
-            for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
-                total += np.where(half > 0.0, weight * half * term(middle + half * node), 0.0)
-        return total
+        return self._sum_from_zero(surprise, np.zeros(len(self)))
 
 
 def bracketed_root(

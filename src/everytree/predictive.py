@@ -8,7 +8,7 @@ is computed once a path and looked up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree.codes import as_column, whole_number
 from everytree.families.base import Family, FloatArray
+from everytree.intervals import shortest_interval
 from everytree.mixture import Mixture
 
 ENTRIES_AT_ONCE = 1 << 18
@@ -151,7 +152,7 @@ class Predictive:
         coverage : float
             In (0, 1).
         kind : {"equal", "hdi"}
-            Equal tails, or the shortest interval.
+            Equal tails, or the shortest interval; of several equally short ones over whole numbers, the lowest.
         """
         self._need("cdf")
         share = float(probabilities("coverage", coverage))
@@ -159,7 +160,7 @@ class Predictive:
             return self.quantile([0.5 - 0.5 * share, 0.5 + 0.5 * share])
         if kind != "hdi":
             raise ValueError(f"kind must be 'equal' or 'hdi', but is {kind!r}")
-        return self._each(lambda mixture: _shortest_interval(mixture, share))
+        return self._each(lambda mixture: shortest_interval(mixture, share))
 
     def entropy(self) -> FloatArray:
         """(n_rows,) entropy in nats, of discrete families."""
@@ -170,11 +171,18 @@ class Predictive:
     def crps(self, y: ArrayLike) -> FloatArray:
         """(n_rows,) continuous ranked probability score of one target a row: 0 is best, in units of y.
 
-        The integral of (cdf(x) - 1[x >= y])^2; for classes that of the class number. Infinite where the mean is.
+        The integral of (cdf(x) - 1[x >= y])^2, exact to 1e-8 of itself; for classes that of the class number. Infinite
+        where the mean is infinite or does not exist: E|Y - y| - E|Y - Y'| / 2, which it equals, needs one.
         """
         self._need("cdf")
-        half_spread = self._each(Mixture.half_spread)
-        return self._each(Mixture.crps, self._targets(y), half_spread)
+        targets = self._targets(y)
+        if self._row_data or len(self) < len(self._paths.start):  # nothing to share
+            return self._each(Mixture.crps, targets)
+        if hasattr(self._some_components(), "extra_distance"):
+            return self._each(Mixture.crps_from, targets, *self._each(Mixture.centre_score).T)
+        rows, of_row = _distinct(self._paths.of_row, targets)
+        paths = replace(self._paths, of_row=self._paths.of_row[rows])
+        return Predictive(self._family, self._summary, paths, {})._each(Mixture.crps, targets[rows])[of_row]
 
     def sample(self, size: int | None = None, *, rng: np.random.Generator | int) -> FloatArray:
         """Exact draws: a node by its weight, then a target from it.
@@ -255,7 +263,23 @@ class Predictive:
         starts = np.cumsum(lengths) - lengths
         entries = np.repeat(first - starts, lengths) + np.arange(lengths.sum())
         components = self._components(entries, np.repeat(units, lengths))
-        return Mixture(components, self._paths.log_weights[entries], starts, getattr(components, "is_discrete", False))
+        return Mixture(
+            components,
+            self._paths.log_weights[entries],
+            starts,
+            getattr(components, "is_discrete", False),
+            lambda some: self._mixture(units[some], path_of_unit),
+        )
+
+
+def _distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One place of each combination of values, and which combination is in each place."""
+    order = np.lexsort(columns)
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+    which = np.empty(len(order), dtype=np.int64)
+    which[order] = np.cumsum(is_new) - 1
+    return order[is_new], which
 
 
 def as_targets(y: ArrayLike, n_rows: int) -> FloatArray:
@@ -275,42 +299,3 @@ def probabilities(name: str, values: ArrayLike) -> FloatArray:
     if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
         raise ValueError(f"{name} must be in (0, 1), but is {values!r}")
     return array
-
-
-def _shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
-    """The shortest of the intervals that leave out `tail` below and the rest above, over all tails."""
-    return _shortest_of_counts(mixture, coverage) if mixture.is_discrete else _shortest_of_reals(mixture, coverage)
-
-
-def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
-    """Every whole number that may be the lower end is tried; of equals, the lowest."""
-    last = mixture.quantile(np.full(len(mixture), 1.0 - coverage))
-    low, high = np.zeros(len(mixture)), mixture.quantile(np.full(len(mixture), coverage))
-    for start in range(1, int(last.max(initial=0.0)) + 1):
-        below = mixture.cdf(np.full(len(mixture), start - 1.0))
-        end = mixture.quantile(np.minimum(below + coverage, 1.0 - 1e-15))
-        shorter = (start <= last) & (below + coverage < 1.0) & (end - start < high - low)
-        low, high = np.where(shorter, float(start), low), np.where(shorter, end, high)
-    return np.stack([low, high], axis=1)
-
-
-def _shortest_of_reals(mixture: Mixture, coverage: float) -> FloatArray:
-    """A grid over the lower tail finds the valley, golden section its bottom."""
-
-    def ends(tail: FloatArray) -> FloatArray:
-        inside = np.clip(tail, 1e-12, 1.0 - coverage - 1e-12)
-        return np.stack([mixture.quantile(inside), mixture.quantile(inside + coverage)], axis=1)
-
-    def width(tail: FloatArray) -> FloatArray:
-        return np.diff(ends(tail), axis=1)[:, 0]
-
-    grid = (1.0 - coverage) * np.arange(17) / 16
-    widths = np.stack([width(np.full(len(mixture), tail)) for tail in grid], axis=1)
-    best = widths.argmin(axis=1)
-    low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, 16)]
-    golden = 0.5 * (np.sqrt(5.0) - 1.0)
-    for _ in range(45):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        shorter = width(left) <= width(right)
-        low, high = np.where(shorter, low, left), np.where(shorter, right, high)
-    return ends(0.5 * (low + high))

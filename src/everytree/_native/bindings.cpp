@@ -95,7 +95,10 @@ NB_MODULE(_kernels, module) {
 
     module.def("student_tails", &student_tails);
     module.def("student_quantiles", &student_quantiles);
-    module.def("student_half_spreads", &student_half_spreads);
+    nb::class_<StudentMixtures>(module, "StudentMixtures")
+        .def(nb::init<Input<std::int64_t>, Input<double>, Input<double>, Input<double>, Input<double>>())
+        .def("tails", &StudentMixtures::tails)
+        .def("extra_distances", &StudentMixtures::extra_distances);
 
     nb::class_<ForestHandle>(module, "Forest")
         .def(nb::init<std::vector<nb::object>, Input<std::uint16_t>>(), "trees"_a, "known"_a)

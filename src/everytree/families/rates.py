@@ -139,6 +139,7 @@ class WaitingComponents:
     """Lomax: exponential with a gamma-distributed rate."""
 
     is_discrete = False
+    lowest = 0.0
 
     def __init__(self, shape: FloatArray, rate: FloatArray, censored: FloatArray | float) -> None:
         self._shape, self._rate, self._censored = shape, rate, censored
@@ -181,13 +182,15 @@ class WaitingComponents:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return np.asarray(rng.exponential(1.0, self._shape.shape) / rng.gamma(self._shape, 1.0 / self._rate))
 
-    def mean_distance(self, y: FloatArray) -> FloatArray:
-        """E|Y - y| = mean - y + 2 E(y - Y)+, infinite up to shape 1."""
+    def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
+        """E|Y - y| - E|Y - origin|, for an origin that is not negative: the integral of 1 - 2 P(Y > x) between them."""
         time = np.maximum(y, 0.0)
-        with np.errstate(invalid="ignore"):
-            beyond = self.mean() * np.exp((1.0 - self._shape) * np.log1p(time / self._rate))  # E(Y - y)+
-            away = np.where(y < 0.0, self.mean() - y, 2.0 * beyond + y - self.mean())
-            return np.asarray(np.where(self._shape > 1.0, away, np.inf))
+        # The integral of (1 + x / rate)^-shape, which has a limit where the shape is 1.
+        log_ratio = np.log1p((time - origin) / (self._rate + origin))
+        power = (self._shape - 1.0) * log_ratio
+        mean_power = np.where(power == 0.0, 1.0, -np.expm1(-power) / np.where(power == 0.0, 1.0, power))
+        integral = (self._rate + origin) * self.sf(origin) * log_ratio * mean_power
+        return np.asarray((time - origin) - 2.0 * integral + (time - y))
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

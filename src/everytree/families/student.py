@@ -64,23 +64,24 @@ class StudentComponents:
     def mixture_quantile(self, start: NDArray[np.int64], weights: FloatArray, p: FloatArray) -> FloatArray:
         return np.asarray(_kernels.student_quantiles(start, *self._parts(weights), _plain(p), 1))[:, 0]
 
-    def mixture_half_spread(self, start: NDArray[np.int64], weights: FloatArray) -> FloatArray:
-        return np.asarray(_kernels.student_half_spreads(start, *self._parts(weights), 1))[:, 0]
+    def mixture_kernel(self, start: NDArray[np.int64], weights: FloatArray) -> _kernels.StudentMixtures:
+        return _kernels.StudentMixtures(start, *self._parts(weights))
+
+    def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
+        """E|Y - y| - E|Y - origin|, for more than one degree of freedom."""
+        each = np.arange(len(y) + 1)
+        kernel = self.mixture_kernel(each, np.ones(len(y)))
+        return np.asarray(kernel.extra_distances(_plain(y), _plain(origin), 1))
+
+    def place(self) -> tuple[FloatArray, FloatArray]:
+        """Where each distribution is, and how wide."""
+        return self._location, np.sqrt(self._scale_squared)
 
     def _parts(self, weights: FloatArray) -> list[FloatArray]:
         return [_plain(part) for part in (weights, self._freedom, self._location, np.sqrt(self._scale_squared))]
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return np.asarray(self._location + np.sqrt(self._scale_squared) * rng.standard_t(self._freedom))
-
-    def mean_distance(self, y: FloatArray) -> FloatArray:
-        """E|Y - y|, infinite up to one degree of freedom."""
-        z, freedom = self._standardised(y), self._freedom
-        log_density = log_rising(0.5 * freedom, 0.5) - 0.5 * np.log(np.pi * freedom)
-        log_density -= (0.5 * freedom + 0.5) * np.log1p(z**2 / freedom)
-        more = np.divide(freedom + z**2, freedom - 1.0, out=np.full(z.shape, np.inf), where=freedom > 1.0)
-        distance = z * (2.0 * stdtr(freedom, z) - 1.0) + 2.0 * np.exp(log_density) * more
-        return np.asarray(np.sqrt(self._scale_squared) * distance)
 
     def _standardised(self, y: FloatArray) -> FloatArray:
         return np.asarray((y - self._location) / np.sqrt(self._scale_squared))

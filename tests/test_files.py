@@ -359,8 +359,8 @@ def test_merge_refuses_what_does_not_fit():
         model.merge(FOUR[0].make(random_state=1).fit(X, y))
     with pytest.raises(ValueError, match=r"leaves|split_prior"):
         model.merge(FOUR[0].make(alpha=7.0).fit(X, y))
+    sharper = {"sharpness": 2.0 * model.forest_.sharpness, "n_codes": model.forest_.n_codes}
     with pytest.raises(ValueError, match="sharpness"):
-        sharper = {"sharpness": 2.0 * model.forest_.sharpness, "n_codes": model.forest_.n_codes}
         model.forest_.merge(Forest(copy.deepcopy(model.posteriors_), **sharper))
     with pytest.raises(ValueError, match=r"n_codes\[0\]"):
         model.forest_.merge(Forest(copy.deepcopy(model.posteriors_), sharpness=model.forest_.sharpness))

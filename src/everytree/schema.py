@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, get_args
 
@@ -37,6 +36,7 @@ from everytree.columns import (
     read_numbers,
     unseen_code,
 )
+from everytree.lazy import cached_property
 from everytree.tables import Kind, Label, Table, infinity, read_table
 
 

@@ -150,6 +150,10 @@ def infinity(label: str, row: int, value: float) -> ValueError:
 
 def as_frame(X: Any) -> Any:
     """What narwhals makes of it: a frame, a lazy frame, or the thing itself."""
+    if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        X = pa.Table.from_batches([X])
     try:
         return nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError as error:

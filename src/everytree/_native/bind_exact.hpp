@@ -34,8 +34,8 @@ class TypedExact final : public ExactHandle {
         : kernel_(family, prior, std::move(table), std::move(statistics), std::move(rows), std::move(options)) {}
 
     void run(std::int64_t regions, std::int64_t expansions, double seconds, nb::object progress) override {
+        std::lock_guard alone(guard_.writing);
         nb::gil_scoped_release released;
-        std::lock_guard alone(lock_);
         sums_.reset();
         kernel_.run({regions, expansions, seconds}, [&](int depth, std::size_t done, std::size_t total) {
             nb::gil_scoped_acquire held;
@@ -130,10 +130,8 @@ class TypedExact final : public ExactHandle {
   private:
     // Computed when first asked for, by one thread at a time.
     const ExactSummary& sums() const {
-        without_gil(true, [&] {
-            std::lock_guard alone(lock_);
-            if (!sums_) sums_ = std::make_unique<ExactSummary>(summarise(kernel_));
-        });
+        std::lock_guard alone(guard_.writing);
+        if (!sums_) sums_ = without_gil(true, [&] { return std::make_unique<ExactSummary>(summarise(kernel_)); });
         return *sums_;
     }
     Spread spread(bool with_unknown) const {
@@ -142,7 +140,7 @@ class TypedExact final : public ExactHandle {
         return all;
     }
     ExactKernel<Family> kernel_;
-    mutable std::mutex lock_;
+    mutable Guard guard_;
     mutable std::unique_ptr<ExactSummary> sums_;
 };
 

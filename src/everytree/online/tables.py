@@ -22,6 +22,9 @@ def rows_of(X: Any) -> list[Row]:
 
 def targets_of(y: Iterable[Any]) -> list[Any]:
     """A column of any library, or several targets."""
+    if hasattr(y, "to_pylist"):  # an array of Arrow's, in chunks or not: its items are no values of Python
+        values: list[Any] = y.to_pylist()
+        return values
     series = nw.from_native(y, pass_through=True, allow_series=True)
     return series.to_list() if isinstance(series, nw.Series) else list(y)
 
@@ -34,7 +37,7 @@ def table_like(X: Any, names: Sequence[Any], values: FloatArray) -> Any:
         return nw.from_dict({name: column.tolist() for name, column in columns}, backend=library).to_native()
     import pandas as pd
 
-    return pd.DataFrame(values, index=getattr(X, "index", None), columns=names)
+    return pd.DataFrame(values, index=_index_of(X), columns=names)
 
 
 def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
@@ -44,7 +47,12 @@ def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
         return nw.new_series(name, values, backend=library).to_native()
     import pandas as pd
 
-    return pd.Series(values, index=getattr(X, "index", None))
+    return pd.Series(values, index=_index_of(X))
+
+
+def _index_of(X: Any) -> Any:
+    """Of a table of pandas; others have none."""
+    return X.index if isinstance(as_frame(X), nw.DataFrame) else None
 
 
 def _library_of(X: Any) -> Any:

@@ -150,6 +150,8 @@ NB_MODULE(_kernels, module) {
                 State<std::int64_t> counts) {
                  self.attach({nodes, boxes, some_missing, statistics, ranges, kinds, roots, counts});
              })
+        .def("use_family", &OnlineHandle::use_family)
+        .def("settle", &OnlineHandle::settle)
         .def("learn", &OnlineHandle::learn)
         .def("predict", &OnlineHandle::predict)
         .def("shares", &OnlineHandle::shares)

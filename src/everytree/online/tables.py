@@ -9,7 +9,7 @@ import narwhals as nw
 
 from everytree.families.base import FloatArray
 from everytree.online.rows import Row, as_dicts
-from everytree.tables import as_frame
+from everytree.tables import as_frame, column_label, column_values
 
 
 def rows_of(X: Any) -> list[Row]:
@@ -17,7 +17,26 @@ def rows_of(X: Any) -> list[Row]:
     frame = as_frame(X)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is lazy ({type(X).__name__}), but its rows are needed; pass X.collect()")
-    return as_dicts(frame.rows(named=True) if isinstance(frame, nw.DataFrame) else X)
+    if not isinstance(frame, nw.DataFrame):
+        return as_dicts(X)
+    rows = as_dicts(frame.rows(named=True))
+    for name, texts in _texts_of_categories(frame).items():
+        for row, text in zip(rows, texts, strict=True):
+            row[name] = text
+    return rows
+
+
+def _texts_of_categories(frame: nw.DataFrame[Any]) -> dict[str, list[str | None]]:
+    """Columns of a categorical type that holds no text, as text: a dict has no other way to say categories."""
+    texts = {}
+    for series in frame.iter_columns():
+        if series.dtype != nw.Categorical:
+            continue
+        values = column_values(column_label(series.name, 0), series)
+        if values.index is not None and not all(isinstance(label, str) for label in values.labels):
+            words = [*map(str, values.labels), None]  # -1 of a missing value picks the last
+            texts[series.name] = [words[place] for place in values.index.tolist()]
+    return texts
 
 
 def targets_of(y: Iterable[Any]) -> list[Any]:

@@ -26,6 +26,8 @@ NODE = np.dtype(
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1
 ROWS_AT_ONCE = 4096
+FEW_STATISTICS = 16
+"""Up to so many there is no room for more of them, which every node would carry along."""
 
 
 class OnlineTrees:
@@ -117,11 +119,12 @@ class OnlineTrees:
     def use_family(self, family: NativeFamily) -> None:
         """Another prior, or more classes: all evidence is derived anew, when it is next needed.
 
-        Room for classes doubles when it runs out, so that one more of them mostly moves nothing.
+        Where there are many classes, room for them doubles when it runs out: one more of them mostly moves nothing.
         """
         room = self.arrays["statistics"].shape[1]
         if family.n_statistics > room:
-            self.arrays = self._larger(n_statistics=max(family.n_statistics, 2 * room))
+            few = family.n_statistics <= FEW_STATISTICS
+            self.arrays = self._larger(n_statistics=family.n_statistics if few else max(family.n_statistics, 2 * room))
             self._attach()
         self.family = family
         self._kernel.use_family(family.size, family._prior)

@@ -332,7 +332,7 @@ def test_a_class_that_there_is_no_room_for_changes_nothing(monkeypatch):
     model = learn(make("classes"), [{"a": 1.0}, {"a": 2.0}], ["x", "y"])
     before = state(model)
 
-    def full(*_: Any) -> Any:
+    def full(**_: Any) -> Any:
         raise MemoryError
 
     with monkeypatch.context() as patch:

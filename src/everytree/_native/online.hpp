@@ -14,6 +14,7 @@
 #include "online_heap.hpp"
 #include "online_split.hpp"
 #include "sweep.hpp"
+#include "tree.hpp"
 
 namespace everytree {
 
@@ -60,9 +61,7 @@ class OnlineKernel {
     }
     // Evidence that waits to be derived.
     void settle() {
-        if (is_settled_) return;
-        each_node([this](std::int32_t s) { evaluate(s); });
-        is_settled_ = true;
+        if (!is_settled_) derive_all();
     }
 
     // False, and nothing done, where the arrays must grow first: each tree may need two nodes.
@@ -80,7 +79,8 @@ class OnlineKernel {
             for (const std::int32_t s : path_) {
                 age(s);
                 family_.add(statistics(s), target);
-                if (seen_.is_kept()) seen_.add(s, static_cast<std::int64_t>(target.y));
+                if constexpr (has_classes)
+                    if (seen_.is_kept()) seen_.add(s, static_cast<std::int64_t>(target.y));
             }
             for (auto s = path_.rbegin(); s != path_.rend(); ++s) evaluate(*s);
             if (decays()) refresh_some(tree);
@@ -242,13 +242,17 @@ class OnlineKernel {
         at.leaf = at.subtree = leaf_evidence(s);
         if (!pool_.is_leaf(s)) weigh_fates(s);
     }
+    EVERYTREE_NOINLINE void derive_all() {  // seldom: apart from what every row does
+        each_node([this](std::int32_t s) { evaluate(s); });
+        is_settled_ = true;
+    }
     double leaf_evidence(std::int32_t s) {
         if constexpr (has_classes)
             if (seen_.is_kept()) return evidence_of_seen(s);
         return family_.log_evidence(statistics(s), leaf_prior_);
     }
     // The same from the classes that the node has: the others change nothing, and are one class without rows.
-    double evidence_of_seen(std::int32_t s) {
+    EVERYTREE_NOINLINE double evidence_of_seen(std::int32_t s) {
         const double* counts = statistics(s);
         double total = 0.0;
         seen_.each(s, [&](std::int64_t c) { total += counts[c]; });

@@ -614,3 +614,61 @@ def test_the_transcript_in_the_page_is_what_the_commands_print():
         return re.sub(r"\d+\.\d{5,}", lambda found: f"{float(found[0]):.4f}", text)
 
     assert rounded(again) == rounded(page)
+
+
+# ---- several commands at once ---------------------------------------------------------------------------------------
+
+
+@POSIX
+def test_updates_at_the_same_time_all_count(tmp_path):
+    rng = np.random.default_rng(0)
+    for k in range(4):
+        lines = [f"{a},{b},{'uv'[int(a > b)]}" for a, b in rng.normal(size=(250, 2)).round(3)]
+        (tmp_path / f"{k}.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    assert run("fit", "0.csv", "-y", "y", "--trees", 3, "--empty", "-o", "m.et", cwd=tmp_path).returncode == 0
+    command = [sys.executable, "-m", "everytree", "update", "m.et"]
+    jobs = [subprocess.Popen([*command, f"{k}.csv"], cwd=tmp_path, stderr=subprocess.PIPE) for k in range(4)]
+    for job in jobs:
+        assert job.communicate(timeout=120)[1].count(b"250 rows more") == 1
+        assert job.returncode == 0
+    model, notes = load_with_notes(tmp_path / "m.et")
+    assert model.forest_.n_rows == 1000
+    assert len(notes["command_line"]["counted"]) == 4
+    assert {entry.name for entry in tmp_path.iterdir()} == {"m.et", *(f"{k}.csv" for k in range(4))}
+
+
+@POSIX
+def test_an_update_that_was_killed_is_in_nobodys_way(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
+    os.mkfifo(tmp_path / "never.csv")
+    assert run("fit", "t.csv", "-y", "y", "--trees", 2, "--empty", "-o", "m.et", cwd=tmp_path).returncode == 0
+    waiting = subprocess.Popen([sys.executable, "-m", "everytree", "update", "m.et", "never.csv"], cwd=tmp_path)
+    pipe = os.open(tmp_path / "never.csv", os.O_WRONLY)  # comes back when the command reads: it has the model by then
+    other = subprocess.Popen(
+        [sys.executable, "-m", "everytree", "update", "m.et", "t.csv"], cwd=tmp_path, stderr=subprocess.PIPE
+    )
+    assert other.stderr is not None
+    assert other.stderr.readline() == b"m.et: waiting for another command that writes it\n"
+    waiting.kill()
+    waiting.wait(30)
+    os.close(pipe)
+    assert b"40 rows more, 40 in all" in other.communicate(timeout=60)[1]
+    assert other.returncode == 0
+
+
+def test_a_model_that_changed_meanwhile_is_not_written_over(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,y\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
+    assert main(["fit", "t.csv", "-y", "y", "--trees", "2", "--empty", "-q", "-o", "m.et"]) == 0
+    from everytree.cli import updating
+
+    work = updating.update_model
+
+    def work_while_another_saves(of: Any, source: Any, **options: Any) -> Any:
+        et.save(et.load("m.et").partial_fit(np.zeros((5, 1)), [0, 1, 0, 1, 0]), "m.et")
+        return work(of, source, **options)
+
+    monkeypatch.setattr(updating, "update_model", work_while_another_saves)
+    said = fails(capfd, "update", "m.et", "t.csv")
+    assert said == "everytree: m.et: has changed since it was read; nothing was written, run the command again\n"
+    assert et.load("m.et").forest_.n_rows == 5

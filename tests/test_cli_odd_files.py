@@ -414,3 +414,51 @@ def test_the_package_is_imported_without_the_libraries_it_needs():
     code = "import sys, everytree; print({'numpy', 'scipy', 'sklearn'} & set(sys.modules), everytree.MetaTree.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"set() MetaTree\n"
+
+
+# ---- long headers, folders, formulas --------------------------------------------------------------------------------
+
+
+def test_a_header_longer_than_what_is_read_at_a_time(here):
+    names = [f"{k}_{'x' * 200_000}" for k in range(6)]
+    rows = [",".join([*(str((k * r) % 7) for k in range(6)), str(r % 2)]) for r in range(30)]
+    name = table_of("\n".join([",".join([*names, "y"]), *rows]) + "\n")
+    assert os.path.getsize(name) > 2**20
+    assert main(["fit", name, "-y", "y", "--trees", "2", "-q", "-o", "long.et"]) == 0
+    assert list(et.load("long.et").feature_names_in_) == names
+    batched = et.MetaForestClassifier(n_estimators=2).fit_batches(name, target="y")
+    assert list(batched.feature_names_in_) == names
+    assert batched.forest_.n_rows == 30
+
+
+@pytest.mark.parametrize("more", [(), ("--format", "csv")])
+def test_a_folder_is_no_table(here, capfd, more):
+    Path("months").mkdir()
+    said = fails(capfd, "fit", "months", "-y", "y", *more)
+    assert said.startswith("everytree: months: is a folder, but a table is one file; fit_batches in Python reads all")
+
+
+FORMULAS = ["=1+1", "+cmd", "-a", "@SUM(A1)", "\tx", "\rx", '=HYPERLINK("x","y")']
+
+
+def test_classes_that_spreadsheets_compute_can_be_escaped(here, capfd):
+    classes = [*FORMULAS, "plain", "a=b"]
+    with open("f.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["x", "=name", "y"])
+        rows.writerows([k, ["-3.5", "+1e3", "-x"][k % 3], label] for k, label in enumerate(classes * 8))
+    assert main(["fit", "f.csv", "-y", "y", "--trees", "3", "-q", "-o", "f.et"]) == 0
+    plain = says(capfd, "predict", "f.et", "f.csv", "--proba", "--keep", "=name")
+    safe = says(capfd, "predict", "f.et", "f.csv", "--proba", "--keep", "=name", "--escape-formulas")
+    before, after = columns_of(plain), columns_of(safe)
+    assert {"=name", *(f"p_{label}" for label in classes)} < set(before)  # as they are unless told otherwise
+    assert [name.removeprefix("'") for name in after] == list(before)
+    assert after["'=name"][:3] == ["-3.5", "+1e3", "'-x"]  # numbers are numbers
+    said = set(before["prediction"])
+    assert said & set(FORMULAS)
+    assert set(after["prediction"]) == {f"'{label}" if label in FORMULAS else label for label in said}
+    probabilities = [name for name in before if name.startswith("p_")]
+    assert [before[name] for name in probabilities] == [after[name] for name in probabilities]
+    assert "--escape-formulas is for CSV and TSV, but a Parquet file is written" in fails(
+        capfd, "predict", "f.et", "f.csv", "--escape-formulas", "-o", "f.parquet"
+    )

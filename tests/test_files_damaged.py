@@ -469,3 +469,95 @@ def test_what_is_saved_while_others_update_is_of_one_moment(tmp_path):
     finally:
         stop.set()
         thread.join()
+
+
+# ---- what is left behind, and what is no file ------------------------------------------------------------------------
+
+
+SLOW_SAVE = """
+import sys, time
+from everytree.files.atomic import replace_file
+
+def parts():
+    yield b"some"
+    print("begun", flush=True)
+    time.sleep(60)
+
+replace_file(sys.argv[1], parts())
+"""
+
+
+def begun_save(path: Path) -> subprocess.Popen[bytes]:
+    """A process in the middle of writing a file."""
+    saver = subprocess.Popen([sys.executable, "-c", SLOW_SAVE, path], stdout=subprocess.PIPE)
+    assert saver.stdout is not None
+    assert saver.stdout.readline() == b"begun\n"
+    return saver
+
+
+def kill(saver: subprocess.Popen[bytes]) -> None:
+    saver.kill()
+    saver.wait(30)
+    assert saver.stdout is not None
+    saver.stdout.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs locks of POSIX")
+def test_the_next_save_removes_what_killed_ones_left_and_nothing_else(tmp_path):
+    path, tree = tmp_path / "model.et", et.MetaTree.complete([0, 1, 1])
+    bystanders = [".model.et.tmp", ".model.et.0123456789abcdef.tmp.gz", ".other.0123456789abcdef.tmp", "notes.tmp"]
+    for name in bystanders:
+        (tmp_path / name).write_text("not ours")
+    killed, alive = begun_save(path), begun_save(path)
+    kill(killed)
+    temporaries = {entry.name for entry in tmp_path.glob(".model.et.????????????????.tmp")}
+    assert len(temporaries) == 2
+    et.save(tree, path)
+    left = {entry.name for entry in tmp_path.iterdir()} - {*bystanders, "model.et"}
+    assert len(left) == 1, "that of the process that still writes"
+    assert left < temporaries
+    kill(alive)
+    et.save(tree, path)
+    assert {entry.name for entry in tmp_path.iterdir()} == {*bystanders, "model.et"}
+    assert et.load(path) == tree
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes of POSIX")
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_pipe_is_refused_at_once(tmp_path, mmap):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    answers: list[str] = []
+
+    def load() -> None:
+        try:
+            et.load(pipe, mmap=mmap)
+        except et.ModelFileError as error:
+            answers.append(str(error))
+
+    thread = threading.Thread(target=load, daemon=True)
+    thread.start()
+    thread.join(10.0)
+    assert answers == [f"{pipe}: is a pipe, but a model is read from a file; write it to one first"]
+    with pytest.raises(et.ModelFileError, match="/dev/zero: is a device"):
+        et.load("/dev/zero", mmap=mmap)
+    with pytest.raises(IsADirectoryError):
+        et.load(tmp_path)
+
+
+def test_rows_of_an_exact_estimator_have_codes_of_its_schema(tmp_path):
+    path = tmp_path / "model"
+    X = np.array([[0.0, np.nan], [1.0, 2.0], [0.0, 3.0], [1.0, np.nan]] * 5)
+    et.save(et.ExactTreeClassifier(max_depth=2).fit(X, [0, 1, 0, 1] * 5), path)
+    header, data = split(path.read_bytes())
+    begin, _ = header["rows.codes"]["data_offsets"]
+    for column, code in ((0, 2), (0, 254), (0, 255), (1, 254)):  # 255 is missing, which column 1 alone has
+        forged = bytearray(data)
+        forged[begin + 2 * 3 + column] = code
+        path.write_bytes(join(header, bytes(forged)))
+        with pytest.raises(et.ModelFileError, match=rf"rows\.codes: \[3, {column}\] is {code}, but must be codes"):
+            et.load(path)
+    forged = bytearray(data)
+    forged[begin + 1] = 255
+    path.write_bytes(join(header, bytes(forged)))
+    assert et.load(path)._rows.codes[0, 1] == 255

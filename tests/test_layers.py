@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "everytree"
 # From the top of the flow to its end. A module may import from its own line's folder and from lines above.
 ORDER = [
     "_kernels",
+    "lazy",
     "codes",
     "tables",
     "cuts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import everytree as et
 import naive_online
 from cases import examples, rng_for
-from online_cases import KINDS, as_numbers, learn, make, random_rows, random_targets, twins
+from online_cases import KINDS, as_numbers, learn, make, random_rows, random_targets, state, twins
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -254,3 +255,70 @@ def test_memory_stays_under_the_bound_over_a_million_rows():
     assert model.n_rows == 1_000_000
     assert sizes[0] == sizes[-1]
     assert np.isfinite(model.log_evidence).all()
+
+
+# ---- many classes --------------------------------------------------------------------------------------------
+
+
+def many_classes(what: object, n: int, n_classes: int) -> tuple[list[dict[str, float]], list[str]]:
+    """New classes all along the stream, most of them rare."""
+    rng = rng_for("many classes", what)
+    rows = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(n, 2)).round(2)]
+    return rows, [
+        f"c{i if i < n_classes and rng.random() < 0.7 else int(rng.integers(n_classes) ** 0.7)}" for i in range(n)
+    ]
+
+
+@pytest.mark.parametrize("max_nodes", [None, 40])
+@pytest.mark.parametrize("half_life", [None, 20.0])
+def test_many_classes_are_theorem_1_on_the_present_trees(max_nodes, half_life):
+    rows, targets = many_classes((max_nodes, half_life), 60, 60)
+    model = learn(make("classes", n_models=1, max_nodes=max_nodes, half_life=half_life), rows, targets)
+    assert len(model.classes) > 40
+    model.refresh()
+    ys = as_numbers(model, "classes", targets)
+    weights = [1.0 if half_life is None else 2.0 ** (-(len(rows) - 1 - i) / half_life) for i in range(len(rows))]
+    ((twin, cell),) = twins(model, "classes")
+    expected = twin.log_evidence(cell, rows, ys, weights)
+    assert model.log_evidence[0] == pytest.approx(expected, rel=1e-10)
+    assert twin.predictive(cell, rows, ys, weights, rows[3], ys[3]) == pytest.approx(
+        model.predict_proba_one(rows[3])[targets[3]], rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("n", [300, 9000])
+def test_evidence_of_many_classes_is_that_of_the_family_in_every_node(n):
+    """Few rows and many, where sums are taken in other ways; a class that comes last may have come any time before."""
+    rows, targets = many_classes(n, n, 45)
+    model = make("classes", n_models=2, max_nodes=700)
+    model.learn_many(rows, targets)
+    model.learn_one(rows[0], "one more")
+    found = model._trees.__getstate__()
+    in_use = found["arrays"]["nodes"]["tree"] >= 0
+    statistics = found["arrays"]["statistics"]
+    assert statistics.shape[1] == len(model.classes) > 32
+    assert statistics[model._trees.roots[0, 0]].sum() == n + 1
+    expected = model._trees.family.log_evidence(statistics[in_use])
+    np.testing.assert_allclose(found["arrays"]["nodes"]["leaf"][in_use], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("max_nodes", [None, 80])
+@pytest.mark.parametrize("half_life", [None, 25.0])
+def test_asking_changes_nothing(kind, max_nodes, half_life):
+    """Evidence that waits for its turn is the same whoever asks for it, and whenever."""
+    rows, targets = many_classes("asking", 200, 70)
+    ys: list[Any] = targets if kind == "classes" else [float(len(rows) - i) for i in range(len(rows))]
+    parameters = {} if kind == "classes" else {"prior": None}
+    silent, asked, copied = (make(kind, max_nodes=max_nodes, half_life=half_life, **parameters) for _ in range(3))
+    for i, (x, y) in enumerate(zip(rows, ys, strict=True)):
+        for model in (silent, asked, copied):
+            model.learn_one(x, y)
+        if i % 3 == 0:
+            asked.predict_one(rows[-i])
+            asked.predict_many(rows[:2])
+            assert np.isfinite(asked.log_evidence).all()
+            copied = pickle.loads(pickle.dumps(copied))
+    together = make(kind, max_nodes=max_nodes, half_life=half_life, **parameters)
+    together.learn_many(rows, ys)
+    assert state(asked) == state(silent) == state(copied) == state(together)

@@ -332,7 +332,7 @@ def test_a_class_that_there_is_no_room_for_changes_nothing(monkeypatch):
     model = learn(make("classes"), [{"a": 1.0}, {"a": 2.0}], ["x", "y"])
     before = state(model)
 
-    def full(*_: Any) -> Any:
+    def full(**_: Any) -> Any:
         raise MemoryError
 
     with monkeypatch.context() as patch:
@@ -424,3 +424,62 @@ def test_threads_may_learn_and_predict_at_once():
 def test_mappings_are_rows():
     assert as_dicts([MappingProxyType({"a": 1})]) == [{"a": 1}]
     assert list(itertools.islice(as_dicts({"a": i} for i in range(3)), 2)) == [{"a": 0}, {"a": 1}]
+
+
+# ---- columns of targets ----------------------------------------------------------------------------------------------
+
+
+def columns_of(values: list[Any]) -> dict[str, Any]:
+    """The same targets as each library has a column of them."""
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    array = pa.array(values)
+    half = len(values) // 2
+    return {
+        "array": array,
+        "chunked array": pa.chunked_array([array[:half], array[half:]]),
+        "dictionary": array.dictionary_encode(),
+        "chunked dictionary": pa.chunked_array([array[:half].dictionary_encode(), array[half:].dictionary_encode()]),
+        "pandas": pd.Series(values),
+        "pandas categorical": pd.Series(values, dtype="category"),
+        "pandas on arrow": pd.Series(values, dtype=pd.ArrowDtype(array.type)),
+        "polars": pl.Series(values),
+        "iterator": iter(values),
+    }
+
+
+@pytest.mark.parametrize("values", [["u", "v", "w", "u"], [3, 1, 3, 2], [True, False, False, True]])
+def test_targets_of_every_library_are_values(values):
+    rows = [{"a": float(i)} for i in range(4)]
+    expected = et.OnlineForestClassifier(n_models=2)
+    expected.learn_many(rows, values)
+    for name, column in columns_of(values).items():
+        model = et.OnlineForestClassifier(n_models=2)
+        model.learn_many(rows, column)
+        assert state(model) == state(expected), name
+        assert [type(label) for label in model.classes] == [type(label) for label in expected.classes], name
+        assert all(model.predict_one(row) == expected.predict_one(row) for row in rows), name
+    if isinstance(values[0], str):
+        return
+    numbers = et.OnlineForestRegressor(n_models=2)
+    numbers.learn_many(rows, values)
+    for name, column in columns_of(values).items():
+        regressor = et.OnlineForestRegressor(n_models=2)
+        regressor.learn_many(rows, column)
+        assert state(regressor) == state(numbers), name
+
+
+def test_rows_of_every_kind_are_predicted_in_kind():
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    table = pa.table({"a": [1.0, 2.0, 3.0, 4.0]})
+    for kind_of_model in (et.OnlineForestClassifier, et.OnlineForestRegressor):
+        model = kind_of_model(n_models=2)
+        model.learn_many(table, pa.array([1, 2, 1, 2]))
+        expected = [model.predict_one(row) for row in table.to_pylist()]
+        kinds: list[tuple[Any, type]] = [
+            (table, pa.ChunkedArray), (table.to_batches()[0], pa.ChunkedArray), (pl.from_arrow(table), pl.Series),
+            (table.to_pandas(), pd.Series), (table.to_pylist(), pd.Series),
+        ]  # fmt: skip
+        for X, kind in kinds:
+            predicted = model.predict_many(X)
+            assert type(predicted) is kind
+            assert list(predicted.to_pylist() if kind is pa.ChunkedArray else predicted) == expected

@@ -7,6 +7,8 @@ import decimal
 import json
 import os
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,9 @@ import everytree as et
 from cases import examples, rng_for
 from everytree import _kernels
 from everytree.columns import SAMPLE_ROWS, Column, missing_code, unseen_code
+from everytree.scale import SchemaSketch
 from naive import naive_codes
+from online_cases import state as online_state
 
 UTC = datetime.UTC
 MOMENT = datetime.datetime(2020, 1, 1, 3, 4, 5, 678901)
@@ -724,3 +728,78 @@ def test_the_kernel_checks_all_sizes_first():
     wide_groups = _kernels.Encoder(np.zeros(1), np.array([0, 1]), one, [np.array([0, 255], dtype=np.int32)])
     with pytest.raises(ValueError, match="more codes"):
         wide_groups.encode([column], narrow, 1)
+
+
+# ---- categorical types of numbers, and time zones -------------------------------------------------------------------
+
+
+def categorical_numbers(values: list[Any]) -> dict[str, Any]:
+    """One column of a categorical type, as each library has it."""
+    encoded = pa.array(values).dictionary_encode()
+    halves = pa.chunked_array([pa.array(values[:3]).dictionary_encode(), pa.array(values[3:]).dictionary_encode()])
+    return {
+        "pandas": pd.DataFrame({"a": pd.Categorical(values)}),
+        "pandas on arrow": pd.DataFrame({"a": pd.Series(values, dtype=pd.ArrowDtype(encoded.type))}),
+        "pyarrow": pa.table({"a": encoded}),
+        "pyarrow in chunks": pa.table({"a": halves}),
+        "pyarrow record batch": pa.record_batch({"a": encoded}),
+    }
+
+
+@pytest.mark.parametrize(
+    "values", [[30, 10, 20, 10, None, 30], [1.5, 2.0, None, 1.5, 2.5, 2.0], [True, False, None, True, True, False]]
+)
+def test_a_categorical_type_of_numbers_makes_categories_in_every_library(values):
+    tables = categorical_numbers(values)
+    labels = sorted({value for value in values if value is not None})
+    schemas = {name: et.Schema.fit(table) for name, table in tables.items()}
+    codes = [255 if value is None else labels.index(value) for value in values]
+    for name, schema in schemas.items():
+        assert schema.columns[0].kind == "categorical", name
+        assert list(schema.columns[0].categories) == labels, name
+        assert schema == SchemaSketch().update(tables[name]).schema(), name
+        for other in tables.values():
+            assert schema.encode(other)[:, 0].tolist() == codes, name
+        model = et.OnlineForestClassifier(n_models=2)
+        model.learn_many(tables[name], [0, 1, 0, 1, 0, 1])
+        same = et.OnlineForestClassifier(n_models=2)
+        same.learn_many([{"a": None if value is None else str(value)} for value in values], [0, 1, 0, 1, 0, 1])
+        assert online_state(model) == online_state(same), name
+
+
+ZONES = [datetime.timezone(datetime.timedelta(hours=hours)) for hours in (-5, 0, 9)]
+OBJECTS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": lambda dates: [[date] for date in dates],
+    "array": lambda dates: np.array(dates, dtype=object)[:, None],
+    "pandas": lambda dates: pd.DataFrame({"a": pd.Series(dates, dtype=object)}),
+    "polars": lambda dates: pl.DataFrame({"a": pl.Series(dates, dtype=pl.Object)}),
+}
+
+
+@pytest.mark.parametrize("how", OBJECTS)
+def test_dates_of_several_zones_are_instants(how):
+    instants = [datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC) + datetime.timedelta(hours=k) for k in range(6)]
+    dates = [instant.astimezone(ZONES[k % 3]) for k, instant in enumerate(instants)]
+    schema = et.Schema.fit(OBJECTS[how](dates))
+    assert schema.encode(OBJECTS[how](dates))[:, 0].tolist() == list(range(6))
+    for zone in ("UTC", "Europe/Paris", "Asia/Tokyo"):
+        column = pd.Series(pd.to_datetime(instants, utc=True)).dt.tz_convert(zone).dt.as_unit("us")
+        frame = pd.DataFrame({"a": column})
+        for typed in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+            assert [*et.Schema.fit(typed).columns[0].cuts] == [*schema.columns[0].cuts]
+
+
+@pytest.mark.parametrize("how", OBJECTS)
+def test_dates_with_and_without_a_zone_are_not_of_one_column(how):
+    with_zone, without = datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC), datetime.datetime(2024, 3, 1)
+    for dates in ([with_zone, None, without], [without, None, with_zone], [datetime.date(2024, 3, 1), None, with_zone]):
+        with pytest.raises(ValueError, match=r"\(row 0\) and .* \(row 2\), but the dates of a column must all have a"):
+            et.Schema.fit(OBJECTS[how](dates))
+    typed = [pd.DataFrame({"a": pd.to_datetime([date] * 3)}) for date in (with_zone, without)]
+    for convert in (lambda frame: frame, pl.from_pandas, pa.Table.from_pandas):
+        for first, second in (typed, typed[::-1]):
+            sketch = SchemaSketch().update(convert(first))
+            with pytest.raises(ValueError, match="the dates of a column must all have a time zone or none"):
+                sketch.update(second, first_row=3)
+            with pytest.raises(ValueError, match="the dates of a column must all have a time zone or none"):
+                SchemaSketch().update(first).merge(SchemaSketch().update(convert(second), first_row=3))

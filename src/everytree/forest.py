@@ -171,7 +171,7 @@ class Forest:
         columns = {name: np.asarray(values) for name, values in row_data.items() if values is not None}
         with ExitStack() as held:
             for post in sorted(self._posteriors, key=id):  # one order for all callers: no two wait for each other
-                held.enter_context(post._kernel)
+                held.enter_context(post._kernel.writing)
             self._update_held(codes, y, weight, columns, ends, n_jobs)
 
     def _update_held(
@@ -205,8 +205,12 @@ class Forest:
     def merge(self, other: Forest) -> Self:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
         self._check_mergeable(other)
-        for mine, theirs in zip(self._posteriors, other._posteriors, strict=True):
-            mine.merge(theirs)
+        mine = set(self._posteriors)
+        with ExitStack() as held:  # all of them, so that nobody sees rows in some trees and not in others
+            for post in sorted({*mine, *other._posteriors}, key=id):  # one order for all callers
+                held.enter_context(post._kernel.writing if post in mine else post._kernel)
+            for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+                own.merge(theirs)
         return self
 
     def _check_mergeable(self, other: Forest) -> None:

@@ -7,7 +7,6 @@ rows have met and parted are stored.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -95,7 +94,7 @@ class GrowingPosterior:
         }
 
     def _borrow(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = _kernels.Guard()
         log_split, _ = log_odds(self._split_prior_of_depth)
         limit = (self.n_children - 1).astype(np.uint16)
         self._kernel = _kernels.make_growing(
@@ -130,7 +129,7 @@ class GrowingPosterior:
         """
         extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None
         codes, weight = X, sample_weight
-        with self._lock:
+        with self._lock.writing:
             if not self._kernel.check(codes, y, weight, extra):
                 codes, y, weight = readable(X, y, sample_weight)
                 read = self._kernel.check(codes, y, weight, extra)
@@ -153,7 +152,7 @@ class GrowingPosterior:
         self._check_mergeable(other)
         with other._lock:
             points, statistics, n_rows = other.points, other._point_statistics(), other._n_rows
-        with self._lock:
+        with self._lock.writing:
             self._make_room(len(points))
             self._kernel.insert_points(points, statistics)
             self._n_rows += n_rows

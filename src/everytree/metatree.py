@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.codes import LARGEST_CODE, MOST_FEATURES, as_codes, resolve_n_jobs, whole_number
 from everytree.invariants import check_features, check_level_order, check_splits
+from everytree.lazy import cached_property
 from everytree.random_shape import random_arrays
 
 IntArray = NDArray[np.int32]

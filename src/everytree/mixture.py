@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
+from everytree.lazy import cached_property
 from everytree.quadrature import FIRST_PANEL, SHORTEST_RUN, Panels, integral_rule, integrate, sum_rule
 
 ENTRIES_AT_ONCE = 1 << 18

@@ -41,7 +41,8 @@ class Posterior(TreeQuestions):
     Notes
     -----
     Safe to use from several threads: updates and reads of one posterior wait for each other. The array attributes are
-    copies; what you hold does not change under your hands.
+    copies; what you hold does not change under your hands. In a process that was forked while a thread of its parent
+    was in the middle of an update, every use of that posterior is a `RuntimeError`; all others are whole.
 
     Examples
     --------
@@ -104,7 +105,10 @@ class Posterior(TreeQuestions):
         return self._family
 
     def _borrow(self) -> None:
-        """Hand the arrays to a kernel. As a context manager it keeps everybody else out."""
+        """Hand the arrays to a kernel.
+
+        As a context manager it keeps everybody else out; `kernel.writing` is the same for whoever changes the arrays.
+        """
         log_split, log_stop = log_odds(self._split_prior)
         if isinstance(self.family, NativeFamily):
             self._kernel: Any = _kernels.make_posterior(
@@ -160,7 +164,7 @@ class Posterior(TreeQuestions):
         self._check_mergeable(other)
         with other._kernel:
             statistics, n_rows = other._arrays["statistics"].copy(), other.n_rows
-        with self._kernel:
+        with self._kernel.writing:
             self._kernel.merge(statistics)
             self._arrays["n_rows"] += n_rows
         return self

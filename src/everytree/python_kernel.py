@@ -5,12 +5,12 @@ New values are computed aside and written only when all of them are there, so th
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree import _kernels
 from everytree.codes import check_lengths
 from everytree.families.base import Family, FloatArray
 
@@ -33,13 +33,17 @@ class PythonKernel:
         self._log_split, self._log_stop = log_split, log_stop
         self.n_touched = 0  # nodes of the last update
         self.version = 0  # of the arrays: another one after whatever may have written to them
-        self._lock = threading.RLock()
+        self._guard = _kernels.Guard()
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self._guard.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self._guard.__exit__()
+
+    @property
+    def writing(self) -> _kernels.Writing:
+        return self._guard.writing
 
     def update(self, X: Any, y: Any, weight: Any, extra: dict[str, Any] | None, n_jobs: int) -> bool:
         if not _is_column(y) or not (weight is None or _is_column(weight)):
@@ -62,7 +66,7 @@ class PythonKernel:
                 f"but must return {(len(y), self._family.n_statistics)}"
             )
         counted = weights > 0.0
-        with self:
+        with self.writing:
             self._add(ends[counted], rows[counted])
             self._arrays["n_rows"] += counted.sum()
         return True

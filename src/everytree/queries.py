@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.codes import whole_number
+from everytree.lazy import cached_property
 from everytree.metatree import MetaTree
 from everytree.prunedtree import PrunedTree
 

@@ -4,9 +4,10 @@ The rule, stated once
 ---------------------
 A column of numbers has ascending `cuts`; the code of x is the number of cuts strictly below x, so `code <= t` exactly
 when `x <= cuts[t]`, and a number beyond those of fit has the first or the last code. Booleans are the numbers 0 and 1,
-dates are microseconds since 1970 (UTC where they have a time zone), and all numbers are compared as float64. A column
-of categories has them in `categories`, in the order of their codes. The largest code of the type, 255 or 65535, is a
-missing value; the one below it is, in columns of categories, a category that was not there at fit.
+dates are microseconds since 1970 (UTC where they have a time zone, which all of a column or none must have), and all
+numbers are compared as float64. A column of categories has them in `categories`, in the order of their codes. The
+largest code of the type, 255 or 65535, is a missing value; the one below it is, in columns of categories, a category
+that was not there at fit.
 
 A column may have a `source`, the input column that it reads, so that several read the same one, and `groups`, which
 give several categories, or several stretches between cuts, the same code.
@@ -17,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, get_args
 
@@ -37,6 +37,7 @@ from everytree.columns import (
     read_numbers,
     unseen_code,
 )
+from everytree.lazy import cached_property
 from everytree.tables import Kind, Label, Table, infinity, read_table
 
 

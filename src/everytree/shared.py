@@ -64,7 +64,7 @@ def update_all(
     jobs = resolve_n_jobs(n_jobs)
     with ExitStack() as held:
         for post in sorted(posteriors, key=id):  # one order for all callers: no two wait for each other
-            held.enter_context(post._kernel)
+            held.enter_context(post._kernel.writing)
         if not isinstance(first.family, NativeFamily):
             return _one_by_one(posteriors, X, y, sample_weight, jobs, row_data)
         plan = _plan(tuple(post.tree for post in posteriors))

@@ -1,7 +1,8 @@
 """Tables of any library, column by column: of what kind each column is, and its values as plain arrays.
 
 Missing is whatever a library calls so: NaN, None, null, NaT, pandas.NA. Dates are numbers of microseconds since 1970,
-those with a time zone in UTC, those without taken as they are. Objects are looked at one by one.
+those with a time zone in UTC, whichever zone that is, those without taken as they are; a column has dates of one of the
+two kinds. A categorical type makes categories of whatever it holds, numbers too. Objects are looked at one by one.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Values:
         Whether `labels` are those of the type, in its order, be they in the rows or not.
     ordered : bool
         Whether the order of `labels` means something.
+    zoned : bool
+        Whether dates are instants, with a time zone, rather than readings of a clock somewhere.
     """
 
     kind: Kind | None
@@ -52,6 +55,7 @@ class Values:
     index: NDArray[Any] | None = None
     declared: bool = False
     ordered: bool = False
+    zoned: bool = False
 
     def at(self, rows: NDArray[Any]) -> Values:
         """Some of the rows."""
@@ -150,6 +154,10 @@ def infinity(label: str, row: int, value: float) -> ValueError:
 
 def as_frame(X: Any) -> Any:
     """What narwhals makes of it: a frame, a lazy frame, or the thing itself."""
+    if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        X = pa.Table.from_batches([X])
     try:
         return nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError as error:
@@ -162,10 +170,11 @@ def _frame_table(frame: nw.DataFrame[Any]) -> Table:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"X has two columns named {twice!r}, but names must differ")
     columns = list(frame.iter_columns())
-    return Table(len(frame), len(columns), names, lambda label, place: _from_series(label, columns[place]))
+    return Table(len(frame), len(columns), names, lambda label, place: column_values(label, columns[place]))
 
 
-def _from_series(label: str, series: nw.Series[Any]) -> Values:
+def column_values(label: str, series: nw.Series[Any]) -> Values:
+    """A column of a data frame."""
     dtype = series.dtype
     if dtype.is_numeric():
         beyond_numpy = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)
@@ -173,7 +182,8 @@ def _from_series(label: str, series: nw.Series[Any]) -> Values:
     if dtype == nw.Boolean:
         return Values("boolean", _numbers(series))
     if dtype in (nw.Datetime, nw.Date):
-        return Values("datetime", _numbers(series.dt.timestamp("us")))
+        is_zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+        return Values("datetime", _numbers(series.dt.timestamp("us")), zoned=is_zoned)
     native = series.to_native()
     if hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "ordered"):  # pandas and its likes
         index = np.asarray(native.cat.codes)
@@ -182,8 +192,10 @@ def _from_series(label: str, series: nw.Series[Any]) -> Values:
     if dtype == nw.Enum:
         return _from_enum(native.dtype.categories.to_list(), series.to_list())
     if dtype in (nw.String, nw.Categorical):
-        arrow = arrow_labels(native)
-        return _from_objects(label, series.to_list()) if arrow is None else _from_labels(*arrow)
+        found = arrow_labels(native)
+        if found is None and dtype == nw.Categorical:
+            found = _distinct(label, series.to_list())
+        return _from_objects(label, series.to_list()) if found is None else _from_labels(*found)
     if dtype in (nw.Object, nw.Unknown):
         return _from_array(label, np.asarray(series.to_numpy()))
     raise TypeError(f"X: {label} is of type {dtype}, but must hold numbers, booleans, dates or categories")
@@ -204,15 +216,13 @@ def _from_enum(declared: list[str], values: list[str | None]) -> Values:
     return Values("categorical", None, tuple(declared), index, declared=True, ordered=True)
 
 
-def arrow_labels(native: Any) -> tuple[list[str | None], NDArray[Any]] | None:
-    """A column of Arrow's that holds text: distinct values, and which one each row has or -1; None for all others."""
+def arrow_labels(native: Any) -> tuple[list[Any], NDArray[Any]] | None:
+    """A column of Arrow's, text or a dictionary: distinct values, and which one each row has or -1; None for others."""
     if not type(native).__module__.startswith("pyarrow"):
         return None
     import pyarrow as pa
 
     encoded = native if pa.types.is_dictionary(native.type) else native.dictionary_encode()
-    if str(encoded.type.value_type) not in ("string", "large_string", "string_view"):
-        return None
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     index = encoded.indices
@@ -221,16 +231,16 @@ def arrow_labels(native: Any) -> tuple[list[str | None], NDArray[Any]] | None:
     return encoded.dictionary.to_pylist(), np.asarray(index.fill_null(-1) if index.null_count else index)
 
 
-def _from_labels(distinct: list[str | None], index: NDArray[Any]) -> Values:
-    """Text by its distinct values, some of which may say that there is none."""
-    kept = [k for k, text in enumerate(distinct) if text is not None and text not in SAYS_MISSING]
+def _from_labels(distinct: list[Any], index: NDArray[Any]) -> Values:
+    """Categories by their distinct values, some of which may say that there is none."""
+    kept = [k for k, value in enumerate(distinct) if not is_missing(value) and value not in SAYS_MISSING]
     if not kept or index.max(initial=-1) < 0:
         return Values(None)
     if len(kept) < len(distinct):
         renumbered = np.full(len(distinct) + 1, -1)  # -1 of a missing value picks the last entry, -1
         renumbered[kept] = np.arange(len(kept))
         index = renumbered[index]
-    return Values("categorical", None, tuple(str(distinct[k]) for k in kept), index)
+    return Values("categorical", None, plain_labels([distinct[k] for k in kept]), index)
 
 
 # ---- arrays and lists -----------------------------------------------------------------------------------------------
@@ -313,7 +323,8 @@ def _from_objects(label: str, values: list[Any]) -> Values:
     if kind != "categorical":
         number = _microseconds if kind == "datetime" else _as_float
         lookup = [math.nan if absent else number(value) for absent, value in zip(missing, distinct, strict=True)]
-        return Values(kind, np.array(lookup, dtype=np.float64)[index])
+        zoned = kind == "datetime" and _have_zones(label, values, distinct, index)
+        return Values(kind, np.array(lookup, dtype=np.float64)[index], zoned=zoned)
     renumbered = np.where(missing, -1, np.cumsum(~np.array(missing)) - 1)
     labels = tuple(str(value) for absent, value in zip(missing, distinct, strict=True) if not absent)
     return Values(kind, None, labels, renumbered[index])
@@ -368,6 +379,16 @@ def _as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _have_zones(label: str, values: list[Any], distinct: list[Any], index: NDArray[Any]) -> bool:
+    """Whether dates have time zones, which all of them or none must have."""
+    zoned = [None if is_missing(date) else getattr(date, "tzinfo", None) is not None for date in distinct]
+    if True in zoned and False in zoned:
+        rows = sorted(int(np.argmax(index == zoned.index(has))) for has in (True, False))
+        cells = " and ".join(f"{values[row]!r} (row {row})" for row in rows)
+        raise ValueError(f"X: {label} holds {cells}, but the dates of a column must all have a time zone or none")
+    return True in zoned
 
 
 def _microseconds(value: Any) -> float:

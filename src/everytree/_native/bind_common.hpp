@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "buffers.hpp"
+#include "guard.hpp"
 
 namespace everytree {
 
@@ -44,20 +45,5 @@ auto without_gil(bool worth_it, Work work) {
     nb::gil_scoped_release released;
     return work();
 }
-
-// One writer at a time. Taken while holding the GIL where it is free, and without the GIL where it is not, so
-// that whoever holds it can go on. Recursive: a thread that holds several posteriors may update each.
-class Guard {
-  public:
-    void lock() {
-        if (mutex_.try_lock()) return;
-        nb::gil_scoped_release released;
-        mutex_.lock();
-    }
-    void unlock() { mutex_.unlock(); }
-
-  private:
-    std::recursive_mutex mutex_;
-};
 
 }  // namespace everytree

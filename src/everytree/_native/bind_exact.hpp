@@ -36,8 +36,8 @@ class TypedExact final : public ExactHandle {
 
     void run(std::int64_t regions, std::optional<std::vector<std::int64_t>> expansions, double seconds,
              nb::object progress) override {
+        std::lock_guard alone(guard_.writing);
         nb::gil_scoped_release released;
-        std::lock_guard alone(lock_);
         sums_.reset();
         Watch watch(check_signals);
         kernel_.run({regions, seconds, std::move(expansions)}, watch,
@@ -141,10 +141,10 @@ class TypedExact final : public ExactHandle {
     }
     // Computed when first asked for, by one thread at a time.
     const ExactSummary& sums() const {
-        without_gil(true, [&] {
-            std::lock_guard alone(lock_);
-            if (!sums_) sums_ = std::make_unique<ExactSummary>(summarise(kernel_, Watch(check_signals)));
-        });
+        std::lock_guard alone(guard_.writing);
+        if (!sums_)
+            sums_ = without_gil(
+                true, [&] { return std::make_unique<ExactSummary>(summarise(kernel_, Watch(check_signals))); });
         return *sums_;
     }
     Spread spread(bool with_unknown) const {
@@ -153,7 +153,7 @@ class TypedExact final : public ExactHandle {
         return all;
     }
     ExactKernel<Family> kernel_;
-    mutable std::mutex lock_;
+    mutable Guard guard_;
     mutable std::unique_ptr<ExactSummary> sums_;
 };
 

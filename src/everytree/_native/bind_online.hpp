@@ -20,11 +20,21 @@ class OnlineHandle {
   public:
     virtual ~OnlineHandle() = default;
     virtual void attach(OnlineState state) = 0;
+    virtual void use_family(int size, Input<double> leaf_prior) = 0;
     virtual std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) = 0;
     virtual nb::object predict(Input<double> rows) = 0;
     virtual nb::object shares(Input<double> rows) = 0;
     virtual void refresh() = 0;
+    virtual void settle() = 0;
 };
+
+template <class Family>
+Family family_of(int size) {
+    if constexpr (std::is_constructible_v<Family, int>)
+        return Family(size);
+    else
+        return Family();
+}
 
 template <class Family>
 class TypedOnline final : public OnlineHandle {
@@ -35,10 +45,22 @@ class TypedOnline final : public OnlineHandle {
     void attach(OnlineState state) override {
         state_.emplace(std::move(state));
         OnlineState& own = *state_;
+        if (own.statistics.ndim() != 2 || own.statistics.shape(1) < static_cast<std::size_t>(n_statistics()))
+            throw std::invalid_argument("no room for the statistics of the family");
         kernel_.attach({reinterpret_cast<OnlineNode*>(own.nodes.data()), own.boxes.data(), own.some_missing.data(),
                         own.statistics.data(), own.ranges.data(), own.kinds.data(), own.roots.data(), own.counts.data(),
-                        static_cast<std::int64_t>(own.nodes.size() / sizeof(OnlineNode)), n_features(),
+                        static_cast<std::int64_t>(own.nodes.size() / sizeof(OnlineNode)),
+                        static_cast<std::int64_t>(own.statistics.shape(1)), n_features(),
                         static_cast<std::int64_t>(own.roots.size() / 2)});
+    }
+
+    void use_family(int size, Input<double> leaf_prior) override {
+        const Family family = family_of<Family>(size);
+        if (!state_ || state_->statistics.shape(1) < static_cast<std::size_t>(family.layout.size()) ||
+            leaf_prior.size() != static_cast<std::size_t>(family.n_prior))
+            throw std::invalid_argument("no room for the statistics of the family");
+        kernel_.use_family(family, leaf_prior.data());
+        leaf_prior_ = leaf_prior;
     }
 
     // Rows from `begin` on, for as long as there is room. Returns the first row that was not learned.
@@ -62,6 +84,7 @@ class TypedOnline final : public OnlineHandle {
         const auto n_out = static_cast<std::size_t>(family.n_expected());
         std::vector<double> parameters(static_cast<std::size_t>(family.n_parameters)), one(n_out);
         std::vector<double> values(static_cast<std::size_t>(n_rows) * n_out, 0.0);
+        kernel_.settle();
         without_gil(n_rows >= rows_worth_releasing, [&] {
             for (std::int64_t i = 0; i < n_rows; ++i) {
                 double* mine = values.data() + static_cast<std::size_t>(i) * n_out;
@@ -82,6 +105,7 @@ class TypedOnline final : public OnlineHandle {
         std::vector<std::int64_t> start{0};
         std::vector<double> statistics, log_weights;
         std::vector<std::int32_t> nodes;
+        kernel_.settle();
         const double log_trees = std::log(static_cast<double>(kernel_.n_trees()));
         for (std::int64_t i = 0; i < n_rows; ++i) {
             each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
@@ -97,9 +121,11 @@ class TypedOnline final : public OnlineHandle {
     }
 
     void refresh() override { kernel_.refresh(); }
+    void settle() override { kernel_.settle(); }
 
   private:
     static Row target(const Input<double>& y, std::int64_t i) { return {y.data()[i], 1.0, nullptr}; }
+    int n_statistics() const { return kernel_.family().layout.size(); }
     std::int64_t n_features() const { return static_cast<std::int64_t>(state_->kinds.size()); }
     std::int64_t check(const Input<double>& rows) const {
         if (!state_ || rows.ndim() != 2 || static_cast<std::int64_t>(rows.shape(1)) != n_features())
@@ -127,8 +153,8 @@ inline std::unique_ptr<OnlineHandle> make_online(const std::string& name, int si
                                                  std::int64_t max_nodes) {
     const OnlineOptions options{seed, split_prior, half_life, max_nodes};
     if (name == "categorical")
-        return std::make_unique<TypedOnline<Categorical>>(Categorical(size), leaf_prior, options);
-    if (name == "normal") return std::make_unique<TypedOnline<Normal>>(Normal(), leaf_prior, options);
+        return std::make_unique<TypedOnline<Categorical>>(family_of<Categorical>(size), leaf_prior, options);
+    if (name == "normal") return std::make_unique<TypedOnline<Normal>>(family_of<Normal>(size), leaf_prior, options);
     throw std::invalid_argument("no online kernel for a family named " + name);
 }
 

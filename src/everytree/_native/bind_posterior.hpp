@@ -50,7 +50,7 @@ class TypedPosterior final : public PosteriorHandle {
         CodeBuffer codes;
         RowBuffers rows;
         if (!open(codes, rows, X, y, weight, extra)) return false;
-        std::lock_guard alone(guard);
+        std::lock_guard alone(guard.writing);
         ++version;
         *state_.n_rows.data() += without_gil(codes.n_rows() > rows_worth_releasing, [&] {
             return codes.is_narrow() ? kernel_.update(reader<std::uint8_t>(codes), rows.columns, n_jobs)
@@ -60,7 +60,7 @@ class TypedPosterior final : public PosteriorHandle {
     }
 
     void merge(Input<double> other) override {
-        std::lock_guard alone(guard);
+        std::lock_guard alone(guard.writing);
         ++version;
         nb::gil_scoped_release released;
         kernel_.merge(other.data());
@@ -90,7 +90,7 @@ class TypedPosterior final : public PosteriorHandle {
         if (!open(codes, rows, X, y, weight, extra)) return nb::none();
         std::vector<PosteriorKernel<Family>*> kernels;
         MergedLimits limits;
-        for (PosteriorHandle* handle : all) {  // the caller holds the guards of all of them
+        for (PosteriorHandle* handle : all) {  // the caller holds the guards of all of them, for writing
             auto* typed = dynamic_cast<TypedPosterior*>(handle);
             if (typed == nullptr) throw std::invalid_argument("update_all: the posteriors must have the same family");
             CodeBuffer same_width;  // each tree has its own say about the width of X

@@ -14,6 +14,17 @@ using nb::literals::operator""_a;
 NB_MODULE(_kernels, module) {
     module.doc() = "Kernels of everytree: flat arrays in, flat arrays out.";
 
+    Guard::watch_forks();
+    nb::class_<Guard::Writing>(module, "Writing")
+        .def("__enter__", &Guard::Writing::lock)
+        .def("__exit__", [](Guard::Writing& self, nb::args) { self.unlock(); });
+    nb::class_<Guard>(module, "Guard")
+        .def(nb::init<>())
+        .def("__enter__", &Guard::lock)
+        .def("__exit__", [](Guard& self, nb::args) { self.unlock(); })
+        .def_prop_ro(
+            "writing", [](Guard& self) -> Guard::Writing& { return self.writing; }, nb::rv_policy::reference_internal);
+
     nb::class_<Tree>(module, "Tree")
         .def(nb::init<Input<std::uint8_t>, std::optional<Input<std::uint64_t>>, Input<std::int32_t>,
                       Input<std::int32_t>, Input<std::int32_t>, Input<std::int32_t>, Input<std::uint16_t>,
@@ -69,6 +80,9 @@ NB_MODULE(_kernels, module) {
         .def_rw("version", &PosteriorHandle::version)
         .def("__enter__", [](PosteriorHandle& self) { self.guard.lock(); })
         .def("__exit__", [](PosteriorHandle& self, nb::args) { self.guard.unlock(); })
+        .def_prop_ro(
+            "writing", [](PosteriorHandle& self) -> Guard::Writing& { return self.guard.writing; },
+            nb::rv_policy::reference_internal)
         .def("update_shared", &PosteriorHandle::update_shared, "plan"_a, "all"_a, "X"_a.none(), "y"_a.none(),
              "weight"_a.none(), "extra"_a.none(), "n_jobs"_a);
     module.def("make_posterior", &make_posterior);
@@ -139,6 +153,8 @@ NB_MODULE(_kernels, module) {
                 State<std::int64_t> counts) {
                  self.attach({nodes, boxes, some_missing, statistics, ranges, kinds, roots, counts});
              })
+        .def("use_family", &OnlineHandle::use_family)
+        .def("settle", &OnlineHandle::settle)
         .def("learn", &OnlineHandle::learn)
         .def("predict", &OnlineHandle::predict)
         .def("shares", &OnlineHandle::shares)

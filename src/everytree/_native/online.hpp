@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "families.hpp"
+#include "online_classes.hpp"
 #include "online_heap.hpp"
 #include "online_split.hpp"
 #include "sweep.hpp"
+#include "tree.hpp"
 
 namespace everytree {
 
@@ -33,12 +35,8 @@ template <class Family>
 class OnlineKernel {
   public:
     OnlineKernel(const Family& family, const double* leaf_prior, const OnlineOptions& options)
-        : family_(family),
-          leaf_prior_(leaf_prior),
-          options_(options),
-          exponent_(std::log2(options.split_prior)),
-          size_(static_cast<std::int64_t>(family.layout.size())) {
-        if constexpr (requires { family_.tabulate(nullptr); }) family_.tabulate(leaf_prior);
+        : family_(family), options_(options), exponent_(std::log2(options.split_prior)) {
+        set_family(family, leaf_prior);
     }
 
     void attach(const OnlineArrays& arrays) {
@@ -47,8 +45,23 @@ class OnlineKernel {
         nominal_.clear();
         for (std::int64_t f = 0; f < arrays.n_features; ++f)
             if (arrays.kinds[f] & is_nominal) nominal_.push_back(f);
+        see_classes();
         useless_.clear(arrays.capacity);
         for (std::int64_t s = 0; s < pool_.count(slots_used); ++s) rank(static_cast<std::int32_t>(s));
+    }
+
+    // Another prior, or more classes, for which the arrays have room. All evidence must be derived anew: at once where
+    // rows decay, else when it is next needed. It is a function of the statistics then, whenever that may be.
+    void use_family(const Family& family, const double* leaf_prior) {
+        const bool were_seen = seen_.is_kept();
+        set_family(family, leaf_prior);
+        if (!were_seen) see_classes();
+        is_settled_ = false;
+        if (decays()) refresh();
+    }
+    // Evidence that waits to be derived.
+    void settle() {
+        if (!is_settled_) derive_all();
     }
 
     // False, and nothing done, where the arrays must grow first: each tree may need two nodes.
@@ -58,11 +71,16 @@ class OnlineKernel {
         finder_.measure(arrays, row);
         ++pool_.count(n_seen);
         for (std::int64_t tree = 0; tree < arrays.n_trees; ++tree) {
-            while (pool_.room() < 2) forget(useless_.top());
+            while (pool_.room() < 2) {
+                settle();
+                forget(useless_.top());
+            }
             walk(tree, view_of(row, tree));
             for (const std::int32_t s : path_) {
                 age(s);
                 family_.add(statistics(s), target);
+                if constexpr (has_classes)
+                    if (seen_.is_kept()) seen_.add(s, static_cast<std::int64_t>(target.y));
             }
             for (auto s = path_.rbegin(); s != path_.rend(); ++s) evaluate(*s);
             if (decays()) refresh_some(tree);
@@ -70,7 +88,7 @@ class OnlineKernel {
         return true;
     }
 
-    // The average of one tree over its prunings, for one row.
+    // The average of one tree over its prunings, for one row; after `settle`.
     void shares(const double* row, std::int64_t tree, std::vector<OnlineShare>& out) {
         std::int32_t s = pool_.root(tree);
         if (s < 0) {
@@ -99,14 +117,10 @@ class OnlineKernel {
         return present_.data();
     }
 
-    // Every node as of now, children before parents.
+    // Every node as of now.
     void refresh() {
-        for (std::int64_t tree = 0; tree < pool_.arrays().n_trees; ++tree) {
-            const std::int32_t root = pool_.root(tree);
-            if (root < 0) continue;
-            for (std::int32_t s = first_below(root); s != root; s = next(s)) bring_up_to_date(s);
-            bring_up_to_date(root);
-        }
+        each_node([this](std::int32_t s) { bring_up_to_date(s); });
+        is_settled_ = true;
     }
 
     const Family& family() const { return family_; }
@@ -114,7 +128,31 @@ class OnlineKernel {
     std::int64_t n_trees() const { return pool_.arrays().n_trees; }
 
   private:
-    double* statistics(std::int32_t s) const { return pool_.arrays().statistics + s * size_; }
+    double* statistics(std::int32_t s) const { return pool_.arrays().statistics + s * pool_.arrays().stride; }
+
+    void set_family(const Family& family, const double* leaf_prior) {
+        family_ = family;
+        leaf_prior_ = leaf_prior;
+        size_ = static_cast<std::int64_t>(family.layout.size());
+        if constexpr (has_classes) {
+            family_.tabulate(leaf_prior);
+            prior_total_ = 0.0;
+            for (std::int64_t c = 0; c < size_; ++c) prior_total_ += leaf_prior[c];
+            if (size_ < SeenClasses::worth_it) return;
+            look_ahead(prior_total_, risen_total_);
+            const bool is_symmetric =
+                std::all_of(leaf_prior, leaf_prior + size_, [&](double x) { return x == *leaf_prior; });
+            if (is_symmetric)
+                look_ahead(*leaf_prior, risen_class_);
+            else
+                risen_class_.clear();
+        }
+    }
+    void see_classes() {
+        const OnlineArrays& arrays = pool_.arrays();
+        if constexpr (has_classes)
+            seen_.build(arrays.statistics, pool_.count(slots_used), arrays.capacity, size_, arrays.stride);
+    }
 
     // The row as a tree sees it: categories at their places in this tree.
     const double* view_of(const double* row, std::int64_t tree) {
@@ -156,7 +194,8 @@ class OnlineKernel {
     }
     std::int32_t new_leaf(std::int32_t tree, std::int32_t parent, const double* row) {
         const std::int32_t s = pool_.take(tree, parent);
-        family_.layout.clear(statistics(s));
+        std::fill_n(statistics(s), pool_.arrays().stride, 0.0);
+        seen_.clear(s);
         pool_.empty_box(s);
         pool_.widen_box(s, row);
         return s;
@@ -166,7 +205,8 @@ class OnlineKernel {
         age(s);
         const std::int32_t tree = pool_.node(s).tree, parent = pool_.node(s).parent;
         const std::int32_t branch = pool_.take(tree, parent), leaf = new_leaf(tree, branch, row);
-        std::copy(statistics(s), statistics(s) + size_, statistics(branch));
+        std::copy_n(statistics(s), pool_.arrays().stride, statistics(branch));
+        seen_.copy(s, branch);
         pool_.copy_box(s, branch);
         pool_.widen_box(branch, row);
         pool_.replace_child(parent, s, branch, tree);
@@ -199,8 +239,55 @@ class OnlineKernel {
     }
     void evaluate(std::int32_t s) {
         OnlineNode& at = pool_.node(s);
-        at.leaf = at.subtree = family_.log_evidence(statistics(s), leaf_prior_);
+        at.leaf = at.subtree = leaf_evidence(s);
         if (!pool_.is_leaf(s)) weigh_fates(s);
+    }
+    EVERYTREE_NOINLINE void derive_all() {  // seldom: apart from what every row does
+        each_node([this](std::int32_t s) { evaluate(s); });
+        is_settled_ = true;
+    }
+    double leaf_evidence(std::int32_t s) {
+        if constexpr (has_classes)
+            if (seen_.is_kept()) return evidence_of_seen(s);
+        return family_.log_evidence(statistics(s), leaf_prior_);
+    }
+    // The same from the classes that the node has: the others change nothing, and are one class without rows.
+    EVERYTREE_NOINLINE double evidence_of_seen(std::int32_t s) {
+        const double* counts = statistics(s);
+        double total = 0.0;
+        seen_.each(s, [&](std::int64_t c) { total += counts[c]; });
+        if (total < few_rows) {
+            double log_ratio = -log_rising_of(prior_total_, total, risen_total_);
+            seen_.each(s, [&](std::int64_t c) { log_ratio += log_rising_of(leaf_prior_[c], counts[c], risen_class_); });
+            return log_ratio;
+        }
+        double others = prior_total_;
+        seen_prior_.clear();
+        seen_counts_.clear();
+        seen_.each(s, [&](std::int64_t c) {
+            seen_prior_.push_back(leaf_prior_[c]);
+            seen_counts_.push_back(counts[c]);
+            others -= leaf_prior_[c];
+        });
+        if (static_cast<std::int64_t>(seen_prior_.size()) < size_) {
+            seen_prior_.push_back(others);
+            seen_counts_.push_back(0.0);
+        }
+        const auto n = static_cast<int>(seen_prior_.size());
+        scratch_.resize(seen_prior_.size());
+        return log_beta_ratio(seen_prior_.data(), seen_counts_.data(), n, log_beta(seen_prior_.data(), n),
+                              scratch_.data());
+    }
+    // log of Gamma(x + count) / Gamma(x), looked up where rows weigh 1.
+    static double log_rising_of(double x, double count, const std::vector<double>& known) {
+        const auto whole = static_cast<std::size_t>(count);
+        if (static_cast<double>(whole) == count && whole < known.size()) return known[whole];
+        return count == 0.0 ? 0.0 : log_rising(x, count);
+    }
+    // Known values for one x, which is that of all classes where their prior is symmetric.
+    static void look_ahead(double x, std::vector<double>& known) {
+        known.assign(256, 0.0);
+        for (std::size_t k = 1; k < known.size(); ++k) known[k] = log_rising(x, static_cast<double>(k));
     }
     void weigh_fates(std::int32_t s) {
         OnlineNode& at = pool_.node(s);
@@ -225,6 +312,16 @@ class OnlineKernel {
     void bring_up_to_date(std::int32_t s) {
         age(s);
         evaluate(s);
+    }
+    // Of all trees, children before parents.
+    template <class Use>
+    void each_node(Use use) const {
+        for (std::int64_t tree = 0; tree < pool_.arrays().n_trees; ++tree) {
+            const std::int32_t root = pool_.root(tree);
+            if (root < 0) continue;
+            for (std::int32_t s = first_below(root); s != root; s = next(s)) use(s);
+            use(root);
+        }
     }
     std::int32_t first_below(std::int32_t s) const {
         while (!pool_.is_leaf(s)) s = pool_.node(s).left;
@@ -269,17 +366,24 @@ class OnlineKernel {
         for (std::int32_t up = at.parent; up >= 0; up = pool_.node(up).parent) weigh_fates(up);
     }
 
+    static constexpr double few_rows =
+        4096.0;  // up to which the terms of a sum are so small that what cancels is below 1e-11
+    static constexpr bool has_classes = requires(Family family) { family.tabulate(nullptr); };
+
     Family family_;
     const double* leaf_prior_;
     OnlineOptions options_;
     double exponent_;  // G(a, b) = ((1 + b) / (1 + a))^exponent
     std::int64_t size_;
+    bool is_settled_ = true;  // whether all evidence is that of the present prior
+    double prior_total_ = 0.0;
     OnlinePool pool_;
+    SeenClasses seen_;
     SplitFinder finder_;
     LeastUseful useless_;
     std::vector<std::int64_t> nominal_;
     std::vector<std::int32_t> path_;
-    std::vector<double> view_, present_;
+    std::vector<double> view_, present_, seen_prior_, seen_counts_, scratch_, risen_total_, risen_class_;
 };
 
 }  // namespace everytree

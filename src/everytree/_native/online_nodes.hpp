@@ -29,12 +29,12 @@ struct OnlineArrays {
     OnlineNode* nodes;
     double* boxes;               // (capacity, 2, n_features): lowest and highest value; inf, -inf where none has one
     std::uint8_t* some_missing;  // (capacity, n_features): whether some row lacks the feature
-    double* statistics;
-    double* ranges;             // (n_features, 2): lowest and highest value so far, or as the user fixed them
-    const std::uint8_t* kinds;  // (n_features,): OnlineKind flags
-    std::int32_t* roots;        // (n_trees, 2): the root, and the node that is refreshed next; -1 before the first row
-    std::int64_t* counts;       // OnlineCount
-    std::int64_t capacity, n_features, n_trees;
+    double* statistics;          // (capacity, stride): those of the family, and zeros: room for more classes
+    double* ranges;              // (n_features, 2): lowest and highest value so far, or as the user fixed them
+    const std::uint8_t* kinds;   // (n_features,): OnlineKind flags
+    std::int32_t* roots;         // (n_trees, 2): the root, and the node that is refreshed next; -1 before the first row
+    std::int64_t* counts;        // OnlineCount
+    std::int64_t capacity, stride, n_features, n_trees;
 };
 enum OnlineKind { is_nominal = 1, has_fixed_range = 2 };
 enum OnlineCount { slots_used, first_free, n_free, n_seen, n_online_counts };

@@ -148,6 +148,9 @@ def predict(
     quantiles: Annotated[str, typer.Option(metavar="LEVELS", help="Such as .05,.5,.95.")] = "",
     interval: Annotated[float | None, typer.Option(metavar="COVERAGE", help="Such as .9.")] = None,
     keep: Keep = None,
+    escape_formulas: Annotated[
+        bool, typer.Option("--escape-formulas", help="Put ' before text in CSV that a spreadsheet would compute.")
+    ] = False,
     jobs: Jobs = None,
     delimiter: Delimiter = None,
     format: FormatOption = None,
@@ -167,18 +170,20 @@ def predict(
     from everytree.cli.models import column_types, open_model
     from everytree.cli.predicting import Asked, predict_table
     from everytree.cli.tables import read_file
-    from everytree.cli.writing import check_output, write_file
+    from everytree.cli.writing import check_escaping, check_output, write_file
 
     levels, kept = numbers("--quantiles", quantiles), names("--keep", keep)
     check_output(out, model, table)
     output_format(out, format)
+    if escape_formulas:
+        check_escaping(out, format)
     of = open_model(model)
     types = column_types(of, with_target=False)
     source = read_file(table, Reading(format, of.memory.has_header, delimiter, types, kept))
     asked = Asked(proba, std, levels, interval, kept, jobs, _shows(quiet))
     if of.memory.exposure is not None and of.memory.exposure not in source.columns:
         _say(quiet, f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
-    write_file(predict_table(source, of, asked), out, format)
+    write_file(predict_table(source, of, asked), out, format, escape_formulas=escape_formulas)
 
 
 @app.command()
@@ -202,17 +207,18 @@ def update(
     everytree update model.et today.parquet --out newer.et
     """
     from everytree.cli.fitting import described, n_rows_of, rows_placed
-    from everytree.cli.models import check_model_output, open_model
+    from everytree.cli.models import check_model_output, open_model, to_be_replaced
     from everytree.cli.updating import read_rows, update_model
 
     place = model if out is None else out
     check_model_output(place, table)
-    of = open_model(model)
-    of = replace(of, memory=replace(of.memory, target=target or of.memory.target))
-    source = read_rows(of, table, format, delimiter)
-    before = rows_placed(of.model)
-    newer = update_model(of, source, jobs=jobs, allow_twice=allow_twice, progress=_shows(quiet))
-    newer.save(place)
+    with to_be_replaced(model, place, lambda sentence: _say(quiet, sentence)):
+        of = open_model(model)
+        of = replace(of, memory=replace(of.memory, target=target or of.memory.target))
+        source = read_rows(of, table, format, delimiter)
+        before = rows_placed(of.model)
+        newer = update_model(of, source, jobs=jobs, allow_twice=allow_twice, progress=_shows(quiet))
+        newer.save(place)
     left_out = source.n_rows - (rows_placed(newer.model) - before)
     if (left_out > 0).any():
         _say(quiet, f"{source.name}: has values that were not there at fit; of {len(left_out)} trees, "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from everytree.cli.tables import TableFile
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
 from everytree.files import ModelFileError, load_with_notes, save
+from everytree.files.locking import alone_with
 
 NOTES = "command_line"
 """Where these notes stand among those of a file, which may have others."""
@@ -75,15 +77,18 @@ def _as_counted(source: TableFile) -> Counted:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model, its memory, and all notes of its file."""
+    """A model, its memory, all notes of its file, and which version of the file that was."""
 
     path: str
     model: Any
     memory: Memory
     notes: dict[str, Any]
+    version: tuple[int, ...] = ()
 
     def save(self, path: str) -> None:
-        """To a file, as a whole or not at all."""
+        """To a file, as a whole or not at all; not over the file it came from where that is no longer the same."""
+        if is_same_file(path, self.path) and _version(path) != self.version:
+            raise UserError(f"{path}: has changed since it was read; nothing was written, run the command again")
         save_model(self.model, path, self.memory, self.notes)
 
 
@@ -92,6 +97,7 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
     if path == STREAM:
         raise UserError("a model cannot come from standard input; give the name of its file")
     try:
+        version = _version(path)
         model, notes = load_with_notes(path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
@@ -106,7 +112,28 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
     if estimator and not (isinstance(model, MetaEstimator) and hasattr(model, "forest_")):
         raise UserError(f"{path}: holds a {type(model).__name__}, but a fitted estimator is needed, as `fit` writes it")
-    return ModelFile(path, model, memory, notes)
+    return ModelFile(path, model, memory, notes, version)
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """What tells a file from one that replaced it or was written over it."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def is_same_file(path: str, other: str) -> bool:
+    """Whether two names lead to one file that is there."""
+    return os.path.isfile(path) and os.path.isfile(other) and os.path.samefile(path, other)
+
+
+@contextmanager
+def to_be_replaced(path: str, place: str, say: Callable[[str], object]) -> Iterator[None]:
+    """A model is read and written in here: where that is one file, one command after the other."""
+    if not is_same_file(path, place):
+        yield
+        return
+    with alone_with(path, waiting=lambda: say(f"{path}: waiting for another command that writes it")):
+        yield
 
 
 def save_model(model: Any, path: str, memory: Memory, notes: dict[str, Any] | None = None) -> None:

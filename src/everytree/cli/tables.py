@@ -117,6 +117,10 @@ def read_file(path: str, how: Reading) -> TableFile:
     if not path:
         raise UserError(f"TABLE must be the name of a file, or {STREAM} for standard input")
     name = "standard input" if path == STREAM else path
+    if Path(path).is_dir():
+        raise UserError(
+            f"{path}: is a folder, but a table is one file; fit_batches in Python reads all files of a folder"
+        )
     kind = format_of(path, how.format)
     content = _content(path)
     text = kind in DELIMITERS

@@ -15,6 +15,8 @@ from everytree.tables import SAYS_MISSING
 PLURALS = {"text": "text", "number": "numbers", "boolean": "booleans", "date": "dates"}
 BLOCK, LARGEST_BLOCK = 2**20, 2**31 - 1
 """Bytes that pyarrow reads at a time, and the most it can."""
+LINE_IS_LONGER = ("straddl", "Empty CSV file")
+"""What pyarrow says of a row, and of a header, that is longer than a block."""
 ZONES = ", all of them with a time zone or none"
 MALFORMED = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error")
 """What pyarrow says of a value that is not of its column's type."""
@@ -122,7 +124,7 @@ def _read(content: bytes, delimiter: str, how: Reading, convert: Any) -> Any:
     try:
         return _read_blocks(content, delimiter, how, convert, BLOCK)
     except pa.ArrowInvalid as error:
-        if "straddl" not in str(error):
+        if not any(words in str(error) for words in LINE_IS_LONGER):
             raise
         return _read_blocks(content, delimiter, how, convert, min(len(content), LARGEST_BLOCK))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +15,17 @@ from everytree.cli.formats import DELIMITERS, STREAM, is_compressed, output_form
 from everytree.cli.problems import UserError
 from everytree.files.atomic import replace_file
 
+FORMULA = r"^[=+\-@\t\r]"
+"""How text begins that a spreadsheet computes; numbers may begin so too."""
+NUMBER = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
 
-def write_file(columns: Mapping[str, Any], path: str, given: str | None) -> None:
+
+def write_file(columns: Mapping[str, Any], path: str, given: str | None, *, escape_formulas: bool = False) -> None:
     """Columns to a file, as a whole or not at all, or to standard output."""
     import pyarrow as pa
 
     table = pa.table(list(columns.values()), names=list(columns))
+    table = _without_formulas(table) if escape_formulas else table
     content = _as_bytes(path, table, output_format(path, given))
     if path == STREAM:
         to_standard_output(content)
@@ -29,6 +34,37 @@ def write_file(columns: Mapping[str, Any], path: str, given: str | None) -> None
         replace_file(path, [gzip.compress(content, mtime=0) if is_compressed(path) else content])
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+
+
+def check_escaping(path: str, given: str | None) -> None:
+    """Formulas are a matter of text files."""
+    kind = output_format(path, given)
+    if kind not in DELIMITERS:
+        raise UserError(f"--escape-formulas is for CSV and TSV, but a {kind.capitalize()} file is written")
+
+
+def _without_formulas(table: Any) -> Any:
+    """The same with an apostrophe before names and text that a spreadsheet would take for formulas."""
+    import pyarrow as pa
+
+    columns = [_escaped(column) if _is_text(column.type) else column for column in table.columns]
+    return pa.table(columns, names=_escaped(pa.array(table.column_names, pa.string())).to_pylist())
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(values) or pa.types.is_large_string(values))
+
+
+def _escaped(column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = column.cast(pa.string())
+    is_formula = pc.and_(pc.match_substring_regex(text, FORMULA), pc.invert(pc.match_substring_regex(text, NUMBER)))
+    return pc.if_else(is_formula, pc.binary_join_element_wise("'", text, ""), text)
 
 
 def to_standard_output(content: bytes | memoryview) -> None:
@@ -87,9 +123,15 @@ def _values_as_text(path: str, name: str, column: Any) -> list[str | None]:
 
 
 def _as_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> bytes:
-    sink = io.StringIO()
-    csv.writer(sink, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    return sink.getvalue().encode()
+    """Lines with quotes where they are needed: around either line break too, of which Python's csv knows its own."""
+    special = re.compile(rf'["\r\n{re.escape(delimiter)}]')
+
+    def cell(value: str | None) -> str:
+        text = value or ""
+        return f'"{text.replace(chr(34), chr(34) * 2)}"' if special.search(text) else text
+
+    # A line of one empty value would be an empty line, which is none.
+    return "".join((delimiter.join(map(cell, row)) or '""') + "\n" for row in rows).encode()
 
 
 def check_output(path: str, *inputs: str) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
+
+from everytree.files.locking import lock_or_skip
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
@@ -14,7 +18,8 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
 
     The contents are on the disk before the name is, and the name is before this returns: after a crash at any moment
     the name leads to all of the old contents or all of the new. A device or a pipe is written to as it is: there is
-    nothing in it to keep, and a file in its place would be a surprise.
+    nothing in it to keep, and a file in its place would be a surprise. Temporary files of earlier calls for this name
+    whose processes were killed are removed.
     """
     target = Path(os.path.realpath(path))  # a link keeps leading to where it led
     if target.exists() and not target.is_file() and not target.is_dir():
@@ -22,22 +27,23 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
             stream.writelines(parts)
         return
     mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else None
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")  # names have an end
-    # Made by open itself, so that the user's mask decides who may read; tempfile's files are for the owner alone.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        number = os.open(temporary, flags, 0o666 if mode is None else mode)
+        _remove_abandoned(target)
+        file, temporary = _new_temporary(target, mode)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None  # the user knows no other name
     try:
-        with os.fdopen(number, "wb") as file:
+        with file:
             for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(target)
+            if mode is not None:
+                temporary.chmod(mode)
+            if os.name != "nt":  # still locked, so that nobody takes it for abandoned
+                temporary.replace(target)
+        if os.name == "nt":  # where open files cannot be renamed
+            temporary.replace(target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
@@ -45,6 +51,47 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def _new_temporary(target: Path, mode: int | None) -> tuple[BinaryIO, Path]:
+    """A file beside the target, locked for as long as it is open: it belongs to a process that lives."""
+    # Made by open itself, so that the user's mask decides who may read; tempfile's files are for the owner alone.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        temporary = target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.tmp")
+        file = os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb")
+        lock_or_skip(file.fileno())
+        if os.name == "nt" or os.fstat(file.fileno()).st_nlink:  # not removed before it was locked
+            return file, temporary
+        file.close()
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Temporary files for this name that nobody has locked: the processes that wrote them are gone."""
+    if os.name == "nt":
+        return
+    of_target = re.compile(rf"\.{re.escape(_stem(target))}\.[0-9a-f]{{16}}\.tmp")
+    try:
+        names = os.listdir(target.parent)
+    except OSError:  # a folder that may be written but not read
+        return
+    found = [target.with_name(name) for name in names if of_target.fullmatch(name)]
+    for path in found:
+        try:
+            number = os.open(path, os.O_RDONLY)
+        except OSError:  # of another user, or removed meanwhile
+            continue
+        try:
+            if lock_or_skip(number):
+                path.unlink(missing_ok=True)
+        except PermissionError:  # in a folder where everybody removes their own
+            pass
+        finally:
+            os.close(number)
+
+
+def _stem(target: Path) -> str:
+    return target.name[:40]  # names have an end
 
 
 def _sync_folder(folder: Path) -> None:

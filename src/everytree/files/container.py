@@ -18,6 +18,7 @@ import math
 import mmap
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -121,8 +122,12 @@ def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
 
 def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
     """All bytes of a file, in memory that is aligned for any type."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    with open(path, "rb", opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a pipe" if stat.S_ISFIFO(status.st_mode) else "a device"
+            raise ModelFileError(f"{path}: is {kind}, but a model is read from a file; write it to one first")
+        size = status.st_size
         if size < 8:
             raise ModelFileError(f"{path}: {size} bytes are no model file, which starts with the length of its header")
         if mapped:
@@ -132,6 +137,11 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
     if n_read != size:
         raise ModelFileError(f"{path}: {n_read} bytes were read of {size}; the file changed meanwhile")
     return content
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe is open before somebody writes to it, so that it can be refused."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _split(path: object, content: NDArray[np.uint8]) -> tuple[memoryview, NDArray[np.uint8]]:

@@ -242,4 +242,7 @@ def _read_exact_forest(of: Reader, model: Any) -> tuple[_Exact, Rows]:
     if posterior.n_codes != (n_codes + has_missing).tolist():
         raise of.error("posterior.state.n_codes", "are not those of the schema")
     rows = _read_rows(of.section("rows"), model, posterior.family)
-    return _Exact(posterior, has_missing, n_codes), rows
+    forest = _Exact(posterior, has_missing, n_codes)
+    is_known = forest.read(rows.codes) < np.array(posterior.n_codes)
+    check_all(of.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
+    return forest, rows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from everytree import _kernels
 from everytree.codes import positive_number, whole_number
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.online.rows import Range, Row, as_dicts, check_ranges
@@ -39,7 +39,7 @@ class OnlineForest(ABC):
             whole_number("max_nodes", self.max_nodes, 3 * n_models, NO_BOUND)
         self._ranges = check_ranges(self.ranges)
         self._trees = OnlineTrees(family, n_models, seed, split_prior, half_life, self.max_nodes)
-        self._lock = threading.RLock()
+        self._lock = _kernels.Guard()
 
     @abstractmethod
     def _target(self, y: Any, where: str) -> Any:
@@ -83,7 +83,7 @@ class OnlineForest(ABC):
         """Everything that can fail comes first."""
         one = len(targets) == 1
         targets = [self._target(y, "y" if one else f"y, row {i},") for i, y in enumerate(targets)]
-        with self._lock:
+        with self._lock.writing:
             encoded = self._trees.features.learn(rows, self._ranges)
             if encoded.features is not self._trees.features:
                 self._trees.use_features(encoded.features, self._ranges)
@@ -95,7 +95,7 @@ class OnlineForest(ABC):
         With `half_life`, the evidence of branches that no row has touched lately is up to date only now and then. After
         this call all statistics weigh a row of age a by 2 ** (-a / half_life), and all evidence is derived from them.
         """
-        with self._lock:
+        with self._lock.writing:
             self._trees.refresh()
 
     # ---- reading ----------------------------------------------------------------------------------------------------
@@ -149,4 +149,4 @@ class OnlineForest(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         trees = object.__new__(OnlineTrees)
         trees.__setstate__(state["_trees"])
-        self.__dict__.update(state | {"_trees": trees, "_lock": threading.RLock()})
+        self.__dict__.update(state | {"_trees": trees, "_lock": _kernels.Guard()})

@@ -31,7 +31,8 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         What the prior of a leaf is worth in rows, shared equally by the classes; from 1e-50 to 1e50.
     max_nodes : int or None
         Bound on the nodes of all trees together, at least three a tree. Where it is reached, the pair of sibling leaves
-        that adds least to the evidence of its own cell is forgotten. A node takes 80 bytes, 17 a feature and 8 a class.
+        that adds least to the evidence of its own cell is forgotten. A node takes 80 bytes, 17 a feature and 8 to 16 a
+        class.
     half_life : float or None
         Number of rows after which a row counts half; None counts all rows alike.
     ranges : dict or None

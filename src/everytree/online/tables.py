@@ -9,7 +9,7 @@ import narwhals as nw
 
 from everytree.families.base import FloatArray
 from everytree.online.rows import Row, as_dicts
-from everytree.tables import as_frame
+from everytree.tables import as_frame, column_label, column_values
 
 
 def rows_of(X: Any) -> list[Row]:
@@ -17,11 +17,33 @@ def rows_of(X: Any) -> list[Row]:
     frame = as_frame(X)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is lazy ({type(X).__name__}), but its rows are needed; pass X.collect()")
-    return as_dicts(frame.rows(named=True) if isinstance(frame, nw.DataFrame) else X)
+    if not isinstance(frame, nw.DataFrame):
+        return as_dicts(X)
+    rows = as_dicts(frame.rows(named=True))
+    for name, texts in _texts_of_categories(frame).items():
+        for row, text in zip(rows, texts, strict=True):
+            row[name] = text
+    return rows
+
+
+def _texts_of_categories(frame: nw.DataFrame[Any]) -> dict[str, list[str | None]]:
+    """Columns of a categorical type that holds no text, as text: a dict has no other way to say categories."""
+    texts = {}
+    for series in frame.iter_columns():
+        if series.dtype != nw.Categorical:
+            continue
+        values = column_values(column_label(series.name, 0), series)
+        if values.index is not None and not all(isinstance(label, str) for label in values.labels):
+            words = [*map(str, values.labels), None]  # -1 of a missing value picks the last
+            texts[series.name] = [words[place] for place in values.index.tolist()]
+    return texts
 
 
 def targets_of(y: Iterable[Any]) -> list[Any]:
     """A column of any library, or several targets."""
+    if hasattr(y, "to_pylist"):  # an array of Arrow's, in chunks or not: its items are no values of Python
+        values: list[Any] = y.to_pylist()
+        return values
     series = nw.from_native(y, pass_through=True, allow_series=True)
     return series.to_list() if isinstance(series, nw.Series) else list(y)
 
@@ -34,7 +56,7 @@ def table_like(X: Any, names: Sequence[Any], values: FloatArray) -> Any:
         return nw.from_dict({name: column.tolist() for name, column in columns}, backend=library).to_native()
     import pandas as pd
 
-    return pd.DataFrame(values, index=getattr(X, "index", None), columns=names)
+    return pd.DataFrame(values, index=_index_of(X), columns=names)
 
 
 def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
@@ -44,7 +66,12 @@ def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
         return nw.new_series(name, values, backend=library).to_native()
     import pandas as pd
 
-    return pd.Series(values, index=getattr(X, "index", None))
+    return pd.Series(values, index=_index_of(X))
+
+
+def _index_of(X: Any) -> Any:
+    """Of a table of pandas; others have none."""
+    return X.index if isinstance(as_frame(X), nw.DataFrame) else None
 
 
 def _library_of(X: Any) -> Any:

@@ -26,6 +26,8 @@ NODE = np.dtype(
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1
 ROWS_AT_ONCE = 4096
+FEW_STATISTICS = 16
+"""Up to so many there is no room for more of them, which every node would carry along."""
 
 
 class OnlineTrees:
@@ -59,7 +61,7 @@ class OnlineTrees:
         self.half_life = half_life
         self.max_nodes = max_nodes
         self.features = Features()
-        self.arrays = _room(0, 0, family)
+        self.arrays = _room(0, 0, family.n_statistics)
         self.ranges = np.zeros((0, 2))
         self.roots = np.full((n_trees, 2), -1, dtype=np.int32)
         self.counts = np.array([0, -1, 0, 0], dtype=np.int64)
@@ -76,13 +78,20 @@ class OnlineTrees:
         arrays = self.arrays | {"nodes": self.arrays["nodes"].view(np.uint8)}
         self._kernel.attach(*arrays.values(), self.ranges, self.features.kinds, self.roots, self.counts)
 
-    def _larger(self, capacity: int, width: int, family: NativeFamily) -> dict[str, NDArray[Any]]:
-        """What there is, with room for so many nodes, features and statistics.
+    def _larger(
+        self, *, capacity: int | None = None, width: int | None = None, n_statistics: int | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """What there is, with room for more nodes, features or statistics.
 
         The kernel fills a node when it takes it: only those in use, and what is new in them, are filled here.
         """
-        used, larger = int(self.counts[SLOTS_USED]), _room(capacity, width, family)
-        of_no_rows = _room(1, width, family, filled=True)
+        sizes = (
+            len(self.arrays["nodes"]) if capacity is None else capacity,
+            len(self.ranges) if width is None else width,
+            self.arrays["statistics"].shape[1] if n_statistics is None else n_statistics,
+        )
+        used, larger = int(self.counts[SLOTS_USED]), _room(*sizes)
+        of_no_rows = _room(1, *sizes[1:], filled=True)
         for name, array in self.arrays.items():
             old, new = array[:used], larger[name][:used]
             if old.shape != new.shape:
@@ -96,7 +105,7 @@ class OnlineTrees:
         """More features: those of the rows to come."""
         width, before = len(features.kinds), len(self.features.index)
         if width > len(self.ranges):
-            self.arrays = self._larger(len(self.arrays["nodes"]), width, self.family)
+            self.arrays = self._larger(width=width)
             nowhere = np.tile([np.inf, -np.inf], (width - len(self.ranges), 1))
             self.ranges = np.concatenate([self.ranges, nowhere])
         for name, column in list(features.index.items())[before:]:
@@ -108,11 +117,17 @@ class OnlineTrees:
         self._attach()
 
     def use_family(self, family: NativeFamily) -> None:
-        """Another prior, or more classes: all evidence is derived anew."""
-        self.arrays = self._larger(len(self.arrays["nodes"]), len(self.ranges), family)
+        """Another prior, or more classes: all evidence is derived anew, when it is next needed.
+
+        Where there are many classes, room for them doubles when it runs out: one more of them mostly moves nothing.
+        """
+        room = self.arrays["statistics"].shape[1]
+        if family.n_statistics > room:
+            few = family.n_statistics <= FEW_STATISTICS
+            self.arrays = self._larger(n_statistics=family.n_statistics if few else max(family.n_statistics, 2 * room))
+            self._attach()
         self.family = family
-        self._borrow()
-        self._kernel.refresh()
+        self._kernel.use_family(family.size, family._prior)
 
     def learn(self, rows: FloatArray, y: FloatArray) -> None:
         """Rows in the order in which they came, not too many at once: the user may want to interrupt."""
@@ -124,7 +139,7 @@ class OnlineTrees:
         done = self._kernel.learn(rows, y, 0)
         while done < len(rows):
             capacity = max(4 * len(self.arrays["nodes"]), 64 * self.n_trees)  # what is not in use is hardly there
-            self.arrays = self._larger(min(capacity, self.max_nodes or NO_BOUND), len(self.ranges), self.family)
+            self.arrays = self._larger(capacity=min(capacity, self.max_nodes or NO_BOUND))
             self._attach()
             done = self._kernel.learn(rows, y, done)
 
@@ -158,6 +173,7 @@ class OnlineTrees:
     @property
     def log_evidence(self) -> FloatArray:
         """(n_trees,) log evidence of each tree."""
+        self._kernel.settle()
         return self.arrays["nodes"]["subtree"][self.roots[:, 0]] if self.n_rows else np.zeros(self.n_trees)
 
     @property
@@ -169,9 +185,11 @@ class OnlineTrees:
 
     def __getstate__(self) -> dict[str, Any]:
         """Own copies, without the room that is not in use."""
+        self._kernel.settle()
         state = {name: value for name, value in self.__dict__.items() if name != "_kernel"}
         used = self.counts[SLOTS_USED]
-        state["arrays"] = {name: array[:used].copy() for name, array in self.arrays.items()}
+        in_use = self.arrays | {"statistics": self.arrays["statistics"][:, : self.family.n_statistics]}
+        state["arrays"] = {name: array[:used].copy() for name, array in in_use.items()}
         return state | {name: getattr(self, name).copy() for name in ("ranges", "roots", "counts")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -181,7 +199,7 @@ class OnlineTrees:
             setattr(self, name, np.array(state[name], order="C"))
         used, width = int(self.counts[SLOTS_USED]), len(self.features.kinds)
         self.arrays = {}
-        for name, like in _room(used, width, self.family).items():
+        for name, like in _room(used, width, self.family.n_statistics).items():
             self.arrays[name] = np.array(state["arrays"][name], dtype=like.dtype, order="C")
             if self.arrays[name].shape != like.shape:
                 shape = self.arrays[name].shape
@@ -189,13 +207,13 @@ class OnlineTrees:
         self._borrow()
 
 
-def _room(capacity: int, width: int, family: NativeFamily, filled: bool = False) -> dict[str, NDArray[Any]]:
+def _room(capacity: int, width: int, n_statistics: int, filled: bool = False) -> dict[str, NDArray[Any]]:
     """Room for nodes, or nodes of no rows: nobody has the features of an empty box."""
     room = {
         "nodes": np.empty(capacity, dtype=NODE),
         "boxes": np.empty((capacity, 2, width)),
         "some_missing": np.empty((capacity, width), dtype=np.uint8),
-        "statistics": np.empty((capacity, family.n_statistics)),
+        "statistics": np.empty((capacity, n_statistics)),
     }
     if filled:
         room["nodes"][:], room["some_missing"][:], room["statistics"][:] = np.zeros((), dtype=NODE), 1, 0.0

@@ -16,7 +16,7 @@ from everytree.scale.reading import read_ahead
 from everytree.scale.shape import Shape
 from everytree.scale.sources import Source
 from everytree.scale.targets import Target, read_target
-from everytree.tables import Table, read_table
+from everytree.tables import Table, as_frame, read_table
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,7 @@ def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
     """A batch of any library; None where it has no rows."""
     if isinstance(raw, tuple):
         return _read_pair(number, raw, roles, owner)
-    if type(raw).__module__.startswith("pyarrow") and type(raw).__name__ == "RecordBatch":
-        import pyarrow as pa
-
-        raw = pa.Table.from_batches([raw])
-    frame = nw.from_native(raw, pass_through=True)
+    frame = as_frame(raw)
     if not isinstance(frame, nw.DataFrame):
         if roles.columns():
             raise TypeError(f"it is a {type(raw).__name__}, but must be a table with names, or a pair (X, y)")

@@ -34,6 +34,7 @@ class ColumnSketch:
         self._numbers: FloatArray | None = np.empty(0)  # distinct ones; None where there are too many
         self._labels: dict[Label, int] = {}
         self._declared = self._ordered = False
+        self._zoned: bool | None = None  # of dates
 
     def like(self) -> ColumnSketch:
         """A sketch of the same column without rows."""
@@ -49,7 +50,7 @@ class ColumnSketch:
             self._empty_kind = self._empty_kind or values.kind
             self.has_missing = True
             return np.full(n_rows, np.nan)
-        self._agree(values.kind)
+        self._agree(values.kind, values.zoned)
         if self.is_categorical:
             return self._more_labels(values)
         if values.numbers is None:
@@ -67,7 +68,7 @@ class ColumnSketch:
         self._empty_kind = self._empty_kind or other._empty_kind
         if other.kind is None:
             return np.array([-1]) if self.is_categorical else None
-        self._agree(other.kind)
+        self._agree(other.kind, bool(other._zoned))
         if not self.is_categorical:
             self._numbers = self._with(other._numbers)
             return None
@@ -93,12 +94,18 @@ class ColumnSketch:
 
     # ---- how --------------------------------------------------------------------------------------------------------
 
-    def _agree(self, kind: Kind) -> None:
+    def _agree(self, kind: Kind, zoned: bool) -> None:
         if self.kind is not None and kind != self.kind:
             raise ValueError(f"{self.label} is {kind}, but was {self.kind} before; a column must be of one kind")
         if self.listed and kind == "datetime":
             raise ValueError(f"categorical_features names {self.label}, which holds dates; make them strings first")
-        self.kind = kind
+        if kind == "datetime" and self._zoned not in (None, zoned):
+            now, before = ("a time zone", "none") if zoned else ("no time zone", "one")
+            raise ValueError(
+                f"{self.label} holds dates with {now}, but had {before} before; the dates of a column must all have a "
+                "time zone or none"
+            )
+        self.kind, self._zoned = kind, zoned
 
     def _more_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         self._numbers, has_missing, infinite = _kernels.scan_numbers(numbers, self._numbers, self.max_bins)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -52,7 +51,7 @@ class ForestCounts:
         size = forest.family.n_statistics
         self.statistics: list[FloatArray] = [np.zeros((tree.n_nodes, size)) for tree in forest.trees]
         self.n_rows: NDArray[np.int64] = np.zeros(len(forest), dtype=np.int64)
-        self._alone = threading.Lock()
+        self._alone = _kernels.Guard()
 
     def update(
         self,
@@ -66,7 +65,7 @@ class ForestCounts:
         """Count more rows; a tree that cannot place one leaves it out. Arguments as in `Posterior.update`."""
         family, jobs = self._like.family, resolve_n_jobs(n_jobs)
         extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
-        with self._alone:
+        with self._alone.writing:
             head = (family.kernel, family.size, self.statistics, self.n_rows)
             if not self._engine.count(*head, X, y, sample_weight, extra, family.default_row_data, jobs):
                 self._engine.count(*head, *readable(X, y, sample_weight), extra, family.default_row_data, jobs)
@@ -100,7 +99,7 @@ class ForestCounts:
     def add(self, tally: Tally) -> Self:
         """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""
         family = self._like.family
-        with self._alone:
+        with self._alone.writing:
             self._engine.add(family.kernel, family.size, self.statistics, self.n_rows, tally.statistics, tally.n_rows)
         return self
 

@@ -19,6 +19,9 @@ BATCH_VALUES = 2**23
 AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
 """Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
 
+CSV_BLOCK, LARGEST_CSV_BLOCK = 2**20, 2**31 - 1
+"""Bytes of text that pyarrow reads at a time, and the most it can."""
+
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv",
     ".feather": "feather", ".arrow": "feather", ".ipc": "feather",
@@ -158,16 +161,31 @@ def _open_files(files: list[str], base: str, kind: str) -> Any:
     """A dataset of files; of Parquet, text stays in dictionaries where the file has it so: each label is read once."""
     pads = _pyarrow_dataset()
     where = {"partitioning": "hive", "partition_base_dir": base}
-    dataset = pads.dataset(files, format=kind, **where)
+    reader = _csv_reader(files) if kind == "csv" else kind
+    dataset = pads.dataset(files, format=reader, **where)
     schema = _common_schema(dataset)
     if kind != "parquet":
-        return pads.dataset(files, schema, format=kind, **where)
+        return pads.dataset(files, schema, format=reader, **where)
     in_files = next(iter(dataset.get_fragments())).physical_schema.names  # others are named by folders
     text = [name for name in in_files if str(schema.field(name).type) in ("string", "large_string")]
     # What is buffered ahead of need stays until the end of the file, and then memory holds the file.
     lean = pads.ParquetFragmentScanOptions(pre_buffer=False)
     parquet = pads.ParquetFileFormat(dictionary_columns=text, default_fragment_scan_options=lean)
     return pads.dataset(files, _with_dictionaries(schema, text), format=parquet, **where)
+
+
+def _csv_reader(files: list[str]) -> Any:
+    """Text in blocks that hold several of its lines: a header that is longer than a block would be no header."""
+    import pyarrow.csv
+
+    longest = max(map(_length_of_header, files))
+    options = pyarrow.csv.ReadOptions(block_size=min(max(CSV_BLOCK, 4 * longest), LARGEST_CSV_BLOCK))
+    return _pyarrow_dataset().CsvFileFormat(read_options=options)
+
+
+def _length_of_header(path: str) -> int:
+    with open(path, "rb") as file:
+        return len(file.readline())
 
 
 def _common_schema(dataset: Any) -> Any:

@@ -66,7 +66,7 @@ def read_target(column: Any, what: str) -> Target:
     """A column of any library, or an array; every row must have its target."""
     if isinstance(column, nw.Series):
         arrow = arrow_labels(column.to_native()) if column.dtype in (nw.String, nw.Categorical) else None
-        if arrow is not None:
+        if arrow is not None and all(label is None or isinstance(label, str) for label in arrow[0]):
             return _from_arrow(*arrow, what)
         if column.null_count():
             _refuse(np.asarray(column.is_null().to_numpy()), what)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families.base import FloatArray
+from everytree.lazy import cached_property
 from everytree.metatree import MetaTree, read_only
 from everytree.structure.regions import Codes, Kind, splits
 

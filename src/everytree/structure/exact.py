@@ -199,7 +199,7 @@ class ExactPosterior:
                 f"X: column {column}, row {row}: code {codes[row, column]}, "
                 f"but there are codes 0..{self.n_codes[column] - 1}"
             )
-        return np.ascontiguousarray(np.where(missing, 65535, codes), dtype=np.uint16)
+        return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
 
     def _too_many(self, expected: int) -> str:
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import everytree as et
 from cases import rng_for
 from estimator_cases import ALL, FRAMES, Case, answers, as_pandas, mixed_columns
 from everytree.columns import Column, missing_code, unseen_code
+from everytree.export.inputs import inputs_of
 from everytree.export.tables import TreeTable, plain_inputs, table_of
 from everytree.schema import Schema
 
@@ -183,6 +185,18 @@ def test_leaves_without_a_variance(split_prior):
     X = case.draw(500, "later")[0]
     assert np.isfinite(model.predict(X, return_std=True)[1]).all() == (split_prior < 0.1)
     check_equal(model, X)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_inputs_of_wide_tables_are_found_in_one_pass(named):
+    """A bound that a search through all columns for each of them exceeds several times."""
+    cuts = np.zeros(1)
+    schema = Schema.from_columns(Column(f"c{k}" if named else None, "numeric", cuts=cuts) for k in range(20_000))
+    began = time.process_time()
+    found = inputs_of(schema)
+    assert time.process_time() - began < 5.0
+    assert [one.readers for one in found] == [(k,) for k in range(20_000)]
+    assert [one.name for one in found] == [f"{'c' if named else 'x'}{k}" for k in range(20_000)]
 
 
 # ---- every choice of splits -----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Models for the tree explainer of shap.
 
-With `data=` the explainer keeps thresholds in float32, in which dates and large numbers lose their last digits. So trees
-ask codes here, and thresholds lie half-way between them: rows take the model's own way.
+With `data=` the explainer keeps thresholds in float32, in which dates and large numbers lose their last digits. So
+trees ask codes here, and thresholds lie half-way between them: rows take the model's own way.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def to_shap(model: Any) -> dict[str, Any]:
     """A fitted model in the form that `shap.TreeExplainer` takes.
 
     Explained are, before sharpening, the probabilities of all classes or the mean of the target. They are sums over
-    trees, as the explainer needs them; sharpened probabilities are not. Give the explainer `shap_inputs(model, X)` for a
-    table X, as rows to explain and as `data`.
+    trees, as the explainer needs them; sharpened probabilities are not. Give the explainer `shap_inputs(model, X)` for
+    a table X, as rows to explain and as `data`.
 
     Parameters
     ----------

@@ -42,6 +42,7 @@ def test_the_derivation_names_every_equation_of_the_paper_once():
     assert [number for span in spans for number in range(span[0], span[-1] + 1)] == list(range(1, 20))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", sorted((ROOT / "examples" / "gallery").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_of_the_gallery_draw_a_picture(example, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")

@@ -186,6 +186,7 @@ def check_all(given: Problem, rng: np.random.Generator) -> None:
 # ---- the oracle itself -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @modes
 @kinds
 def test_the_list_and_the_recursion_agree(candidates, kind):
@@ -219,6 +220,7 @@ def test_three_binary_columns_have_244_trees():
 # ---- every answer ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @families
 @modes
 @kinds
@@ -228,6 +230,7 @@ def test_every_answer_equals_its_sum_over_all_trees(case, candidates, kind):
         check_all(problem(case, rng, candidates, kind), rng)
 
 
+@pytest.mark.long
 @modes
 @given(seed=seeds)
 @examples(25)
@@ -272,6 +275,7 @@ def test_weights_are_powers_of_likelihoods(case, candidates):
     np.testing.assert_allclose(one.feature_prob, other.feature_prob, **CLOSE)
 
 
+@pytest.mark.long
 @modes
 @kinds
 def test_many_trees(candidates, kind):
@@ -348,6 +352,7 @@ def check_against_recursion(given: Problem, rng: np.random.Generator) -> None:
     np.testing.assert_allclose(exact.predictive(X, **row_data).log_prob(y), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.long
 @families
 @modes
 @kinds

@@ -73,6 +73,7 @@ def random_statistics(case: Case, rng: np.random.Generator, tree: et.MetaTree, s
     return post.merge(other)
 
 
+@pytest.mark.long
 @families
 @given(seed=seeds)
 @examples(3)

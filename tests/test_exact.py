@@ -669,8 +669,8 @@ def test_unknown_answers_of_larger_tables(candidates):
     expected = [math.exp(oracle.log_predictive(x, 1)) for x in X]
     np.testing.assert_allclose(exact.probs(X)[:, 1], expected, rtol=1e-9)
     np.testing.assert_allclose(exact.predictive(X).probs()[:, 1], expected, rtol=1e-9)
-    for missing in (X.astype(np.uint8), X.astype(np.uint16)):  # 255 and 65535
-        np.testing.assert_array_equal(exact.probs(missing), exact.probs(X))
+    for dtype in (np.uint8, np.uint16, np.int8, np.int16, np.int32):  # 255, 65535, and -1
+        np.testing.assert_array_equal(exact.probs(X.astype(dtype)), exact.probs(X))
 
 
 def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):

@@ -32,7 +32,6 @@ from forests import (
     new_rows,
     random_codes,
     random_forest,
-    random_trees,
     random_split_prior,
     random_trees,
 )

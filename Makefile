@@ -1,11 +1,12 @@
 # Every target sets up .venv by itself when it is missing or stale. Only Python >= 3.11, a C++20 compiler and make are assumed.
+# Another Python gets an environment of its own: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*)
 CPP    := $(filter %.hpp %.cpp,$(NATIVE))
 
-.PHONY: demo test check check-slow bench bench-accuracy docs format clean setup compiler
+.PHONY: demo test test-fast check check-slow bench bench-accuracy docs format clean setup compiler
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and show what comes out
@@ -13,6 +14,9 @@ demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and sho
 
 test: $(VENV)/.tested           ## the whole test suite
 	$(RUN) -m pytest -q -m "not slow" -n auto --dist worksteal
+
+test-fast: $(VENV)/.tested      ## the suite without its long tests, which take most of the time
+	$(RUN) -m pytest -q -m "not slow and not long" -n auto --dist worksteal
 
 check: $(VENV)/.checked         ## lint, format and types
 	$(VENV)/bin/ruff check .
@@ -89,4 +93,4 @@ $(VENV)/.checked: $(VENV)/.tested
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -124,7 +124,7 @@ def prior_at(tree: Tree, split_prior: Any, s: int) -> Any:
 
 
 def tree_prior(tree: Tree, split_prior: Any, inner: Nodes, leaves: Nodes) -> Any:
-    """p(T), equation (tree_prior), in the number type of split_prior."""
+    """p(T), equation (2), in the number type of split_prior."""
     return prod(split_prior[s] for s in inner) * prod(1 - prior_at(tree, split_prior, s) for s in leaves)
 
 
@@ -390,7 +390,7 @@ def corollary_1(
 def corollary_2(
     tree: Tree, split_prior: Any, family: Family, X: Any, y: Any, weights: Any = None, **data: Any
 ) -> tuple[dict[int, float], dict[int, float], float]:
-    """Corollary 2: one p(theta) for all nodes; stops where x_s is at one point or empty, (concentrate).
+    """Corollary 2: one p(theta) for all nodes; stops where x_s is at one point or empty, equation (17).
 
     The dictionaries hold g and log q of the nodes that the recursion visited.
     """

@@ -265,6 +265,7 @@ def test_every_command_has_examples(command, capfd):
     assert f"everytree {command} " in capfd.readouterr().out.split("Arguments")[0].split("\n", 3)[3]
 
 
+@pytest.mark.long
 @POSIX
 def test_progress_is_shown_on_a_terminal_only(folder, here):
     import pty
@@ -397,6 +398,7 @@ def test_options_that_do_not_go_together(folder, here, capfd):
         assert fails(capfd, *usage, code=2)
 
 
+@pytest.mark.long
 @POSIX
 def test_an_output_that_cannot_be_written_leaves_nothing(folder, here, capfd):
     wines = (f"{folder}/w.et", f"{folder}/wine.csv")
@@ -444,6 +446,7 @@ def test_an_interrupted_run_leaves_nothing(here):
     assert os.listdir() == ["long.parquet"]
 
 
+@pytest.mark.long
 def test_without_the_extra_the_demo_works_and_other_commands_say_what_to_install(tmp_path):
     code = "import sys; sys.modules['typer'] = None; from everytree.__main__ import main; sys.exit(main())"
     for arguments, status in (["demo"], 0), (["fit", "a.csv"], 1):
@@ -473,6 +476,7 @@ def score(page: str, name: str) -> float:
 REFITTED = "the same estimator, refitted, plain forest"
 
 
+@pytest.mark.long
 def test_the_report_scores_the_model_itself_on_a_table_that_it_has_not_counted(here, capfd):
     known, new = halves(wine())
     WRITERS["csv"](known, "known.csv")
@@ -534,6 +538,7 @@ def claims(n_rows: int, seed: int) -> pa.Table:
     return pa.table({"x": x, "years": years, "w": w, "n": rng.poisson(years * np.exp(x))})
 
 
+@pytest.mark.long
 def test_the_report_scores_with_weights_and_exposure(here, capfd):
     WRITERS["csv"](claims(300, 0), "known.csv")
     new = claims(200, 1)
@@ -605,6 +610,7 @@ def test_show_writes_splits_of_categories_as_sets(here, capfd):
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @POSIX
 def test_the_transcript_in_the_page_is_what_the_commands_print():
     page = (DOCS / "command_line.md").read_text()

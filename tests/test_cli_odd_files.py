@@ -307,6 +307,7 @@ def test_only_text_is_compressed(here, capfd):
         assert not Path(name).exists()
 
 
+@pytest.mark.long
 @POSIX
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_output_is_said_in_one_sentence(here):
@@ -318,6 +319,7 @@ def test_a_full_output_is_said_in_one_sentence(here):
         assert (done.returncode, done.stderr) == (1, said)
 
 
+@pytest.mark.long
 @POSIX
 def test_streams_that_are_closed(here):
     for command, said in (
@@ -393,6 +395,7 @@ def test_a_fault_is_one_sentence_and_its_traceback_can_be_asked_for(here, capfd,
     assert "in stumble" in capfd.readouterr().err
 
 
+@pytest.mark.long
 @POSIX
 @pytest.mark.parametrize("module", ["numpy", "typer", "sklearn", "pyarrow"])
 def test_an_interrupt_during_the_imports_is_one_sentence(module, here):

@@ -61,6 +61,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 # ---- the laws -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", **ids(FOUR))
 def test_on_two_workers_the_model_is_that_of_batches_for_any_partitions(case, client):
     table, names = frame_of(case)
@@ -206,6 +207,7 @@ def test_an_active_client_is_used_without_being_named(client, tmp_path: Path):
     assert set(notes(tmp_path)) <= set(client.run(os.getpid).values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("case", "pass_"), [(FOUR[0], 2), (FOUR[1], 3)], ids=str)
 def test_a_worker_that_is_killed_half_way_changes_nothing(case, pass_, client, tmp_path: Path):
     """Partitions are read three times: for their lengths, for the sample, and for the statistics."""

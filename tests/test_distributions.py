@@ -83,6 +83,7 @@ def test_cdf_is_the_sum_or_integral_of_the_density(case, seed):
     np.testing.assert_allclose(dist.cdf(np.full(2, np.inf)), 1.0, rtol=1e-12)
 
 
+@pytest.mark.long
 @families
 def test_samples_have_the_moments_and_the_cdf(case):
     dist, _, rng = predictive(case, 3, n_rows=2, n_seen=80)
@@ -328,6 +329,7 @@ def test_crps_of_a_coin_is_its_brier_score():
     np.testing.assert_allclose(dist.crps([1, 1]), (1.0 - dist.probs()[:, 1]) ** 2, rtol=1e-12)
 
 
+@pytest.mark.long
 @discrete
 def test_entropy_is_the_expected_surprise(case):
     dist, _, rng = predictive(case, 11, n_rows=2, n_seen=60)

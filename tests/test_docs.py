@@ -36,6 +36,13 @@ def test_code_blocks_of_a_page_run_in_order(page):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+def test_the_derivation_names_every_equation_of_the_paper_once():
+    rows = re.findall(r"^\| (\(.*?\)) \|", (ROOT / "docs" / "derivation.md").read_text(), flags=re.MULTILINE)
+    spans = [[int(number) for number in re.findall(r"\d+", row)] for row in rows]
+    assert [number for span in spans for number in range(span[0], span[-1] + 1)] == list(range(1, 20))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("example", sorted((ROOT / "examples" / "gallery").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_of_the_gallery_draw_a_picture(example, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")

@@ -74,6 +74,7 @@ def log_scores(model: Any, X: np.ndarray, y: np.ndarray, row_data: dict[str, Any
     return model.predictive(X, **row_data).log_prob(targets_of(model, y))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", **ids(FORESTS))
 def test_weights(case):
     X, y, row_data = case.draw(300)
@@ -311,6 +312,7 @@ def test_distributions_of_classes(case):
     close(model.score(X, y), np.mean(model.predict(X) == y))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", **ids(NUMBERS))
 def test_distributions_of_numbers(case):
     model, (X, y, row_data) = case.fitted()

@@ -195,6 +195,7 @@ def check_all(given: Problem, rng: np.random.Generator) -> None:
 # ---- the oracle itself -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @modes
 @kinds
 def test_the_list_and_the_recursion_agree(candidates, kind):
@@ -228,6 +229,7 @@ def test_three_binary_columns_have_244_trees():
 # ---- every answer ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @families
 @modes
 @kinds
@@ -237,6 +239,7 @@ def test_every_answer_equals_its_sum_over_all_trees(case, candidates, kind):
         check_all(problem(case, rng, candidates, kind), rng)
 
 
+@pytest.mark.long
 @modes
 @given(seed=seeds)
 @examples(25)
@@ -281,6 +284,7 @@ def test_weights_are_powers_of_likelihoods(case, candidates):
     np.testing.assert_allclose(one.feature_prob, other.feature_prob, **CLOSE)
 
 
+@pytest.mark.long
 @modes
 @kinds
 def test_many_trees(candidates, kind):
@@ -357,6 +361,7 @@ def check_against_recursion(given: Problem, rng: np.random.Generator) -> None:
     np.testing.assert_allclose(exact.predictive(X, **row_data).log_prob(y), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.long
 @families
 @modes
 @kinds
@@ -691,8 +696,8 @@ def test_unknown_answers_of_larger_tables(candidates):
     expected = [math.exp(oracle.log_predictive(x, 1)) for x in X]
     np.testing.assert_allclose(exact.probs(X)[:, 1], expected, rtol=1e-9)
     np.testing.assert_allclose(exact.predictive(X).probs()[:, 1], expected, rtol=1e-9)
-    for missing in (X.astype(np.uint8), X.astype(np.uint16)):  # 255 and 65535
-        np.testing.assert_array_equal(exact.probs(missing), exact.probs(X))
+    for dtype in (np.uint8, np.uint16, np.int8, np.int16, np.int32):  # 255, 65535, and -1
+        np.testing.assert_array_equal(exact.probs(X.astype(dtype)), exact.probs(X))
 
 
 def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ import everytree as et
 from cases import rng_for
 from estimator_cases import ALL, FRAMES, Case, answers, as_pandas, mixed_columns
 from everytree.columns import Column, missing_code, unseen_code
+from everytree.export.inputs import inputs_of
 from everytree.export.tables import TreeTable, plain_inputs, table_of
 from everytree.schema import Schema
 
@@ -185,6 +190,18 @@ def test_leaves_without_a_variance(split_prior):
     check_equal(model, X)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_inputs_of_wide_tables_are_found_in_one_pass(named):
+    """A bound that a search through all columns for each of them exceeds several times."""
+    cuts = np.zeros(1)
+    schema = Schema.from_columns(Column(f"c{k}" if named else None, "numeric", cuts=cuts) for k in range(20_000))
+    began = time.process_time()
+    found = inputs_of(schema)
+    assert time.process_time() - began < 5.0
+    assert [one.readers for one in found] == [(k,) for k in range(20_000)]
+    assert [one.name for one in found] == [f"{'c' if named else 'x'}{k}" for k in range(20_000)]
+
+
 # ---- every choice of splits -----------------------------------------------------------------------------------------
 
 
@@ -332,13 +349,60 @@ def test_explanations_add_up_to_the_prediction(target, data):
     kind, y = (et.MetaForestRegressor, signal) if target == "numbers" else (et.MetaForestClassifier, signal > 1.5)
     model = kind(5, random_state=0).fit(X, y)
     tables = et.to_tables(model)
-    rows = tables.inputs(later_rooms(X))
+    rows = et.shap_inputs(model, later_rooms(X))
     assert tables.feature_names == list(X.columns)
     explainer = shap.TreeExplainer(et.to_shap(model), **({"data": rows[:20]} if data else {}))
     values = explainer.shap_values(rows)
     want = average(tables, later_rooms(X))
     want = want[:, 0] + tables.centre if target == "numbers" else want
     np.testing.assert_allclose(values.sum(axis=1) + explainer.expected_value, want, rtol=0.0, atol=1e-5)
+
+
+def shapley_values(model: Any, row: pd.DataFrame, others: pd.DataFrame) -> NDArray[Any]:
+    """(n_columns,) how much each column of a row moves the mean of y, over all orders in which columns are taken."""
+    names = list(row.columns)
+
+    def mean(of_row: tuple[str, ...]) -> float:
+        return float(model.predict(others.assign(**{name: row[name].iloc[0] for name in of_row})).mean())
+
+    values = np.zeros(len(names))
+    for order in itertools.permutations(names):
+        for place, name in enumerate(order):
+            values[names.index(name)] += mean(order[: place + 1]) - mean(order[:place])
+    return values / math.factorial(len(names))
+
+
+@pytest.mark.parametrize("data", [False, True], ids=["path dependent", "interventional"])
+def test_dates_and_large_numbers_are_explained_as_the_model_routes_them(data):
+    """Cut points of all three columns are the same number in float32."""
+    shap = pytest.importorskip("shap")
+    rng = rng_for("explained large numbers")
+    X = pd.DataFrame({
+        "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 60, 300), unit="s"),
+        "id": 2**26 + rng.integers(0, 4, 300), "measured": 1e6 + 0.01 * rng.normal(size=300),
+    })  # fmt: skip
+    y = 1.0 * (X.when > X.when.median()) + (X.id % 2) + (X.measured > 1e6)
+    model = et.MetaForestRegressor(5, random_state=0).fit(X, y)
+    others, rows = X[:10], X[10:16]
+    more = {"data": et.shap_inputs(model, others)} if data else {}
+    explainer = shap.TreeExplainer(et.to_shap(model), **more)
+    values = explainer.shap_values(et.shap_inputs(model, rows))
+    said = values.sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(said, model.predict(rows), rtol=0.0, atol=1e-5)
+    if data:
+        want = [shapley_values(model, rows.iloc[[k]], others) for k in range(len(rows))]
+        np.testing.assert_allclose(values, want, rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", EXPORTED, ids=str)
+def test_trees_for_shap_lead_rows_where_tables_do(case):
+    model, _ = case.fitted(200)
+    X = with_holes(at_cuts(model.schema_, case.draw(100, "later")[0]), 0.1, "shap")
+    tables, codes = et.to_tables(model), et.shap_inputs(model, X)
+    for tree, other in zip(tables.trees, et.to_shap(model)["trees"], strict=True):
+        coded = replace(tree, threshold=other["thresholds"].astype(np.float32))
+        found = [leaf_of(coded, row) for row in codes]
+        np.testing.assert_array_equal(found, [leaf_of(tree, row) for row in tables.inputs(X)])
 
 
 # ---- what cannot be exported ----------------------------------------------------------------------------------------
@@ -350,6 +414,8 @@ EXPORTS = [et.to_tables, et.to_onnx, et.to_shap]
 def test_inputs_of_a_model_that_is_not_fitted_are_refused():
     with pytest.raises(ValueError, match="MetaTreeClassifier is not fitted yet"):
         et.onnx_inputs(et.MetaTreeClassifier(), [[1.0]])
+    with pytest.raises(ValueError, match="MetaTreeClassifier is not fitted yet"):
+        et.shap_inputs(et.MetaTreeClassifier(), [[1.0]])
 
 
 @pytest.mark.parametrize("export", EXPORTS)

@@ -421,6 +421,7 @@ while True:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
 def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path):
     """kill -9 at any moment: the old file or the new one, always readable, and never an older one than before."""

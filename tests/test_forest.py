@@ -284,6 +284,7 @@ def test_tables_follow_the_rows(case):
 NUMBERS = [case for case in CASES if case.name not in CLASSES]
 
 
+@pytest.mark.long
 @sharpened(NUMBERS, [1.0, 1.7, 0.6])
 def test_distribution_over_numbers(case, sharpness):
     """The mixture of all nodes of all trees, drawn to its mean: y = mean + (y' - mean) / sharpness."""
@@ -352,6 +353,7 @@ def test_distribution_over_classes(case, sharpness):
         np.testing.assert_array_equal(dist.quantile(p), (cdf < p).sum(axis=1))
 
 
+@pytest.mark.long
 @sharpened(CASES, [1.0, 1.7])
 def test_samples_have_the_distribution(case, sharpness):
     rng = rng_for("samples", case, sharpness)
@@ -390,6 +392,7 @@ def test_what_cannot_be_sharpened(name, sharpness):
     assert Forest(posteriors, sharpness=1.0).sharpness == 1.0
 
 
+@pytest.mark.long
 @families
 def test_rows_are_worked_on_in_blocks(case, monkeypatch):
     rng = rng_for("blocks", case)

@@ -73,6 +73,7 @@ def random_statistics(case: Case, rng: np.random.Generator, tree: et.MetaTree, s
     return post.merge(other)
 
 
+@pytest.mark.long
 @families
 @given(seed=seeds)
 @examples(3)
@@ -252,6 +253,19 @@ def test_columns_of_the_wrong_length_are_named(wrong):
     forest = Forest([et.Posterior(et.MetaTree.complete([0], 2), et.Bernoulli())], n_codes=[2])
     with pytest.raises(ValueError, match=next(iter(wrong))):
         forest.update(np.array([[0], [1], [9]], dtype=np.uint8), **({"y": [0, 1, 1]} | wrong))
+
+
+def test_codes_of_every_integer_type_are_counted_alike():
+    rng = rng_for("integer types")
+    trees = random_trees(rng, 3)
+    X = random_codes(rng, 40, np.int64, 0.1, 0.1)
+    y = rng.integers(0, 2, 40)
+
+    def counted(codes):
+        return bits(Forest([et.Posterior(tree, et.Bernoulli()) for tree in trees], n_codes=SIZES).update(codes, y))
+
+    for dtype in (np.uint8, np.uint16, np.int8, np.int16, np.int32):  # -1 becomes 255, 65535, and -1
+        assert counted(X.astype(dtype)) == counted(X)
 
 
 def test_a_posterior_that_occurs_twice():

@@ -42,6 +42,7 @@ def assert_calibrated(split: list[bool], prob: list[float]) -> None:
         assert abs(z) < 3.5
 
 
+@pytest.mark.long
 @families
 def test_split_probabilities_are_calibrated(case):
     """P(s is split | s in T, data) over many draws of T and data, for the root and for the nodes below it."""
@@ -115,6 +116,7 @@ def log_prob_of(
 CDF = {"exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals}
 
 
+@pytest.mark.long
 @families
 def test_a_held_out_target_is_anywhere_in_its_predictive(case):
     """The probability integral transform of one more row is uniform."""
@@ -133,6 +135,7 @@ def test_a_held_out_target_is_anywhere_in_its_predictive(case):
 # ---- the parts of a draw -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_trees_follow_their_prior(seed):
     rng = rng_for("tree prior", seed)

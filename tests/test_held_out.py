@@ -70,6 +70,7 @@ def kernel_arguments(
 # ---- the kernels -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @families
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("per_node", [False, True], ids=["one g", "g per node"])
@@ -447,6 +448,7 @@ def best_score_of_stacking(held: HeldOut, rows: Rows, family: NativeFamily) -> A
     return score, max(-one.fun for one in found)
 
 
+@pytest.mark.long
 @families
 @pytest.mark.parametrize("complete", [True, False], ids=["all asked", "some asked"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])

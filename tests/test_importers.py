@@ -432,6 +432,12 @@ def test_lightgbm_any_node(decision_type):
 # ---- XGBoost --------------------------------------------------------------------------------------------------------
 
 
+DEPRECATED = pytest.mark.filterwarnings(
+    "ignore:.*XGBRF.* is deprecated:FutureWarning", "ignore:.*booster=(dart|gblinear).* is deprecated:UserWarning"
+)
+"""XGBoost advises against these, but models of theirs are about."""
+
+
 def xgboost_estimator(kind: str, *, forest: bool = False, **options: object) -> object:
     families = {(False, True): xgb.XGBRegressor, (False, False): xgb.XGBClassifier,
                 (True, True): xgb.XGBRFRegressor, (True, False): xgb.XGBRFClassifier}  # fmt: skip
@@ -442,6 +448,7 @@ def xgboost_leaves(model: object, X: object) -> np.ndarray:
     return model.apply(X).reshape(len(X), -1)
 
 
+@DEPRECATED
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
 @pytest.mark.parametrize("options", [
     {}, {"tree_method": "exact", "gamma": 0.5}, {"tree_method": "approx"}, {"booster": "dart"}, {"forest": True},
@@ -586,6 +593,7 @@ def test_columns_say_what_they_ask():
 # ---- what is refused ------------------------------------------------------------------------------------------------
 
 
+@DEPRECATED
 def test_what_is_refused():
     X = numbers("refused", missing=False)
     y = targets(X, "binary")

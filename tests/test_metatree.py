@@ -693,6 +693,7 @@ def test_chains_sixty_deep(way):
     assert et.PrunedTree(tree, np.flatnonzero(tree.is_terminal)).depth == DEPTH
 
 
+@pytest.mark.long
 def test_one_row_of_a_tree_of_seventeen_million_nodes_touches_its_path_alone():
     depth, family = 23, et.Bernoulli(0.5, 0.5)
     large = et.MetaTree.complete(np.repeat(np.arange(depth), 2 ** np.arange(depth)))

@@ -53,6 +53,7 @@ def test_it_is_theorem_1_on_the_present_trees(kind, max_nodes, half_life, seed, 
         assert model.predict_one(x) == pytest.approx(model.predictive_one(x).mean()[0], rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=seeds)
 @examples(8)

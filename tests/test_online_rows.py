@@ -259,7 +259,7 @@ BAD_ROWS = {
 BAD_TARGETS = {
     "classes": [
         (None, ValueError), (float("nan"), ValueError), (np.float32("nan"), ValueError), ([1], TypeError),
-        (np.datetime64("NaT"), ValueError), (decimal.Decimal("sNaN"), ValueError),
+        (np.datetime64("NaT", "us"), ValueError), (decimal.Decimal("sNaN"), ValueError),
     ],
     "numbers": [
         (None, TypeError), ("1", TypeError), ([1.0], TypeError), (float("nan"), ValueError), (1e31, ValueError),

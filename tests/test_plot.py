@@ -225,6 +225,7 @@ def test_plots_make_their_own_figure(case, kind):
         assert ax.figure.number == n
 
 
+@pytest.mark.long
 @EVERY_FAMILY
 @EVERY_KIND
 def test_no_words_lie_on_others_or_leave_the_picture(case, kind):

@@ -342,6 +342,7 @@ def data_of(page: str) -> dict:
     return json.loads(re.search(r'id="model-data">(.*?)</script>', page)[1])
 
 
+@pytest.mark.long
 def test_a_forest_of_100_trees_is_below_5_mb_and_complete():
     table = mixed_table(3000)
     model = et.MetaForestClassifier(random_state=0).fit(table, classes_of(table))

@@ -454,6 +454,7 @@ def add_to(post: Any, i: int, n: int) -> Any:
     return post.update(X[i::n], y[i::n])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @ignore_fork_warning
 def test_shards_come_home_from_other_processes(method):

@@ -115,6 +115,7 @@ def _asked(model: Any, X: np.ndarray) -> np.ndarray:
     return answers(model, X)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_joblib_may_be_around_it(backend):
     X, model = large("joblib", 20_000), fitted(FOUR[0], n_jobs=2)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
-    from everytree.export import onnx_inputs, to_shap, to_tables
+    from everytree.export import onnx_inputs, shap_inputs, to_shap, to_tables
     from everytree.export import to_onnx as to_onnx
     from everytree.families import (
         Bernoulli,
@@ -94,6 +94,7 @@ __all__ = [
     "plot_tree",
     "save",
     "schema_from_batches",
+    "shap_inputs",
     "to_shap",
     "to_tables",
     "update_all",
@@ -105,7 +106,7 @@ _HOMES = {
         "ExactTreeClassifier", "ExactTreeRegressor", "MetaForestClassifier", "MetaForestRegressor",
         "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm", "from_sklearn", "from_xgboost",
     ),
-    "export": ("onnx_inputs", "to_onnx", "to_shap", "to_tables"),
+    "export": ("onnx_inputs", "shap_inputs", "to_onnx", "to_shap", "to_tables"),
     "families": (
         "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "Normal", "Poisson",
     ),

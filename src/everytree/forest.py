@@ -335,7 +335,7 @@ def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
     if (codes < -1).any() or (codes > LARGEST_CODE).any():
         row, column = np.argwhere((codes < -1) | (codes > LARGEST_CODE))[0]
         raise ValueError(f"X: column {column}, row {row}: {codes[row, column]}, but codes are 0..{LARGEST_CODE}")
-    return np.where(codes < 0, 65535, codes).astype(np.uint16)
+    return np.where(codes < 0, np.uint16(65535), codes).astype(np.uint16)
 
 
 def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree]) -> NDArray[np.uint16]:

@@ -99,7 +99,7 @@ def to_tables(model: Any) -> AveragedTrees:
     >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
     ([-inf, -2.0, 0.8, -2.0, -2.0], [True, False, False, False, False])
     """
-    forest = _forest_of(model)
+    forest = forest_of(model)
     # Any tree that counts for less is lost in rounding, unless something in it is infinite, which would then count.
     kept = np.flatnonzero(forest.weights > NEGLIGIBLE)
     posteriors = [forest.posteriors[i] for i in kept]
@@ -150,7 +150,7 @@ def check_exportable(model: Any) -> None:
         raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")
 
 
-def _forest_of(model: Any) -> Forest:
+def forest_of(model: Any) -> Forest:
     """The forest of an estimator that has one."""
     check_exportable(model)
     if not isinstance(model, _FORESTS):

@@ -34,17 +34,20 @@ class Input:
 
 def inputs_of(schema: Schema) -> list[Input]:
     """The input columns of a schema, in its order."""
-    names = schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]
+    known = schema.input_names
+    readers: list[list[int]] = [[] for _ in range(schema.n_inputs)]
+    for k, place in enumerate(schema.input_of.tolist()):
+        readers[place].append(k)
     found = []
-    for place, name in enumerate(names):
+    for place, own in enumerate(readers):
+        name = f"x{place}" if known is None else known[place]
         if not name:
             raise ValueError(f"column {place} has an empty name, which an exported input cannot have")
-        readers = tuple(np.flatnonzero(schema.input_of == place).tolist())
-        label = column_label(None if schema.input_names is None else name, place)
-        kinds = {_is_text(label, schema.columns[k]) for k in readers}
+        label = column_label(None if known is None else name, place)
+        kinds = {_is_text(label, schema.columns[k]) for k in own}
         if len(kinds) > 1:
             raise ValueError(f"{label} is read as text and as numbers, but an exported input has one type")
-        found.append(Input(name, readers, kinds.pop()))
+        found.append(Input(name, tuple(own), kinds.pop()))
     return found
 
 

@@ -1,4 +1,8 @@
-"""Models for the tree explainer of shap."""
+"""Models for the tree explainer of shap.
+
+With `data=` the explainer keeps thresholds in float32, in which dates and large numbers lose their last digits. So
+trees ask codes here, and thresholds lie half-way between them: rows take the model's own way.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from everytree.export.averaged import AveragedTrees, to_tables
-from everytree.export.tables import TreeTable, summed_up
+from everytree.export.averaged import AveragedTrees, forest_of, to_tables
+from everytree.export.tables import TreeTable, coded_inputs, coded_thresholds, summed_up
+from everytree.families.base import FloatArray
+from everytree.schema import Schema
 
 LEAST_MASS = 1e-12
 """Share of a tree's rows that a leaf counts for at least: explainers divide by the rows of nodes, some of which have
@@ -18,8 +24,8 @@ def to_shap(model: Any) -> dict[str, Any]:
     """A fitted model in the form that `shap.TreeExplainer` takes.
 
     Explained are, before sharpening, the probabilities of all classes or the mean of the target. They are sums over
-    trees, as the explainer needs them; sharpened probabilities are not. Give the explainer `to_tables(model).inputs(X)`
-    for a table X.
+    trees, as the explainer needs them; sharpened probabilities are not. Give the explainer `shap_inputs(model, X)` for
+    a table X, as rows to explain and as `data`.
 
     Parameters
     ----------
@@ -43,6 +49,38 @@ def to_shap(model: Any) -> dict[str, Any]:
     }
 
 
+def shap_inputs(model: Any, X: Any) -> FloatArray:
+    """A table as the trees of `to_shap(model)` ask it.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        As in `to_tables`.
+    X : (n_rows, n_features) table
+        Whatever `model.predict` takes.
+
+    Returns
+    -------
+    (n_rows, n_columns) float64
+        The model's own codes: the place of a number among the cut points, of a category among those of fit. -1 is a
+        category that was not there at fit, NaN is missing.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = et.MetaTreeClassifier(max_depth=1, max_bins=4, random_state=0).fit(X, y)
+    >>> et.shap_inputs(model, X[[0, 60, 120]])
+    array([[0., 3., 0., 0.],
+           [0., 0., 1., 1.],
+           [3., 2., 3., 3.]])
+    """
+    forest_of(model)  # refuses what to_shap refuses
+    schema: Schema = model.schema_
+    return coded_inputs(schema.columns, schema.encode(X, owner=type(model).__name__))
+
+
 def _tree(trees: AveragedTrees, number: int) -> dict[str, Any]:
     tree, weight = trees.trees[number], trees.weights[number]
     n_outputs = 1 if trees.classes is None else tree.value.shape[1]
@@ -51,7 +89,7 @@ def _tree(trees: AveragedTrees, number: int) -> dict[str, Any]:
         "children_right": tree.children_right,
         "children_default": np.where(tree.missing_go_to_left, tree.children_left, tree.children_right),
         "features": tree.feature,
-        "thresholds": tree.threshold,
+        "thresholds": coded_thresholds(tree, trees.schema.columns),
         "values": weight * tree.value[:, :n_outputs],
         "node_sample_weight": _mass(tree),
     }

@@ -213,7 +213,7 @@ class ExactPosterior:
                 f"X: column {column}, row {row}: code {codes[row, column]}, "
                 f"but there are codes 0..{self.n_codes[column] - 1}"
             )
-        return np.ascontiguousarray(np.where(missing, 65535, codes), dtype=np.uint16)
+        return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
 
     def _check_size(self) -> None:
         """Refuse what can have more regions than `max_regions`."""

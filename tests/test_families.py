@@ -30,10 +30,9 @@ ONE_NODE = et.MetaTree.complete([])
 
 def collapse(family: et.Family, statistics: np.ndarray) -> np.ndarray:
     """Statistics with every (value, rest) pair replaced by its sum, so that they add as plain numbers."""
-    if not isinstance(family, et.Normal | et.LinearRegression):
-        return statistics
-    pairs = statistics[..., 1::2] + statistics[..., 2::2]
-    return np.concatenate([statistics[..., :1], pairs], axis=-1)
+    n_plain = {et.Normal: 0, et.LinearRegression: 1}.get(type(family), statistics.shape[-1])
+    pairs = statistics[..., n_plain::2] + statistics[..., n_plain + 1 :: 2]
+    return np.concatenate([statistics[..., :n_plain], pairs], axis=-1)
 
 
 def pooled(family: et.Family, y: Any, weight: Any = None, **row_data: Any) -> np.ndarray:

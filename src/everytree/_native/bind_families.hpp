@@ -60,6 +60,16 @@ inline nb::object log_evidence(const std::string& name, int size, Input<double> 
     });
 }
 
+// (n_rows, 3): the location of each row's predictive as a pair, and how much of its spread is due to the coefficients.
+inline nb::object linear_predictions(int size, Input<double> parameters, Input<double> inputs) {
+    const LinearRegression family(size);
+    const std::size_t width = static_cast<std::size_t>(size), n = inputs.size() / width;
+    if (inputs.size() != n * width || parameters.size() != n * static_cast<std::size_t>(family.n_parameters))
+        throw std::invalid_argument("one row of parameters for each row of inputs");
+    return map_rows(parameters, family.n_parameters, inputs, width, 3,
+                    [&](const double* in, const double* x, double* out) { family.predict(in, x, out, out + 2); });
+}
+
 // Each row's own contribution, (n_rows, n_statistics); None for columns that cannot be read as they are.
 inline nb::object row_statistics(const std::string& name, int size, nb::handle y, nb::handle weight, nb::handle extra,
                                  double constant, std::int64_t n_rows) {

@@ -49,6 +49,11 @@ inline DoubleDouble operator+(DoubleDouble a, DoubleDouble b) {
     return ordered_sum(top.high, top.low + rest.low);
 }
 
+inline DoubleDouble operator+(DoubleDouble a, double b) {
+    const DoubleDouble top = exact_sum(a.high, b);
+    return ordered_sum(top.high, top.low + a.low);
+}
+
 inline DoubleDouble operator-(DoubleDouble a) { return {-a.high, -a.low}; }
 inline DoubleDouble operator-(DoubleDouble a, DoubleDouble b) { return a + (-b); }
 
@@ -57,11 +62,18 @@ inline DoubleDouble operator*(DoubleDouble a, DoubleDouble b) {
     return ordered_sum(top.high, top.low + (a.high * b.low + a.low * b.high));
 }
 
+inline DoubleDouble operator-(DoubleDouble a, double b) { return a + (-b); }
+
+inline DoubleDouble operator*(DoubleDouble a, double b) {
+    const DoubleDouble top = exact_product(a.high, b);
+    return ordered_sum(top.high, top.low + a.low * b);
+}
+
 inline DoubleDouble operator/(DoubleDouble a, DoubleDouble b) {
     const double first = a.high / b.high;
-    const DoubleDouble rest = a - b * DoubleDouble(first);
+    const DoubleDouble rest = a - b * first;
     const double second = rest.high / b.high;
-    const DoubleDouble last = rest - b * DoubleDouble(second);
+    const DoubleDouble last = rest - b * second;
     return ordered_sum(first, second) + DoubleDouble(last.high / b.high);
 }
 
@@ -79,5 +91,6 @@ inline void store_pair(double* slot, DoubleDouble value) {
     slot[1] = value.low;
 }
 inline void add_to_pair(double* slot, DoubleDouble value) { store_pair(slot, load_pair(slot) + value); }
+inline void add_to_pair(double* slot, double value) { store_pair(slot, load_pair(slot) + value); }
 
 }  // namespace everytree

@@ -35,8 +35,8 @@ struct Complaint {
     int column = -1;  // where the argument has several
 };
 
-// Statistics of one node: first numbers that add as plain doubles, then DoubleDouble pairs. The first n_weights of the
-// plain ones are sums of numbers that are never negative.
+// Statistics of one node: first sums that are plain doubles, then sums that are DoubleDouble pairs. The first n_weights
+// sums, whichever they are, are of numbers that are never negative.
 struct Layout {
     int n_plain;
     int n_pairs;
@@ -55,7 +55,15 @@ struct Layout {
             if (i < n_weights) was_there &= left >= -1e-9 * into[i];
             into[i] = i < n_weights ? std::fmax(left, 0.0) : left;
         }
-        for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, -load_pair(from + i));
+        for (int k = 0; k < n_pairs; ++k) {
+            double* slot = into + n_plain + 2 * k;
+            DoubleDouble left = load_pair(slot) - load_pair(from + n_plain + 2 * k);
+            if (n_plain + k < n_weights) {
+                was_there &= left.high >= -1e-9 * slot[0];
+                if (left.high < 0.0) left = {};
+            }
+            store_pair(slot, left);
+        }
         return was_there;
     }
     void clear(double* stat) const {
@@ -63,7 +71,7 @@ struct Layout {
     }
     void scale(double* stat, double factor) const {
         for (int i = 0; i < n_plain; ++i) stat[i] *= factor;
-        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * DoubleDouble(factor));
+        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * factor);
     }
 };
 
@@ -243,29 +251,34 @@ struct Exponential : RatePrior {
 };
 
 // y ~ N(mu, 1 / tau), mu given tau ~ N(mean, 1 / (strength tau)), tau ~ Gamma(shape, rate = scale).
-// Statistics: weight, then sum of y and sum of y^2 as pairs. Posterior with W = weight:
+// Statistics: weight, sum of y and sum of y^2, all three as pairs: what the weight lacks of its digits comes back
+// multiplied by (mean / spread)^2. Posterior with W = weight:
 //   strength' = strength + W,  mean' = (strength mean + sum y) / strength',  shape' = shape + W / 2,
 //   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
 struct Normal {
     static constexpr bool is_discrete = false;  // whether likelihoods are probabilities, at most 1
-    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 4;
-    Layout layout{1, 2, 1};
+    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 5;
+    Layout layout{0, 3, 1};
 
     bool supports(const Row& row) const { return is_moderate(row.y); }
     Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e60 in size"}; }
     void add(double* stat, const Row& row) const {
         const DoubleDouble weighted = exact_product(row.weight, row.y);
-        stat[0] += row.weight;
-        add_to_pair(stat + 1, weighted);
-        add_to_pair(stat + 3, weighted * DoubleDouble(row.y));
+        add_to_pair(stat, row.weight);
+        add_to_pair(stat + 2, weighted);
+        add_to_pair(stat + 4, weighted * row.y);
     }
     void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
+    // parameters: mean', strength', shape', scale', and what the double mean' lacks of the exact one.
     void posterior(const double* stat, const double* prior, double* parameters) const {
-        const Change change = change_of(stat, prior);
-        parameters[0] = change.mean;
-        parameters[1] = prior[1] + stat[0];
-        parameters[2] = prior[2] + 0.5 * stat[0];
-        parameters[3] = prior[3] + change.scale;
+        const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
+        DoubleDouble mean(prior[0]);
+        if (weight.high != 0.0) mean = mean + (own_mean(stat) - mean) * (weight / strength);
+        parameters[0] = mean.high;
+        parameters[1] = strength.high;
+        parameters[2] = prior[2] + 0.5 * weight.high;
+        parameters[3] = prior[3] + added_scale(stat, prior);
+        parameters[4] = mean.low;
     }
     // What predictions average: the mean.
     int n_expected() const { return 1; }
@@ -273,7 +286,7 @@ struct Normal {
     double log_evidence(const double* stat, const double* prior) const {
         const double weight = stat[0];
         if (weight == 0.0) return 0.0;
-        const double more = change_of(stat, prior).scale;
+        const double more = added_scale(stat, prior);
         if (const double* known = look_up(weight))
             return *known - (prior[2] + 0.5 * weight) * std::log1p(more / prior[3]);
         return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, more) - 0.5 * weight * log_two_pi -
@@ -298,18 +311,14 @@ struct Normal {
     }
     std::vector<double> table_;
 
-    struct Change {
-        double mean, scale;  // mean', and scale' - scale
-    };
-    static Change change_of(const double* stat, const double* prior) {
-        const double weight = stat[0], mean = prior[0], strength = prior[1];
-        if (weight == 0.0) return {mean, 0.0};
-        const DoubleDouble sum = load_pair(stat + 1), squares = load_pair(stat + 3);
-        const DoubleDouble own_mean = sum / DoubleDouble(weight), moved = own_mean - DoubleDouble(mean);
-        const DoubleDouble about_mean = squares - sum * own_mean;
-        const double share = weight / (strength + weight), off = moved.value();
-        return {(DoubleDouble(mean) + moved * DoubleDouble(share)).value(),
-                0.5 * std::fmax(about_mean.value(), 0.0) + 0.5 * strength * share * off * off};
+    static DoubleDouble own_mean(const double* stat) { return load_pair(stat + 2) / load_pair(stat); }
+    // scale' - scale
+    static double added_scale(const double* stat, const double* prior) {
+        const double weight = stat[0], strength = prior[1];
+        if (weight == 0.0) return 0.0;
+        const DoubleDouble mean = own_mean(stat), about_mean = load_pair(stat + 4) - load_pair(stat + 2) * mean;
+        const double share = weight / (strength + weight), off = (mean - prior[0]).high;
+        return 0.5 * std::fmax(about_mean.high, 0.0) + 0.5 * strength * share * off * off;
     }
 };
 

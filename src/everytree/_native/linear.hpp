@@ -28,7 +28,7 @@ struct LinearRegression {
           layout{1, 1 + inputs + n_triangle, 1},
           n_hyper(inputs + n_triangle + 2),
           n_prior(n_triangle + 2 * (inputs + 1) + 3 + inputs),
-          n_parameters(n_triangle + inputs + 2) {}
+          n_parameters(2 * (n_triangle + inputs) + 2) {}
 
     bool supports(const Row& row) const {
         bool inputs_moderate = true;
@@ -47,11 +47,11 @@ struct LinearRegression {
         stat[0] += row.weight;
         double* slot = stat + 1;
         const DoubleDouble weighted_y = exact_product(row.weight, row.y);
-        add_to_pair(slot, weighted_y * DoubleDouble(row.y));
-        for (int i = 0; i < n_inputs; ++i) add_to_pair(slot += 2, weighted_y * DoubleDouble(x[i]));
+        add_to_pair(slot, weighted_y * row.y);
+        for (int i = 0; i < n_inputs; ++i) add_to_pair(slot += 2, weighted_y * x[i]);
         for (int i = 0; i < n_inputs; ++i) {
             const DoubleDouble weighted_x = exact_product(row.weight, x[i]);
-            for (int j = 0; j <= i; ++j) add_to_pair(slot += 2, weighted_x * DoubleDouble(x[j]));
+            for (int j = 0; j <= i; ++j) add_to_pair(slot += 2, weighted_x * x[j]);
         }
     }
 
@@ -66,7 +66,7 @@ struct LinearRegression {
             DoubleDouble product;
             for (int j = 0; j < n_inputs; ++j) product = product + exact_product(precision[place(i, j)], mean[j]);
             store_pair(prior + n_triangle + 2 * (i + 1), product);
-            square = square + product * DoubleDouble(mean[i]);
+            square = square + product * mean[i];
         }
         store_pair(prior + n_triangle, square);
         double* tail = prior + n_triangle + 2 * (n_inputs + 1);
@@ -80,8 +80,8 @@ struct LinearRegression {
         }
     }
 
-    // parameters: lower triangle of L^-1, z, shape', scale'. With u = L^-1 x the predictive at x is a Student
-    // t with 2 shape' degrees of freedom, location u . z and squared scale (scale' / shape') (1 + u . u).
+    // parameters: as pairs the lower triangle of L^-1 and z, then shape', scale'. With u = L^-1 x the predictive at x
+    // is a Student t with 2 shape' degrees of freedom, location u . z and squared scale (scale' / shape') (1 + u . u).
     void posterior(const double* stat, const double* prior, double* parameters) const {
         const Solution solution = solve(stat, prior);
         const auto& lower = solution.lower;
@@ -91,13 +91,29 @@ struct LinearRegression {
                 DoubleDouble value(i == j ? 1.0 : 0.0);
                 for (int k = j; k < i; ++k) value = value - lower[place(i, k)] * inverse[place(k, j)];
                 inverse[place(i, j)] = value / lower[place(i, i)];
-                parameters[place(i, j)] = inverse[place(i, j)].value();
+                store_pair(parameters + 2 * place(i, j), inverse[place(i, j)]);
             }
         }
-        for (int i = 0; i < n_inputs; ++i) parameters[n_triangle + i] = solution.z[i].value();
+        double* rest = parameters + 2 * n_triangle;
+        for (int i = 0; i < n_inputs; ++i, rest += 2) store_pair(rest, solution.z[i]);
         const double* tail = prior + n_triangle + 2 * (n_inputs + 1);
-        parameters[n_triangle + n_inputs] = tail[0] + 0.5 * stat[0];
-        parameters[n_triangle + n_inputs + 1] = tail[1] + 0.5 * solution.residual;
+        rest[0] = tail[0] + 0.5 * stat[0];
+        rest[1] = tail[1] + 0.5 * solution.residual;
+    }
+    // The location u . z as a pair, and u . u. Both sums are of large numbers that cancel where inputs or targets are
+    // far from zero.
+    void predict(const double* parameters, const double* x, double* location, double* spread) const {
+        const double *inverse = parameters, *z = parameters + 2 * n_triangle;
+        DoubleDouble dot;
+        double square = 0.0;
+        for (int i = 0; i < n_inputs; ++i, z += 2) {
+            DoubleDouble u;
+            for (int j = 0; j <= i; ++j, inverse += 2) u = u + load_pair(inverse) * x[j];
+            dot = dot + u * load_pair(z);
+            square += u.high * u.high;
+        }
+        store_pair(location, dot);
+        *spread = square;
     }
 
     double log_evidence(const double* stat, const double* prior) const {
@@ -125,7 +141,7 @@ struct LinearRegression {
         DoubleDouble residual = load_pair(given) + seen(0);
         for (int i = 0; i < n_inputs; ++i) {
             for (int j = 0; j <= i; ++j) {
-                DoubleDouble value = DoubleDouble(prior[place(i, j)]) + seen(1 + n_inputs + place(i, j));
+                DoubleDouble value = seen(1 + n_inputs + place(i, j)) + prior[place(i, j)];
                 for (int k = 0; k < j; ++k) value = value - out.lower[place(i, k)] * out.lower[place(j, k)];
                 // Rows only ever add to a pivot; the floor keeps that true where 32 digits are not enough.
                 if (i == j && stat && value.high < pivots[i]) value = DoubleDouble(pivots[i]);

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.codes import as_codes, as_column, check_lengths, positive_number, resolve_n_jobs, whole_number
-from everytree.families.base import FloatArray, NativeFamily
+from everytree.families.base import FloatArray, NativeFamily, mean_less
 from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.structure.exact_prediction import Columns, LeafPool, Leaves, Tables, find_leaves, tabulate
@@ -418,7 +418,7 @@ class ExactPosterior:
         components: Any = self.family.predictive(statistics)
         if self._has_classes:
             return np.asarray(components.probs())
-        away = components.mean() - self._centre
+        away = mean_less(components, self._centre)
         return np.stack([np.ones(len(away)), away, components.variance() + away**2], axis=1)
 
     def _looked_up(self, X: ArrayLike) -> FloatArray:

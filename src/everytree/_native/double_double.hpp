@@ -71,10 +71,7 @@ inline DoubleDouble operator*(DoubleDouble a, double b) {
 
 inline DoubleDouble operator/(DoubleDouble a, DoubleDouble b) {
     const double first = a.high / b.high;
-    const DoubleDouble rest = a - b * first;
-    const double second = rest.high / b.high;
-    const DoubleDouble last = rest - b * second;
-    return ordered_sum(first, second) + DoubleDouble(last.high / b.high);
+    return ordered_sum(first, (a - b * first).high / b.high);
 }
 
 inline DoubleDouble square_root(DoubleDouble a) {

@@ -201,12 +201,12 @@ struct RatePrior {
     }
 };
 
-// y ~ Poisson(lambda * exposure). Statistics: sum of y, sum of exposure, and the part of the likelihood
-// without lambda, sum of y log(exposure) - log(y!).
+// y ~ Poisson(lambda * exposure). Statistics, all three as pairs: sum of y, sum of exposure, and the part of the
+// likelihood without lambda, sum of y log(exposure) - log(y!), which cancels against the rest where counts are large.
 struct Poisson : RatePrior {
     static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 1;
-    Layout layout{3, 0, 2};
+    Layout layout{0, 3, 2};
 
     bool supports(const Row& row) const {
         return is_count(row.y) & (row.extra[0] > 0.0) & (row.extra[0] <= largest_magnitude);
@@ -217,14 +217,29 @@ struct Poisson : RatePrior {
     }
     void add(double* stat, const Row& row) const {
         const double exposure = row.extra[0];
-        stat[0] += row.weight * row.y;
-        stat[1] += row.weight * exposure;
-        const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
-        const double log_factorial = row.y < 2.0 ? 0.0 : log_gamma(row.y + 1.0);
-        stat[2] += row.weight * (log_power - log_factorial);
+        add_to_pair(stat, exact_product(row.weight, row.y));
+        add_to_pair(stat + 2, exact_product(row.weight, exposure));
+        add_to_pair(stat + 4, log_factor(row.y, exposure) * row.weight);
+    }
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        parameters[0] = (load_pair(stat) + prior[0]).high;
+        parameters[1] = (load_pair(stat + 2) + prior[1]).high;
     }
     double log_evidence(const double* stat, const double* prior) const {
-        return log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]) + stat[2];
+        return log_gamma_ratio(prior[0], prior[1], load_pair(stat), load_pair(stat + 2), load_pair(stat + 4));
+    }
+
+  private:
+    const DoubleDouble* log_factorial_ = log_factorials().data();
+
+    // y log(exposure) - log(y!)
+    DoubleDouble log_factor(double y, double exposure) const {
+        if (y >= n_log_factorials) return precise_log_factor(y, exposure);
+        const DoubleDouble log_factorial = log_factorial_[static_cast<int>(y)];
+        return exposure == 1.0 ? -log_factorial : -log_factorial + y * std::log(exposure);
+    }
+    static DoubleDouble precise_log_factor(double y, double exposure) {
+        return precise_log(exposure) * y - precise_log_gamma(exact_sum(y, 1.0));
     }
 };
 

@@ -29,7 +29,7 @@ class Components(Protocol):
 
 
 def mean_less(components: Any, centre: FloatArray | float) -> FloatArray:
-    """Means less numbers near them; components that know their means to more digits than a double has say it exactly."""
+    """Means less numbers near them, exactly from components that know their means to more digits than a double has."""
     exact = getattr(components, "mean_less", None)
     return np.asarray(components.mean() - centre if exact is None else exact(centre))
 

@@ -120,5 +120,5 @@ def _prior_of(trees: OnlineTrees) -> Normal:
     pairs = map(Fraction, trees.arrays["statistics"][trees.roots[0, 0]].tolist())
     weight, total, squares = (value + next(pairs) for value in pairs)
     mean, square = total / weight, squares / weight
-    variance = max(float(square - mean * mean), (1e-10 * float(mean)) ** 2, 1e-50)
+    variance = max(float(square - mean * mean), (1e-13 * float(mean)) ** 2, 1e-50)
     return Normal(float(mean), strength=0.01, shape=1.5, scale=0.5 * 0.1 * variance)

@@ -220,7 +220,8 @@ def additive(family: Any, statistics: FloatArray) -> FloatArray:
     For `normal`: the weight, and the sums of y - m and of (y - m)**2 about the prior mean m.
     """
     if family.kernel in ADDITIVE:
-        return np.ascontiguousarray(statistics[:, : _n_columns(family)])
+        step = 2 if family.kernel == "poisson" else 1  # pairs (value, rest)
+        return np.ascontiguousarray(statistics[:, : step * _n_columns(family) : step])
     mean, strength, _, scale, mean_rest = family.summarise(statistics).T
     prior_mean, _, _, prior_scale, _ = family.summarise(np.zeros((1, family.n_statistics)))[0]
     first = (mean - prior_mean + mean_rest) * strength

@@ -18,6 +18,7 @@ import everytree as et
 import naive_exact
 import naive_families
 from cases import CASES, Case, examples, rng_for, take
+from naive_families import mp
 from everytree.structure.exact_prediction import find_leaves
 from everytree.structure.regions import WorkDone, regions_by_depth
 
@@ -1164,16 +1165,15 @@ def test_normal_leaves_of_any_weights_far_from_zero(offset, prior_mean):
     hyper = (offset if prior_mean == "there" else 0.0, 1e-3, 2.0, 1.0)
     twin = naive_families.Normal(*hyper)
     post = et.ExactPosterior([2, 2], et.Normal(*hyper), 1, truncation=0.0).fit(X, y, weight)
-    evidence = {}
-    for name, rows in {"root": np.ones(14, bool)} | {(k, c): X[:, k] == c for k in (0, 1) for c in (0, 1)}.items():
-        evidence[name] = naive_families.mp.exp(twin.exact_log_evidence(y[rows], weight[rows])), rows
-    terms = [evidence[k, 0][0] * evidence[k, 1][0] for k in (0, 1)]
-    total = (evidence["root"][0] + (terms[0] + terms[1]) / 2) / 2
-    assert post.log_evidence == pytest.approx(float(naive_families.mp.log(total)), rel=1e-10)
+    groups = {"root": np.ones(14, bool)} | {(k, c): X[:, k] == c for k in (0, 1) for c in (0, 1)}
+    evidence = {name: mp.exp(twin.exact_log_evidence(y[rows], weight[rows])) for name, rows in groups.items()}
+    splits = [evidence[k, 0] * evidence[k, 1] for k in (0, 1)]
+    total = (evidence["root"] + (splits[0] + splits[1]) / 2) / 2
+    assert post.log_evidence == pytest.approx(float(mp.log(total)), rel=1e-10)
 
     row = X[:1]
-    leaves = [(evidence["root"][0] / 2, evidence["root"][1])]
-    leaves += [(terms[k] / 4, evidence[k, int(row[0, k])][1]) for k in (0, 1)]
+    leaves = [(evidence["root"] / 2, groups["root"])]
+    leaves += [(splits[k] / 4, groups[k, int(row[0, k])]) for k in (0, 1)]
     moments = [(p / total, *twin.exact_moments(y[rows], weight[rows])) for p, rows in leaves]
     mean = sum(p * m for p, m, _ in moments)
     variance = float(sum(p * (v + (m - mean) ** 2) for p, m, v in moments))

@@ -1162,7 +1162,7 @@ def test_normal_leaves_of_any_weights_far_from_zero(offset, prior_mean):
     rng = rng_for("exact far", offset)
     X, weight = rng.integers(0, 2, (14, 2)).astype(np.uint8), rng.random(14)
     y = offset + X[:, 0] + rng.normal(size=14)
-    hyper = (offset if prior_mean == "there" else 0.0, 1e-3, 2.0, 1.0)
+    hyper = (offset, 1e-3, 2.0, 1.0) if prior_mean == "there" else (0.0, 1e-18, 2.0, 1.0)
     twin = naive_families.Normal(*hyper)
     post = et.ExactPosterior([2, 2], et.Normal(*hyper), 1, truncation=0.0).fit(X, y, weight)
     groups = {"root": np.ones(14, bool)} | {(k, c): X[:, k] == c for k in (0, 1) for c in (0, 1)}

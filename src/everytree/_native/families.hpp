@@ -217,9 +217,14 @@ struct Poisson : RatePrior {
     }
     void add(double* stat, const Row& row) const {
         const double exposure = row.extra[0];
-        add_to_pair(stat, exact_product(row.weight, row.y));
-        add_to_pair(stat + 2, exact_product(row.weight, exposure));
-        add_to_pair(stat + 4, log_factor(row.y, exposure) * row.weight);
+        add_same_sign_to_pair(stat, exact_product(row.weight, row.y));
+        add_same_sign_to_pair(stat + 2, exact_product(row.weight, exposure));
+        if (row.y < 64.0) {  // here a double has all the digits that matter
+            const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
+            add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)].high));
+        } else {
+            add_to_pair(stat + 4, log_factor(row.y, exposure) * row.weight);
+        }
     }
     void posterior(const double* stat, const double* prior, double* parameters) const {
         parameters[0] = (load_pair(stat) + prior[0]).high;
@@ -234,12 +239,17 @@ struct Poisson : RatePrior {
 
     // y log(exposure) - log(y!)
     DoubleDouble log_factor(double y, double exposure) const {
-        if (y >= n_log_factorials) return precise_log_factor(y, exposure);
+        if (y >= n_log_factorials) return log_factor_of_many(y, exposure);
         const DoubleDouble log_factorial = log_factorial_[static_cast<int>(y)];
-        return exposure == 1.0 ? -log_factorial : -log_factorial + y * std::log(exposure);
+        return exposure == 1.0 ? -log_factorial : fine_log(exposure) * y - log_factorial;
     }
-    static DoubleDouble precise_log_factor(double y, double exposure) {
-        return precise_log(exposure) * y - precise_log_gamma(exact_sum(y, 1.0));
+    // By Stirling's formula, the powers together.
+    EVERYTREE_NOINLINE static DoubleDouble log_factor_of_many(double y, double exposure) {
+        const auto log_of = y < 1e10 ? [](double x) { return fine_log(x); } : [](double x) { return precise_log(x); };
+        DoubleDouble log_ratio = log_of(y);
+        const double half_log = 0.5 * log_ratio.high;
+        if (exposure != 1.0) log_ratio = log_ratio - log_of(exposure);
+        return exact_sum(y, -half_log) - log_ratio * y - (half_log_two_pi.high + stirling_rest(y));
     }
 };
 
@@ -281,7 +291,7 @@ struct Normal {
         const DoubleDouble weighted = exact_product(row.weight, row.y);
         add_to_pair(stat, row.weight);
         add_to_pair(stat + 2, weighted);
-        add_to_pair(stat + 4, weighted * row.y);
+        add_same_sign_to_pair(stat + 4, weighted * row.y);
     }
     void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
     // parameters: mean', strength', shape', scale', and what the double mean' lacks of the exact one.

@@ -3,7 +3,9 @@
 // Four times to ten times as slow as the plain ones in special.hpp, which call these only where their own terms cancel.
 #pragma once
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "double_double.hpp"
 
@@ -47,13 +49,51 @@ inline const std::array<DoubleDouble, 65>& log_table() {
     return table;
 }
 
+// The k with 2^k <= x < 2^(k + 1), and 2^-k, of a number that is neither tiny nor huge.
+struct BinaryExponent {
+    int value;
+    double inverse_power;
+};
+inline BinaryExponent binary_exponent(double x) {
+    const auto biased = std::bit_cast<std::uint64_t>(x) >> 52;
+    return {static_cast<int>(biased) - 1023, std::bit_cast<double>((2046 - biased) << 52)};
+}
+
 // Of a positive number.
 inline DoubleDouble precise_log(DoubleDouble x) {
-    const int exponent = std::ilogb(x.high);
-    const DoubleDouble scaled{std::scalbn(x.high, -exponent), std::scalbn(x.low, -exponent)};  // in [1, 2]
+    const auto [exponent, unit] = binary_exponent(x.high);
+    const DoubleDouble scaled{x.high * unit, x.low * unit};  // in [1, 2]
     const int cell = static_cast<int>(64.0 * (scaled.high - 1.0) + 0.5);
     const double centre = 1.0 + cell / 64.0;
     return log_two * exponent + (log_table()[cell] + twice_small_atanh((scaled - centre) / (scaled + centre)));
+}
+
+// The same to an absolute error of 1e-22 and in a fifth of the time, enough to be multiplied by 1e10: 1 / centre times
+// x is 1 + r, where r is below 2^-8 and all but its first power fit into a double.
+inline DoubleDouble fine_log(double x) {
+    struct Cell {
+        double inverse;
+        DoubleDouble log;
+    };
+    static const std::array<Cell, 129> cells = [] {
+        std::array<Cell, 129> made{};
+        for (int i = 0; i <= 128; ++i) {
+            made[i].inverse = 1.0 / (1.0 + i / 128.0);
+            made[i].log = -precise_log(made[i].inverse);
+        }
+        return made;
+    }();
+    const auto [exponent, unit] = binary_exponent(x);
+    const double scaled = x * unit;
+    const Cell& cell = cells[static_cast<std::size_t>(128.0 * (scaled - 1.0) + 0.5)];
+    const DoubleDouble product = exact_product(scaled, cell.inverse);
+    const DoubleDouble rest = ordered_sum(product.high - 1.0, product.low);
+    const double r = rest.high;
+    const double series =
+        r * r * r * (1.0 / 3.0 - r * (0.25 - r * (0.2 - r * (1.0 / 6.0 - r * (1.0 / 7.0 - r * (0.125 - r / 9.0))))));
+    const DoubleDouble square = exact_product(r, -0.5 * r);
+    const double low = rest.low * (1.0 - r) + square.low + series;
+    return log_two * exponent + (cell.log + (exact_sum(rest.high, square.high) + low));
 }
 
 // log Gamma(x) - x log(t). Below 32 as log Gamma(x + 32) less the logs of what is between.
@@ -65,7 +105,7 @@ inline DoubleDouble precise_log_gamma_less_power(DoubleDouble x, DoubleDouble lo
     return between.high == 1.0 ? value : value - precise_log(between);
 }
 // log(k!) for the counts that mostly come.
-inline constexpr int n_log_factorials = 1024;
+inline constexpr int n_log_factorials = 4096;
 inline const std::array<DoubleDouble, n_log_factorials>& log_factorials() {
     static const std::array<DoubleDouble, n_log_factorials> table = [] {
         std::array<DoubleDouble, n_log_factorials> logs{};

@@ -4,8 +4,8 @@
 // Differences of log gammas are never taken where both are large: log Gamma(1e9) has an absolute error of 1e-6.
 #pragma once
 #include <cmath>
-#include <limits>
 
+#include "noinline.hpp"
 #include "precise.hpp"
 
 namespace everytree {
@@ -44,26 +44,33 @@ inline double log_gamma_less_power(double x, double t) {
     return (x - 0.5) * std::log(x / t) - 0.5 * std::log(t) - x + 0.5 * log_two_pi + stirling_rest(x);
 }
 
+EVERYTREE_NOINLINE inline double precise_log_gamma_ratio(double x, double t, DoubleDouble n, DoubleDouble s,
+                                                         DoubleDouble rest) {
+    const DoubleDouble after = precise_log_gamma_less_power(n + x, precise_log(s + t));
+    return (after - precise_log_gamma_less_power(x, precise_log(t)) + rest).high;
+}
+
 // log of Gamma(x + n) / Gamma(x) * t^x / (t + s)^(x + n), and `rest` besides. Few events: as rising factorial and
 // powers. Many: as the difference of two of the above, unless the prior's own is the larger of the two evils. Where
 // either loses digits: in pairs.
 inline double log_gamma_ratio(double x, double t, DoubleDouble n, DoubleDouble s, DoubleDouble rest = {}) {
-    double value = 0.0, size = std::numeric_limits<double>::infinity();
+    double value = 0.0, size = 0.0;
+    bool is_difference = false;
     if (n.high >= 256.0) {
         const double after = log_gamma_less_power(x + n.high, t + s.high), before = log_gamma_less_power(x, t);
         value = after - before;
         size = std::fabs(after) + std::fabs(before);
+        is_difference = size < n.high * std::log(n.high);
     }
-    if (!(size < n.high * std::log(n.high))) {
+    if (!is_difference) {
         const double growth = std::log1p(s.high / t), rising = n.high == 0.0 ? 0.0 : log_rising(x, n.high);
-        const double powers = x * growth + n.high * (std::log(t) + growth);
-        value = rising - powers;
-        size = std::fabs(rising) + x * growth + std::fabs(n.high * (std::log(t) + growth));
+        const double before = x * growth, later = n.high * (std::log(t) + growth);
+        value = rising - before - later;
+        size = std::fabs(rising) + before + std::fabs(later);
     }
     value += rest.high;
     if (!is_worth_pairs(value, size + std::fabs(rest.high), x + n.high)) return value;
-    const DoubleDouble after = precise_log_gamma_less_power(n + x, precise_log(s + t));
-    return (after - precise_log_gamma_less_power(x, precise_log(t)) + rest).high;
+    return precise_log_gamma_ratio(x, t, n, s, rest);
 }
 
 // log of the multivariate beta function, sum of log Gamma(x_c) - log Gamma(sum of x_c), without the cancellation: the
@@ -104,6 +111,10 @@ inline DoubleDouble precise_log_beta(const double* x, const double* n, int size)
     return total - precise_log_gamma(sum);
 }
 
+EVERYTREE_NOINLINE inline double precise_log_beta_ratio(const double* x, const double* n, int size) {
+    return (precise_log_beta(x, n, size) - precise_log_beta(x, nullptr, size)).high;
+}
+
 // log of B(x + n) / B(x), B the multivariate beta function, in the same three ways; log_beta_x is log_beta(x).
 // `scratch` has room for as many numbers as x.
 inline double log_beta_ratio(const double* x, const double* n, int size, double log_beta_x, double* scratch) {
@@ -114,13 +125,15 @@ inline double log_beta_ratio(const double* x, const double* n, int size, double 
         scratch[c] = x[c] + n[c];
     }
     if (total == 0.0) return 0.0;
-    double value = 0.0, terms = std::numeric_limits<double>::infinity();
+    double value = 0.0, terms = 0.0;
+    bool is_difference = false;
     if (total >= 256.0) {
         const double after = log_beta(scratch, size);
         value = after - log_beta_x;
         terms = std::fabs(after) + std::fabs(log_beta_x);
+        is_difference = terms < total * std::log(total);
     }
-    if (!(terms < total * std::log(total))) {
+    if (!is_difference) {
         const double of_sum = log_rising(sum, total);
         value = -of_sum;
         terms = std::fabs(of_sum);
@@ -131,8 +144,7 @@ inline double log_beta_ratio(const double* x, const double* n, int size, double 
             terms += std::fabs(of_class);
         }
     }
-    if (!is_worth_pairs(value, terms, sum + total)) return value;
-    return (precise_log_beta(x, n, size) - precise_log_beta(x, nullptr, size)).high;
+    return is_worth_pairs(value, terms, sum + total) ? precise_log_beta_ratio(x, n, size) : value;
 }
 
 // x log(x / m) - x + m, accurate where x is near m (Loader's deviance).
@@ -150,7 +162,7 @@ inline double deviance(double x, double m) {
     return sum;
 }
 
-inline double precise_log_negative_binomial(double k, double shape, double odds) {
+EVERYTREE_NOINLINE inline double precise_log_negative_binomial(double k, double shape, double odds) {
     const DoubleDouble log_total = precise_log(exact_sum(1.0, odds)), log_odds = precise_log(odds);
     return (precise_log_gamma_less_power(exact_sum(shape, k), log_total) - precise_log_gamma(shape) -
             precise_log_gamma_less_power(exact_sum(k, 1.0), log_odds) - log_odds)

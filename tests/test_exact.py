@@ -18,9 +18,9 @@ import everytree as et
 import naive_exact
 import naive_families
 from cases import CASES, Case, examples, rng_for, take
-from naive_families import mp
 from everytree.structure.exact_prediction import find_leaves
 from everytree.structure.regions import WorkDone, regions_by_depth
+from naive_families import mp
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 modes = pytest.mark.parametrize("candidates", ["all", "nontrivial"])

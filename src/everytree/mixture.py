@@ -77,23 +77,22 @@ class Mixture:
 
     def variance(self) -> FloatArray:
         mean = self.mean()
+        return np.where(np.isinf(mean), np.inf, self.average(self.components.variance() + self._away(mean) ** 2))
+
+    def _away(self, mean: FloatArray) -> FloatArray:
+        """How far each component's mean is from that of its unit, to the last digit however large both are."""
         with np.errstate(invalid="ignore"):  # infinitely far from an infinite mean
             away = mean_less(self.components, self.spread(mean))
-            variance = self.average(self.components.variance() + away**2) - self._rounding_of_mean(away) ** 2
-        return np.where(np.isinf(mean), np.inf, variance)
-
-    def _rounding_of_mean(self, away: FloatArray) -> FloatArray | float:
-        """What a unit's mean lacks, where components know theirs better than that and `away` is measured from it."""
-        return self.average(away) if hasattr(self.components, "mean_less") else 0.0
+        if hasattr(self.components, "mean_less"):
+            away -= self.spread(self.average(away))  # what the mean lacks as a double
+        return away
 
     def variance_parts(self) -> FloatArray:
         """(n_units, 3): expected noise, parameter uncertainty, tree uncertainty."""
         variance, share = self.components.variance(), self.components.parameter_share()
+        away = self._away(self.mean())
         with np.errstate(invalid="ignore"):
-            away = mean_less(self.components, self.spread(self.mean()))
-            parts = self.average(np.stack([variance * (1.0 - share), variance * share, away**2], axis=1))
-            parts[:, 2] -= self._rounding_of_mean(away) ** 2
-        return np.maximum(parts, 0.0)
+            return self.average(np.stack([variance * (1.0 - share), variance * share, away**2], axis=1))
 
     def log_prob(self, y: FloatArray) -> FloatArray:
         log_prob: FloatArray = self.components.log_prob(self.spread(y))

@@ -539,3 +539,32 @@ def test_stand_ins_leave_out_enough_rows_and_no_more(monkeypatch, n_rows, n_stan
     left_out = sum(~bag for bag in bags)
     assert left_out.max() <= 1
     assert left_out.sum() >= min(n_rows, 10_000) * bool(n_stand_ins)
+
+
+# ---- targets far from zero ------------------------------------------------------------------------------------------
+
+SHIFTED = {
+    "tree": et.MetaTreeRegressor(max_depth=3, random_state=0),
+    "linear tree": et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0),
+    "forest": et.MetaForestRegressor(4, max_depth=3, random_state=0),
+    "exact": et.ExactTreeRegressor(max_depth=2),
+}
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+@pytest.mark.parametrize("name", SHIFTED)
+def test_a_shift_of_the_targets_shifts_the_predictions(name, offset):
+    """Law 10 for estimators, with fractional weights; the targets are such that adding the offset rounds nothing."""
+    rng = rng_for("shift", name)
+    X = np.column_stack([rng.normal(size=(300, 2)), rng.integers(0, 4, 300)])
+    y = np.round((X[:, 0] > 0) + 0.3 * X[:, 2] + 0.2 * rng.normal(size=300), 2)
+    y = np.round(1024 * y) / 1024
+    weight = rng.random(300)
+    here = clone(SHIFTED[name]).fit(X, y, sample_weight=weight)
+    there = clone(SHIFTED[name]).fit(X, y + offset, sample_weight=weight)
+    assert there.log_evidence_ == pytest.approx(here.log_evidence_, abs=1e-5)
+    atol = 1e-5  # a hundred times the resolution of doubles at 1e9
+    np.testing.assert_allclose(there.predict(X) - offset, here.predict(X), atol=atol)
+    np.testing.assert_allclose(there.predict_interval(X, 0.9) - offset, here.predict_interval(X, 0.9), atol=atol)
+    np.testing.assert_allclose(there.predictive(X).std(), here.predictive(X).std(), rtol=1e-5)
+    np.testing.assert_allclose(there.predictive(X).log_prob(y + offset), here.predictive(X).log_prob(y), atol=1e-4)

@@ -24,10 +24,12 @@ from scipy import stats
 
 import everytree as et
 import naive_exact
+import naive_families
 from cases import CASES, Case, examples, rng_for, take
 from everytree import _kernels
 from everytree.structure.exact_prediction import find_leaves
 from everytree.structure.regions import WorkDone, regions_by_depth
+from naive_families import mp
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 modes = pytest.mark.parametrize("candidates", ["all", "nontrivial"])
@@ -1359,3 +1361,30 @@ def test_fit_leaves_its_arguments_alone_and_takes_any_container():
     before = fitted.predictive(GOOD_X).probs()
     X[:], y[:], weight[:] = 0, 0, 9.0
     np.testing.assert_array_equal(fitted.predictive(GOOD_X).probs(), before)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+@pytest.mark.parametrize("prior_mean", ["there", "at zero"])
+def test_normal_leaves_of_any_weights_far_from_zero(offset, prior_mean):
+    """Law 10: evidence and moments by one tree for each split, in 60 digits."""
+    rng = rng_for("exact far", offset)
+    X, weight = rng.integers(0, 2, (14, 2)).astype(np.uint8), rng.random(14)
+    y = offset + X[:, 0] + rng.normal(size=14)
+    hyper = (offset, 1e-3, 2.0, 1.0) if prior_mean == "there" else (0.0, 1e-18, 2.0, 1.0)
+    twin = naive_families.Normal(*hyper)
+    post = et.ExactPosterior([2, 2], et.Normal(*hyper), 1, truncation=0.0).fit(X, y, weight)
+    groups = {"root": np.ones(14, bool)} | {(k, c): X[:, k] == c for k in (0, 1) for c in (0, 1)}
+    evidence = {name: mp.exp(twin.exact_log_evidence(y[rows], weight[rows])) for name, rows in groups.items()}
+    splits = [evidence[k, 0] * evidence[k, 1] for k in (0, 1)]
+    total = (evidence["root"] + (splits[0] + splits[1]) / 2) / 2
+    assert post.log_evidence == pytest.approx(float(mp.log(total)), rel=1e-10)
+
+    row = X[:1]
+    leaves = [(evidence["root"] / 2, groups["root"])]
+    leaves += [(splits[k] / 4, groups[k, int(row[0, k])]) for k in (0, 1)]
+    moments = [(p / total, *twin.exact_moments(y[rows], weight[rows])) for p, rows in leaves]
+    mean = sum(p * m for p, m, _ in moments)
+    variance = float(sum(p * (v + (m - mean) ** 2) for p, m, v in moments))
+    for got in ((post.predictive(row).mean(), post.predictive(row).variance()), post.moments(row)):
+        assert got[0][0] == pytest.approx(float(mean), rel=1e-14)
+        assert got[1][0] == pytest.approx(variance, rel=1e-9)

@@ -421,7 +421,7 @@ def test_a_file_says_what_it_is(path):
     et.save(et.MetaTree.complete([0]), path)
     facts = split(path.read_bytes())[0]["__metadata__"]
     assert {name: facts[name] for name in ("format", "version", "kind", "library")} == {
-        "format": "everytree", "version": "1", "kind": "MetaTree", "library": et.__version__
+        "format": "everytree", "version": "2", "kind": "MetaTree", "library": et.__version__
     }  # fmt: skip
     assert json.loads(facts["model"]) == {}
 
@@ -437,9 +437,9 @@ def test_the_same_model_gives_the_same_bytes(path):
 def test_a_newer_version_is_refused_with_advice(path):
     et.save(et.MetaTree.complete([0]), path)
     header, data = split(path.read_bytes())
-    header["__metadata__"] |= {"version": "2", "library": "9.1"}
+    header["__metadata__"] |= {"version": "3", "library": "9.1"}
     path.write_bytes(join(header, data))
-    with pytest.raises(et.ModelFileError, match=r"version 2 .* everytree 9\.1.* up to 1: install everytree 9\.1"):
+    with pytest.raises(et.ModelFileError, match=r"version 3 .* everytree 9\.1.* up to 2: install everytree 9\.1"):
         et.load(path)
 
 

@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 import everytree as et
+from everytree.files.container import VERSION, read
 from fixtures.write_files import answers, models
 
-FOLDER = Path(__file__).parent / "fixtures" / "version1"
-ANSWERS: dict[str, Any] = json.loads((FOLDER / "answers.json").read_text())
+FOLDERS = {version: Path(__file__).parent / "fixtures" / f"version{version}" for version in range(1, VERSION + 1)}
+ANSWERS: dict[int, dict[str, Any]] = {
+    version: json.loads((folder / "answers.json").read_text()) for version, folder in FOLDERS.items()
+}
+EVERY_FILE = [(version, name) for version, expected in ANSWERS.items() for name in sorted(expected)]
+versions = pytest.mark.parametrize("version", FOLDERS)
 
 
 def assert_close(one: Any, other: Any) -> None:
@@ -34,10 +39,10 @@ def assert_close(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
-@pytest.mark.parametrize("name", sorted(ANSWERS))
-def test_a_file_of_version_1(name, mmap):
-    model = et.load(FOLDER / f"{name}.safetensors", mmap=mmap)
-    expected = ANSWERS[name]
+@pytest.mark.parametrize(("version", "name"), EVERY_FILE)
+def test_a_file_of_every_version(version, name, mmap):
+    model = et.load(FOLDERS[version] / f"{name}.safetensors", mmap=mmap)
+    expected = ANSWERS[version][name]
     X = expected["X"]
     row_data = {key: np.array(values) for key, values in expected["row_data"].items()}
     if X is not None and isinstance(X[0], list) and not isinstance(X[0][-1], str):
@@ -45,12 +50,44 @@ def test_a_file_of_version_1(name, mmap):
     assert_close(answers(model, X, row_data), expected["answers"])
 
 
-def test_there_is_a_file_of_every_kind():
-    kinds = {type(et.load(file)).__name__ for file in FOLDER.glob("*.safetensors")}
+@versions
+def test_there_is_a_file_of_every_kind(version):
+    files = [*FOLDERS[version].glob("*.safetensors")]
+    kinds = {type(et.load(file)).__name__ for file in files}
     assert kinds >= {
         "MetaTree", "Posterior", "GrowingPosterior", "ExactPosterior", "Schema", "Forest", "MetaForestClassifier",
         "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor", "ExactTreeClassifier",
         "OnlineForestClassifier", "OnlineForestRegressor",
     }  # fmt: skip
-    assert {file.stem for file in FOLDER.glob("*.safetensors")} == ANSWERS.keys() == models().keys()
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 300_000
+    assert {file.stem for file in files} == ANSWERS[version].keys() == models().keys()
+    assert sum(file.stat().st_size for file in FOLDERS[version].iterdir()) < 300_000
+
+
+@pytest.mark.parametrize(("version", "name"), EVERY_FILE)
+def test_a_file_of_every_version_is_saved_again_in_the_newest(version, name, tmp_path):
+    """A model from an old file is a model like any other: it says the same after another round through a file."""
+    model = et.load(FOLDERS[version] / f"{name}.safetensors")
+    et.save(model, tmp_path / "again.safetensors")
+    again = read(tmp_path / "again.safetensors")
+    assert again.metadata["version"] == str(VERSION)
+    et.save(et.load(tmp_path / "again.safetensors"), tmp_path / "third.safetensors")
+    assert (tmp_path / "third.safetensors").read_bytes() == (tmp_path / "again.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["posterior_normal", "posterior_poisson", "online_regressor", "forest_regressor"])
+def test_a_model_of_version_1_learns_on(name):
+    """Statistics that were plain numbers then are pairs now, with nothing in their second part."""
+    model = et.load(FOLDERS[1] / f"{name}.safetensors")
+    post = getattr(model, "forest_", model)
+    post = post.posteriors[0] if isinstance(post, et.Forest) else post
+    if isinstance(post, et.Posterior):
+        n_rows, log_evidence = post.n_rows, post.log_evidence
+        codes = np.zeros((3, post.tree.n_features), dtype=np.uint8)
+        post.update(codes, np.array([1.0, 2.0, 1.0]), np.array([0.1, 0.2, 0.3]))
+        assert post.n_rows == n_rows + 3
+        assert post.log_evidence != log_evidence
+        assert np.isfinite(post.subtree_log_evidence).all()
+    else:
+        before = model.predict_one({"number": 0.5})
+        model.learn_many([{"number": 0.5}] * 50, [7.0] * 50)
+        assert abs(model.predict_one({"number": 0.5}) - 7.0) < abs(before - 7.0)

@@ -13,9 +13,22 @@ from hypothesis import strategies as st
 import everytree as et
 import naive
 import naive_families
-from cases import ARRAYS, CASES, Case, assert_same, examples, random_codes, random_tree, rng_for, snapshot, take
+from cases import (
+    ARRAYS,
+    CASES,
+    FAR_CASES,
+    Case,
+    assert_same,
+    examples,
+    random_codes,
+    random_tree,
+    rng_for,
+    snapshot,
+    take,
+)
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
+far_families = pytest.mark.parametrize("case", FAR_CASES, ids=str)
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -37,7 +50,11 @@ def setup(case: Case, seed: int, n: int = 40, **options):
 @examples(15)
 def test_one_batch_is_row_by_row_is_any_order_is_shards_merged(case, seed):
     rng, _, X, y, row_data, empty = setup(case, seed)
-    weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(y))
+    assert_any_order(empty, rng, X, y, rng.choice([0.0, 0.5, 1.0, 2.0], len(y)), row_data)
+
+
+def assert_any_order(empty: et.Posterior, rng: np.random.Generator, X, y, weight, row_data) -> None:
+    """Law 1 for these rows."""
     batch = empty.copy().update(X, y, weight, **row_data)
 
     one_by_one = empty.copy()
@@ -232,3 +249,54 @@ def test_what_is_next_to_impossible_keeps_its_digits(growing):
     alone = post.predictive(X[:1]).log_prob([400])[0]
     post.update(X[:1], [400])
     assert alone == pytest.approx(post.log_evidence - before, rel=1e-10)
+
+
+# ---- law 10 ------------------------------------------------------------------------------------------------------
+
+
+@far_families
+@given(seed=seeds)
+@examples(4)
+def test_any_order_with_any_weights_far_from_zero(case, seed):
+    rng, _, X, y, row_data, empty = setup(case, seed)
+    assert_any_order(empty, rng, X, y, rng.random(len(y)), row_data)
+
+
+@far_families
+@given(seed=seeds)
+@examples(3)
+def test_the_chain_rule_after_rows_of_any_weights_far_from_zero(case, seed):
+    rng, _, X, y, row_data, post = setup(case, seed)
+    seen = slice(0, 20)
+    post.update(X[seen], y[seen], rng.random(20), **take(row_data, seen))
+    total = post.log_evidence
+    for i in range(20, len(y)):
+        row = slice(i, i + 1)
+        total += post.predictive(X[row], **take(row_data, row)).log_prob(y[row])[0]
+        post.update(X[row], y[row], **take(row_data, row))
+    assert total == pytest.approx(post.log_evidence, rel=1e-10, abs=1e-10)
+
+
+@far_families
+@given(seed=seeds)
+@examples(3)
+def test_enumeration_agrees_with_any_weights_far_from_zero(case, seed):
+    rng, tree, X, y, row_data, post = setup(case, seed, n=12, max_depth=2)
+    weight = rng.random(len(y))
+    post.update(X, y, weight, **row_data)
+    model = (tree, post.split_prior, lambda _: case.twin, X, y)
+    exact = naive.brute_log_evidence(*model, weights=weight, **row_data)
+    assert post.log_evidence == pytest.approx(exact, rel=1e-10, abs=1e-10)
+    exact = naive.brute_split_prob(*model, weights=weight, **row_data)
+    np.testing.assert_allclose(post.split_prob, exact, rtol=1e-10, atol=1e-10)
+
+    x_new = random_codes(rng, tree, 2)
+    y_new, new_data = case.draw(rng, 2)
+    dist = post.predictive(x_new, **new_data)
+    for i in range(2):
+        at = dict(weights=weight, row_data_new=take(new_data, i), **row_data)
+        expected = naive.brute_log_predictive(*model, x_new[i], y_new[i], **at)
+        assert dist.log_prob(y_new)[i] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        mean, variance = naive.brute_moments(*model, x_new[i], **at)
+        np.testing.assert_allclose(dist.mean()[i], mean, rtol=1e-10)
+        np.testing.assert_allclose(dist.variance()[i], variance, rtol=1e-10)

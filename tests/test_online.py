@@ -323,3 +323,19 @@ def test_asking_changes_nothing(kind, max_nodes, half_life):
     together = make(kind, max_nodes=max_nodes, half_life=half_life, **parameters)
     together.learn_many(rows, ys)
     assert state(asked) == state(silent) == state(copied) == state(together)
+
+
+@pytest.mark.parametrize("half_life", [None, 200.0])
+@pytest.mark.parametrize("offset", [1e7, 1e9])
+def test_a_shift_of_the_targets_shifts_the_predictions(offset, half_life):
+    """Law 10: rows that decay have fractional weights. Adding the offset rounds nothing."""
+    rng = rng_for("online shift", offset)
+    rows = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(600, 2))]
+    y = [round(1024 * (float(row["a"] > 0) + 0.1 * rng.normal())) / 1024 for row in rows]
+    here, there = et.OnlineForestRegressor(3, half_life=half_life), et.OnlineForestRegressor(3, half_life=half_life)
+    here.learn_many(rows, y)
+    there.learn_many(rows, [value + offset for value in y])
+    np.testing.assert_allclose(there.log_evidence, here.log_evidence, rtol=1e-6)
+    for row in rows[:20]:
+        assert there.predict_one(row) - offset == pytest.approx(here.predict_one(row), abs=1e-5)
+        assert there.predictive_one(row).std()[0] == pytest.approx(here.predictive_one(row).std()[0], rel=1e-5)

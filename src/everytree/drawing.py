@@ -331,7 +331,7 @@ def _weights(family: Family, statistics: FloatArray) -> tuple[FloatArray | None,
     if kernel in ("geometric", "normal", "linear"):
         return statistics[:, 0], "rows"
     if kernel == "poisson":
-        return statistics[:, 1], "exposure"
+        return statistics[:, 2], "exposure"
     if kernel == "exponential":
         return statistics[:, 0], "events"
     return None, ""

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from everytree import _kernels
 from everytree.codes import LARGEST_CODE, as_codes, check_lengths, resolve_n_jobs
 from everytree.columns import missing_code
-from everytree.families.base import FloatArray, NativeFamily
+from everytree.families.base import FloatArray, NativeFamily, mean_less
 from everytree.metatree import MetaTree, read_only, whole_numbers
 from everytree.packing import pack_posteriors, unpack_posteriors
 from everytree.pool import Pool, PooledPredictive, sharpen
@@ -320,7 +320,7 @@ def _table(post: Posterior, centre: float) -> FloatArray:
     if hasattr(components, "probs"):
         values = components.probs()
     else:
-        away = components.mean() - centre
+        away = mean_less(components, centre)
         values = np.stack([away, components.variance() + away**2], axis=1)
     table: FloatArray = _kernels.average_over_paths(
         post.tree._kernel, *log_odds(post._split_prior), leaf, subtree, np.ascontiguousarray(values)

@@ -223,7 +223,7 @@ def _is_auto(value: Any) -> bool:
 
 def _variance(y: FloatArray, mean: float, weight: FloatArray | None) -> float:
     """Of y, never quite zero: a constant column has a prior too."""
-    return max(float(np.average((y - mean) ** 2, weights=weight)), (1e-10 * mean) ** 2, 1e-50)
+    return max(float(np.average((y - mean) ** 2, weights=weight)), (1e-13 * mean) ** 2, 1e-50)
 
 
 def one_line(inputs: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -231,7 +231,10 @@ def one_line(inputs: FloatArray, y: FloatArray, weight: FloatArray | None) -> Fl
     scaled = inputs if weight is None else inputs * weight[:, None]
     ridge = np.eye(inputs.shape[1])
     ridge[-1, -1] = 0.0
-    return np.asarray(np.linalg.solve(scaled.T @ inputs + ridge, scaled.T @ y))
+    mean = float(np.average(y, weights=weight))  # goes into the constant alone: targets far from zero lose no digits
+    coefficients = np.linalg.solve(scaled.T @ inputs + ridge, scaled.T @ (y - mean))
+    coefficients[-1] += mean
+    return np.asarray(coefficients)
 
 
 def _rounding(y: FloatArray) -> float:

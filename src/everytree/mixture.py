@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.families.base import FloatArray
+from everytree.families.base import FloatArray, mean_less
 from everytree.lazy import cached_property
 from everytree.quadrature import FIRST_PANEL, SHORTEST_RUN, Panels, integral_rule, integrate, sum_rule
 
@@ -79,15 +79,21 @@ class Mixture:
 
     def variance(self) -> FloatArray:
         mean = self.mean()
+        return np.where(np.isinf(mean), np.inf, self.average(self.components.variance() + self._away(mean) ** 2))
+
+    def _away(self, mean: FloatArray) -> FloatArray:
+        """How far each component's mean is from that of its unit, to the last digit however large both are."""
         with np.errstate(invalid="ignore"):  # infinitely far from an infinite mean
-            away = self.components.mean() - self.spread(mean)
-        return np.where(np.isinf(mean), np.inf, self.average(self.components.variance() + away**2))
+            away = mean_less(self.components, self.spread(mean))
+        if hasattr(self.components, "mean_less"):
+            away -= self.spread(self.average(away))  # what the mean lacks as a double
+        return away
 
     def variance_parts(self) -> FloatArray:
         """(n_units, 3): expected noise, parameter uncertainty, tree uncertainty."""
         variance, share = self.components.variance(), self.components.parameter_share()
+        away = self._away(self.mean())
         with np.errstate(invalid="ignore"):
-            away: FloatArray = self.components.mean() - self.spread(self.mean())
             return self.average(np.stack([variance * (1.0 - share), variance * share, away**2], axis=1))
 
     def log_prob(self, y: FloatArray) -> FloatArray:

@@ -60,6 +60,32 @@ inline nb::object log_evidence(const std::string& name, int size, Input<double> 
     });
 }
 
+// (n_rows, 3): the location of each row's predictive as a pair, and how much of its spread is due to the coefficients.
+inline nb::object linear_predictions(int size, Input<double> parameters, Input<double> inputs) {
+    const LinearRegression family(size);
+    const std::size_t width = static_cast<std::size_t>(size), n = inputs.size() / width;
+    if (inputs.size() != n * width || parameters.size() != n * static_cast<std::size_t>(family.n_parameters))
+        throw std::invalid_argument("one row of parameters for each row of inputs");
+    return map_rows(parameters, family.n_parameters, inputs, width, 3,
+                    [&](const double* in, const double* x, double* out) { family.predict(in, x, out, out + 2); });
+}
+
+// (n_groups, n_statistics) from the statistics of rows and the group of each.
+inline nb::object sum_statistics(const std::string& name, int size, Input<double> statistics, Input<std::int64_t> group,
+                                 std::int64_t n_groups) {
+    return with_family(name, size, [&](const auto& family) {
+        const auto k = static_cast<std::size_t>(family.layout.size()), n = static_cast<std::size_t>(n_groups);
+        if (statistics.size() != k * group.size()) throw std::invalid_argument("one group for each row of statistics");
+        std::vector<double> sums(n * k, 0.0);
+        for (std::size_t i = 0; i < group.size(); ++i) {
+            const std::int64_t into = group.data()[i];
+            if (into < 0 || into >= n_groups) throw std::invalid_argument("a group that there is not");
+            family.layout.add(sums.data() + static_cast<std::size_t>(into) * k, statistics.data() + i * k);
+        }
+        return nb::cast(to_numpy(std::move(sums), {n, k}));
+    });
+}
+
 // Each row's own contribution, (n_rows, n_statistics); None for columns that cannot be read as they are.
 inline nb::object row_statistics(const std::string& name, int size, nb::handle y, nb::handle weight, nb::handle extra,
                                  double constant, std::int64_t n_rows) {

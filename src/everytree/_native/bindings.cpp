@@ -59,6 +59,8 @@ NB_MODULE(_kernels, module) {
     module.def("prepare_prior", &prepare_prior);
     module.def("posterior_parameters", &posterior_parameters);
     module.def("log_evidence", &log_evidence);
+    module.def("linear_predictions", &linear_predictions);
+    module.def("sum_statistics", &sum_statistics);
     module.def("row_statistics", &row_statistics, "name"_a, "size"_a, "y"_a, "weight"_a.none(), "extra"_a.none(),
                "constant"_a, "n_rows"_a);
 

@@ -49,6 +49,17 @@ inline DoubleDouble operator+(DoubleDouble a, DoubleDouble b) {
     return ordered_sum(top.high, top.low + rest.low);
 }
 
+// The same in half the steps for two numbers of one sign, which cannot cancel.
+inline DoubleDouble same_sign_sum(DoubleDouble a, DoubleDouble b) {
+    const DoubleDouble top = exact_sum(a.high, b.high);
+    return ordered_sum(top.high, top.low + (a.low + b.low));
+}
+
+inline DoubleDouble operator+(DoubleDouble a, double b) {
+    const DoubleDouble top = exact_sum(a.high, b);
+    return ordered_sum(top.high, top.low + a.low);
+}
+
 inline DoubleDouble operator-(DoubleDouble a) { return {-a.high, -a.low}; }
 inline DoubleDouble operator-(DoubleDouble a, DoubleDouble b) { return a + (-b); }
 
@@ -57,12 +68,16 @@ inline DoubleDouble operator*(DoubleDouble a, DoubleDouble b) {
     return ordered_sum(top.high, top.low + (a.high * b.low + a.low * b.high));
 }
 
+inline DoubleDouble operator-(DoubleDouble a, double b) { return a + (-b); }
+
+inline DoubleDouble operator*(DoubleDouble a, double b) {
+    const DoubleDouble top = exact_product(a.high, b);
+    return ordered_sum(top.high, top.low + a.low * b);
+}
+
 inline DoubleDouble operator/(DoubleDouble a, DoubleDouble b) {
     const double first = a.high / b.high;
-    const DoubleDouble rest = a - b * DoubleDouble(first);
-    const double second = rest.high / b.high;
-    const DoubleDouble last = rest - b * DoubleDouble(second);
-    return ordered_sum(first, second) + DoubleDouble(last.high / b.high);
+    return ordered_sum(first, (a - b * first).high / b.high);
 }
 
 inline DoubleDouble square_root(DoubleDouble a) {
@@ -79,5 +94,9 @@ inline void store_pair(double* slot, DoubleDouble value) {
     slot[1] = value.low;
 }
 inline void add_to_pair(double* slot, DoubleDouble value) { store_pair(slot, load_pair(slot) + value); }
+inline void add_same_sign_to_pair(double* slot, DoubleDouble value) {
+    store_pair(slot, same_sign_sum(load_pair(slot), value));
+}
+inline void add_to_pair(double* slot, double value) { store_pair(slot, load_pair(slot) + value); }
 
 }  // namespace everytree

@@ -35,8 +35,8 @@ struct Complaint {
     int column = -1;  // where the argument has several
 };
 
-// Statistics of one node: first numbers that add as plain doubles, then DoubleDouble pairs. The first n_weights of the
-// plain ones are sums of numbers that are never negative.
+// Statistics of one node: first sums that are plain doubles, then sums that are DoubleDouble pairs. The first n_weights
+// sums, whichever they are, are of numbers that are never negative.
 struct Layout {
     int n_plain;
     int n_pairs;
@@ -55,7 +55,15 @@ struct Layout {
             if (i < n_weights) was_there &= left >= -1e-9 * into[i];
             into[i] = i < n_weights ? std::fmax(left, 0.0) : left;
         }
-        for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, -load_pair(from + i));
+        for (int k = 0; k < n_pairs; ++k) {
+            double* slot = into + n_plain + 2 * k;
+            DoubleDouble left = load_pair(slot) - load_pair(from + n_plain + 2 * k);
+            if (n_plain + k < n_weights) {
+                was_there &= left.high >= -1e-9 * slot[0];
+                if (left.high < 0.0) left = {};
+            }
+            store_pair(slot, left);
+        }
         return was_there;
     }
     void clear(double* stat) const {
@@ -63,7 +71,7 @@ struct Layout {
     }
     void scale(double* stat, double factor) const {
         for (int i = 0; i < n_plain; ++i) stat[i] *= factor;
-        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * DoubleDouble(factor));
+        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * factor);
     }
 };
 
@@ -193,12 +201,12 @@ struct RatePrior {
     }
 };
 
-// y ~ Poisson(lambda * exposure). Statistics: sum of y, sum of exposure, and the part of the likelihood
-// without lambda, sum of y log(exposure) - log(y!).
+// y ~ Poisson(lambda * exposure). Statistics, all three as pairs: sum of y, sum of exposure, and the part of the
+// likelihood without lambda, sum of y log(exposure) - log(y!), which cancels against the rest where counts are large.
 struct Poisson : RatePrior {
     static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
     static constexpr int n_extra = 1;
-    Layout layout{3, 0, 2};
+    Layout layout{0, 3, 2};
 
     bool supports(const Row& row) const {
         return is_count(row.y) & (row.extra[0] > 0.0) & (row.extra[0] <= largest_magnitude);
@@ -209,14 +217,39 @@ struct Poisson : RatePrior {
     }
     void add(double* stat, const Row& row) const {
         const double exposure = row.extra[0];
-        stat[0] += row.weight * row.y;
-        stat[1] += row.weight * exposure;
-        const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
-        const double log_factorial = row.y < 2.0 ? 0.0 : log_gamma(row.y + 1.0);
-        stat[2] += row.weight * (log_power - log_factorial);
+        add_same_sign_to_pair(stat, exact_product(row.weight, row.y));
+        add_same_sign_to_pair(stat + 2, exact_product(row.weight, exposure));
+        if (row.y < 64.0) {  // here a double has all the digits that matter
+            const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
+            add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)].high));
+        } else {
+            add_to_pair(stat + 4, log_factor(row.y, exposure) * row.weight);
+        }
+    }
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        parameters[0] = (load_pair(stat) + prior[0]).high;
+        parameters[1] = (load_pair(stat + 2) + prior[1]).high;
     }
     double log_evidence(const double* stat, const double* prior) const {
-        return log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]) + stat[2];
+        return log_gamma_ratio(prior[0], prior[1], load_pair(stat), load_pair(stat + 2), load_pair(stat + 4));
+    }
+
+  private:
+    const DoubleDouble* log_factorial_ = log_factorials().data();
+
+    // y log(exposure) - log(y!)
+    DoubleDouble log_factor(double y, double exposure) const {
+        if (y >= n_log_factorials) return log_factor_of_many(y, exposure);
+        const DoubleDouble log_factorial = log_factorial_[static_cast<int>(y)];
+        return exposure == 1.0 ? -log_factorial : fine_log(exposure) * y - log_factorial;
+    }
+    // By Stirling's formula, the powers together.
+    EVERYTREE_NOINLINE static DoubleDouble log_factor_of_many(double y, double exposure) {
+        const auto log_of = y < 1e10 ? [](double x) { return fine_log(x); } : [](double x) { return precise_log(x); };
+        DoubleDouble log_ratio = log_of(y);
+        const double half_log = 0.5 * log_ratio.high;
+        if (exposure != 1.0) log_ratio = log_ratio - log_of(exposure);
+        return exact_sum(y, -half_log) - log_ratio * y - (half_log_two_pi.high + stirling_rest(y));
     }
 };
 
@@ -243,29 +276,34 @@ struct Exponential : RatePrior {
 };
 
 // y ~ N(mu, 1 / tau), mu given tau ~ N(mean, 1 / (strength tau)), tau ~ Gamma(shape, rate = scale).
-// Statistics: weight, then sum of y and sum of y^2 as pairs. Posterior with W = weight:
+// Statistics: weight, sum of y and sum of y^2, all three as pairs: what the weight lacks of its digits comes back
+// multiplied by (mean / spread)^2. Posterior with W = weight:
 //   strength' = strength + W,  mean' = (strength mean + sum y) / strength',  shape' = shape + W / 2,
 //   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
 struct Normal {
     static constexpr bool is_discrete = false;  // whether likelihoods are probabilities, at most 1
-    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 4;
-    Layout layout{1, 2, 1};
+    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 5;
+    Layout layout{0, 3, 1};
 
     bool supports(const Row& row) const { return is_moderate(row.y); }
     Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e60 in size"}; }
     void add(double* stat, const Row& row) const {
         const DoubleDouble weighted = exact_product(row.weight, row.y);
-        stat[0] += row.weight;
-        add_to_pair(stat + 1, weighted);
-        add_to_pair(stat + 3, weighted * DoubleDouble(row.y));
+        add_to_pair(stat, row.weight);
+        add_to_pair(stat + 2, weighted);
+        add_same_sign_to_pair(stat + 4, weighted * row.y);
     }
     void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
+    // parameters: mean', strength', shape', scale', and what the double mean' lacks of the exact one.
     void posterior(const double* stat, const double* prior, double* parameters) const {
-        const Change change = change_of(stat, prior);
-        parameters[0] = change.mean;
-        parameters[1] = prior[1] + stat[0];
-        parameters[2] = prior[2] + 0.5 * stat[0];
-        parameters[3] = prior[3] + change.scale;
+        const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
+        DoubleDouble mean(prior[0]);
+        if (weight.high != 0.0) mean = mean + (own_mean(stat) - mean) * (weight / strength);
+        parameters[0] = mean.high;
+        parameters[1] = strength.high;
+        parameters[2] = prior[2] + 0.5 * weight.high;
+        parameters[3] = prior[3] + added_scale(stat, prior);
+        parameters[4] = mean.low;
     }
     // What predictions average: the mean.
     int n_expected() const { return 1; }
@@ -273,7 +311,7 @@ struct Normal {
     double log_evidence(const double* stat, const double* prior) const {
         const double weight = stat[0];
         if (weight == 0.0) return 0.0;
-        const double more = change_of(stat, prior).scale;
+        const double more = added_scale(stat, prior);
         if (const double* known = look_up(weight))
             return *known - (prior[2] + 0.5 * weight) * std::log1p(more / prior[3]);
         return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, more) - 0.5 * weight * log_two_pi -
@@ -298,18 +336,14 @@ struct Normal {
     }
     std::vector<double> table_;
 
-    struct Change {
-        double mean, scale;  // mean', and scale' - scale
-    };
-    static Change change_of(const double* stat, const double* prior) {
-        const double weight = stat[0], mean = prior[0], strength = prior[1];
-        if (weight == 0.0) return {mean, 0.0};
-        const DoubleDouble sum = load_pair(stat + 1), squares = load_pair(stat + 3);
-        const DoubleDouble own_mean = sum / DoubleDouble(weight), moved = own_mean - DoubleDouble(mean);
-        const DoubleDouble about_mean = squares - sum * own_mean;
-        const double share = weight / (strength + weight), off = moved.value();
-        return {(DoubleDouble(mean) + moved * DoubleDouble(share)).value(),
-                0.5 * std::fmax(about_mean.value(), 0.0) + 0.5 * strength * share * off * off};
+    static DoubleDouble own_mean(const double* stat) { return load_pair(stat + 2) / load_pair(stat); }
+    // scale' - scale
+    static double added_scale(const double* stat, const double* prior) {
+        const double weight = stat[0], strength = prior[1];
+        if (weight == 0.0) return 0.0;
+        const DoubleDouble mean = own_mean(stat), about_mean = load_pair(stat + 4) - load_pair(stat + 2) * mean;
+        const double share = weight / (strength + weight), off = (mean - prior[0]).high;
+        return 0.5 * std::fmax(about_mean.high, 0.0) + 0.5 * strength * share * off * off;
     }
 };
 

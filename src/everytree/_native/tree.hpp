@@ -6,11 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(_MSC_VER)
-#define EVERYTREE_NOINLINE __declspec(noinline)
-#else
-#define EVERYTREE_NOINLINE __attribute__((noinline))
-#endif
+#include "noinline.hpp"
 
 namespace everytree {
 

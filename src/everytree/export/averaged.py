@@ -27,7 +27,7 @@ _MASS: dict[str, Any] = {
     "categorical": slice(None),
     "normal": slice(0, 1),
     "geometric": slice(0, 1),
-    "poisson": slice(1, 2),
+    "poisson": slice(2, 3),
     "exponential": slice(1, 2),
 }
 """The statistics that add up to the weight of a node's rows, for each family that can be exported."""

@@ -28,6 +28,12 @@ class Components(Protocol):
     def log_prob(self, y: FloatArray) -> FloatArray: ...
 
 
+def mean_less(components: Any, centre: FloatArray | float) -> FloatArray:
+    """Means less numbers near them, exactly from components that know their means to more digits than a double has."""
+    exact = getattr(components, "mean_less", None)
+    return np.asarray(components.mean() - centre if exact is None else exact(centre))
+
+
 class Family(ABC):
     """A likelihood p(y | theta) with a prior p(theta) for which both can be integrated out.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincinv, stdtrit
 
+from everytree import _kernels
 from everytree.codes import whole_number
 from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
 from everytree.families.student import StudentComponents
@@ -112,17 +113,17 @@ class LinearRegression(NativeFamily):
     def _unpack(self, summary: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Inverse Cholesky factor of the posterior precision, z, shape and scale, as linear.hpp packs them."""
         p, n_triangle = self.size, self.size * (self.size + 1) // 2
+        values = summary[:, :-2:2]  # of pairs (value, rest)
         inverse_root = np.zeros((len(summary), p, p))
-        inverse_root[:, *np.tril_indices(p)] = summary[:, :n_triangle]
-        return inverse_root, summary[:, n_triangle : n_triangle + p], summary[:, -2], summary[:, -1]
+        inverse_root[:, *np.tril_indices(p)] = values[:, :n_triangle]
+        return inverse_root, values[:, n_triangle:], summary[:, -2], summary[:, -1]
 
     def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
-        rows = self.pack(row_data)
-        inverse_root, z, shape, scale = self._unpack(summary)
-        u = np.einsum("nij,nj->ni", inverse_root, rows)
-        spread = (u * u).sum(axis=1)
+        inputs = np.ascontiguousarray(self.pack(row_data))
+        location, location_rest, spread = _kernels.linear_predictions(self.size, summary, inputs).T
+        shape, scale = summary[:, -2:].T
         return StudentComponents(
-            2.0 * shape, (u * z).sum(axis=1), scale / shape * (1.0 + spread), spread / (1.0 + spread)
+            2.0 * shape, (location, location_rest), scale / shape * (1.0 + spread), spread / (1.0 + spread)
         )
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:

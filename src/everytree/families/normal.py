@@ -17,8 +17,8 @@ from everytree.families.student import StudentComponents
 class Normal(NativeFamily):
     """y ~ N(mu, 1 / tau); mu given tau ~ N(mean, 1 / (strength tau)); tau ~ Gamma(shape, rate=scale).
 
-    Statistics: weight, then the sums of y and of y^2, each as a pair (value, rest) of about 32 digits, so that a
-    spread of 1 around 1e6 is not lost.
+    Statistics: weight, sum of y and sum of y^2, each as a pair (value, rest) of about 32 digits, so that a spread of 1
+    around 1e9 is not lost, whatever the weights.
 
     Parameters
     ----------
@@ -46,17 +46,18 @@ class Normal(NativeFamily):
         return as_columns(**{name: getattr(self, name) for name in names})
 
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        mean, strength, shape, scale = self.summarise(statistics).T
+        mean, strength, shape, scale, _ = self.summarise(statistics).T
         return {"mean": mean, "strength": strength, "shape": shape, "scale": scale}
 
     def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        mean, strength, shape, scale = self.summarise(statistics).T
+        mean, strength, shape, scale, _ = self.summarise(statistics).T
         spread = np.sqrt(scale / (shape * strength))
         return {"mean": mean + spread * stdtrit(2.0 * shape, p), "precision": gammaincinv(shape, p) / scale}
 
     def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
-        mean, strength, shape, scale = summary.T
-        return StudentComponents(2.0 * shape, mean, scale / shape * (1.0 + 1.0 / strength), 1.0 / (1.0 + strength))
+        mean, strength, shape, scale, mean_rest = summary.T
+        scale_squared = scale / shape * (1.0 + 1.0 / strength)
+        return StudentComponents(2.0 * shape, (mean, mean_rest), scale_squared, 1.0 / (1.0 + strength))
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, 2): mu and tau."""

@@ -44,7 +44,8 @@ class _Rate(NativeFamily):
 class Poisson(_Rate):
     """y ~ Poisson(lambda * exposure); lambda ~ Gamma(shape, rate).
 
-    Statistics: sum of y, sum of exposure, sum of y log(exposure) - log(y!).
+    Statistics: sum of y, sum of exposure, sum of y log(exposure) - log(y!), each as a pair (value, rest) of about 32
+    digits.
 
     Parameters
     ----------

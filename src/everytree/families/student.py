@@ -12,14 +12,22 @@ from everytree.families.special import log_rising
 
 
 class StudentComponents:
-    """y = location + sqrt(scale_squared) * t with the given degrees of freedom."""
+    """y = location + sqrt(scale_squared) * t with the given degrees of freedom.
+
+    The location is a pair (value, rest): near 1e9, what a double lacks of it is 1e-7, which densities can tell.
+    """
 
     is_discrete = False
 
     def __init__(
-        self, freedom: FloatArray, location: FloatArray, scale_squared: FloatArray, parameter_share: FloatArray
+        self,
+        freedom: FloatArray,
+        location: tuple[FloatArray, FloatArray],
+        scale_squared: FloatArray,
+        parameter_share: FloatArray,
     ) -> None:
-        self._freedom, self._location, self._scale_squared = freedom, location, scale_squared
+        self._freedom, self._scale_squared = freedom, scale_squared
+        self._location, self._location_rest = location
         self._parameter_share = parameter_share
 
     def parameter_share(self) -> FloatArray:
@@ -29,6 +37,10 @@ class StudentComponents:
     def mean(self) -> FloatArray:
         """The location; undefined (NaN) up to one degree of freedom."""
         return np.where(self._freedom > 1.0, self._location, np.nan)
+
+    def mean_less(self, centre: FloatArray | float) -> FloatArray:
+        """The mean less numbers near it, to all digits."""
+        return (self.mean() - centre) + self._location_rest
 
     def variance(self) -> FloatArray:
         """Infinite up to two degrees of freedom."""
@@ -43,7 +55,7 @@ class StudentComponents:
     def log_prob(self, y: FloatArray) -> FloatArray:
         possible = np.isfinite(y)
         half = 0.5 * self._freedom
-        squared = (np.where(possible, y, 0.0) - self._location) ** 2 / self._scale_squared
+        squared = self._away(np.where(possible, y, 0.0)) ** 2 / self._scale_squared
         log_scale = 0.5 * np.log(np.pi * self._freedom * self._scale_squared)
         log_prob = log_rising(half, 0.5) - log_scale - (half + 0.5) * np.log1p(squared / self._freedom)
         return np.where(possible, log_prob, -np.inf)
@@ -84,7 +96,11 @@ class StudentComponents:
         return np.asarray(self._location + np.sqrt(self._scale_squared) * rng.standard_t(self._freedom))
 
     def _standardised(self, y: FloatArray) -> FloatArray:
-        return np.asarray((y - self._location) / np.sqrt(self._scale_squared))
+        return np.asarray(self._away(y) / np.sqrt(self._scale_squared))
+
+    def _away(self, y: FloatArray) -> FloatArray:
+        """y - location; the difference of two doubles near each other is exact."""
+        return (y - self._location) - self._location_rest
 
 
 def _plain(values: FloatArray) -> FloatArray:

@@ -18,10 +18,10 @@ from everytree.files.sections import Reader, Writer
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """A family that files know: how many of its first statistics are never negative (None: all), and its size."""
+    """A family that files know: which of its statistics are never negative (None: all), and its size."""
 
     family: type[NativeFamily]
-    not_negative: int | None = None
+    not_negative: tuple[int, ...] | None = None
     size: tuple[str, int, int] | None = None
 
 
@@ -30,11 +30,11 @@ _KINDS = {
     for kind in (
         _Kind(Bernoulli),
         _Kind(Categorical, size=("n_classes", 2, 1_000_000)),
-        _Kind(Poisson, 2),
+        _Kind(Poisson, (0, 2)),
         _Kind(Exponential),
         _Kind(Geometric),
-        _Kind(Normal, 1),
-        _Kind(LinearRegression, 1, size=("n_inputs", 1, 1000)),
+        _Kind(Normal, (0,)),
+        _Kind(LinearRegression, (0,), size=("n_inputs", 1, 1000)),
     )
 }
 
@@ -79,8 +79,10 @@ def read_statistics(of: Reader, family: NativeFamily, n: int | None) -> FloatArr
     """Sums over rows that are possible for this family; `n` of them, or any number."""
     statistics = of.array("statistics", np.float64, (n, family.n_statistics))
     check_all(of, "statistics", statistics, np.isfinite(statistics), "must be finite")
-    counted = statistics[:, : _KINDS[type(family).__name__].not_negative]
-    check_all(of, "statistics", counted, counted >= 0.0, "must not be negative")
+    columns = _KINDS[type(family).__name__].not_negative
+    may_be_negative = np.full(family.n_statistics, columns is not None)
+    may_be_negative[list(columns or ())] = False
+    check_all(of, "statistics", statistics, (statistics >= 0.0) | may_be_negative, "must not be negative")
     return statistics
 
 

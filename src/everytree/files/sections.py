@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from everytree.files.container import Contents, ModelFileError, parse_json
+from everytree.files.upgrade import upgraded
 
 T = TypeVar("T")
 
@@ -58,14 +59,15 @@ class Reader:
 
     @classmethod
     def of(cls, path: object, contents: Contents) -> Self:
-        """The outermost section of a file."""
+        """The outermost section of a file, whatever version of the format it has."""
         try:
             values = parse_json(contents.metadata.get("model", ""))
         except (ValueError, RecursionError) as error:
             raise ModelFileError(f"{path}: model: is no JSON: {error}") from None
         if not isinstance(values, dict):
             raise ModelFileError(f"{path}: model: must be a JSON object")
-        return cls(path, values, contents.arrays, set())
+        values, arrays = upgraded(int(contents.metadata["version"]), values, contents.arrays)
+        return cls(path, values, arrays, set())
 
     def error(self, name: str, complaint: object) -> ModelFileError:
         """The error for one field."""

@@ -30,7 +30,7 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
     Parameters
     ----------
     n_models, split_prior, max_nodes, half_life, ranges, seed
-        As in `OnlineForestClassifier`; a node takes 40 bytes for its statistics.
+        As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
     prior : (mean, strength, shape, scale) or None
         Of the leaves, as in `Normal`. None takes it from the rows seen: the mean of the targets, worth
         `strength` = 0.01 rows, and an expected variance of a tenth of theirs. It is renewed when their number has
@@ -117,7 +117,8 @@ def _normal_of(prior: Any) -> Normal:
 
 def _prior_of(trees: OnlineTrees) -> Normal:
     """From the statistics at the root, which all trees share: the sums are pairs, and are added without rounding."""
-    weight, *pairs = map(Fraction, trees.arrays["statistics"][trees.roots[0, 0]].tolist())
-    mean, square = (pairs[0] + pairs[1]) / weight, (pairs[2] + pairs[3]) / weight
-    variance = max(float(square - mean * mean), (1e-10 * float(mean)) ** 2, 1e-50)
+    pairs = map(Fraction, trees.arrays["statistics"][trees.roots[0, 0]].tolist())
+    weight, total, squares = (value + next(pairs) for value in pairs)
+    mean, square = total / weight, squares / weight
+    variance = max(float(square - mean * mean), (1e-13 * float(mean)) ** 2, 1e-50)
     return Normal(float(mean), strength=0.01, shape=1.5, scale=0.5 * 0.1 * variance)

@@ -219,17 +219,14 @@ def additive(family: Any, statistics: FloatArray) -> FloatArray:
 
     For `normal`: the weight, and the sums of y - m and of (y - m)**2 about the prior mean m.
     """
-    summary = family.summarise(statistics)
-    prior = family.summarise(np.zeros((1, family.n_statistics)))
     if family.kernel in ADDITIVE:
-        return np.ascontiguousarray(statistics[:, : summary.shape[1]])
-    mean, strength, _, scale = summary.T
-    prior_mean, prior_strength, _, prior_scale = prior[0]
-    first = (mean - prior_mean) * strength
+        step = 2 if family.kernel == "poisson" else 1  # pairs (value, rest)
+        return np.ascontiguousarray(statistics[:, : step * _n_columns(family) : step])
+    mean, strength, _, scale, mean_rest = family.summarise(statistics).T
+    prior_mean, _, _, prior_scale, _ = family.summarise(np.zeros((1, family.n_statistics)))[0]
+    first = (mean - prior_mean + mean_rest) * strength
     second = 2.0 * (scale - prior_scale) + first**2 / strength
-    weight = strength - prior_strength
-    whole = np.round(weight)
-    return np.stack([np.where(np.abs(weight - whole) < 1e-9 * strength, whole, weight), first, second], axis=1)
+    return np.stack([statistics[:, 0], first, second], axis=1)
 
 
 def _n_columns(family: Any) -> int:

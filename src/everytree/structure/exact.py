@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.codes import as_codes, as_column, check_lengths, positive_number, resolve_n_jobs, whole_number
-from everytree.families.base import FloatArray, NativeFamily
+from everytree.families.base import FloatArray, NativeFamily, mean_less
 from everytree.pool import PooledPredictive
 from everytree.priors import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.structure.exact_prediction import (
@@ -185,6 +185,7 @@ class ExactPosterior:
         the same ones are listed again whatever the budget was; what is not given is made when it is first needed."""
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
+        self._centre = self._overall_mean(rows[1])
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
@@ -437,10 +438,14 @@ class ExactPosterior:
     def _has_classes(self) -> bool:
         return self.family.kernel == "categorical"
 
-    @property
-    def _centre(self) -> float:
-        """Where moments are taken about, so that they do not cancel."""
-        return float(np.ravel(getattr(self.family, "mean", 0.0))[0])
+    def _overall_mean(self, statistics: FloatArray) -> float:
+        """Where moments are taken about, so that they do not cancel; 0 where there are none."""
+        if not self._has_tables or self._has_classes:
+            return 0.0
+        nodes = np.zeros(len(statistics), dtype=np.int64)
+        total = _kernels.sum_statistics(self.family.kernel, self.family.size, statistics, nodes, 1)
+        mean = float(self.family.predictive(total).mean()[0])
+        return mean if np.isfinite(mean) else 0.0
 
     @property
     def _columns(self) -> Columns:
@@ -451,7 +456,7 @@ class ExactPosterior:
         components: Any = self.family.predictive(statistics)
         if self._has_classes:
             return np.asarray(components.probs())
-        away = components.mean() - self._centre
+        away = mean_less(components, self._centre)
         return np.stack([np.ones(len(away)), away, components.variance() + away**2], axis=1)
 
     def _looked_up(self, X: ArrayLike) -> FloatArray:

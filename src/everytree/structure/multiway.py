@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree import _kernels
 from everytree.columns import missing_code
 from everytree.families.base import FloatArray, NativeFamily
 from everytree.metatree import MetaTree
@@ -80,10 +81,11 @@ def _gains(
         nodes, place = np.unique(here[rows], return_inverse=True)
         asked = codes[rows, tree.feature[here[rows]]]
         child = np.where(asked == missing_code(codes.dtype), MOST_CATEGORIES, asked).astype(np.int64)
-        totals = np.zeros((len(nodes), MOST_CATEGORIES + 1, statistics.shape[1]))
-        np.add.at(totals, (place, child), statistics[rows])
-        evidence = family.log_evidence(totals.reshape(-1, statistics.shape[1])).reshape(len(nodes), MOST_CATEGORIES + 1)
-        counts = np.zeros((len(nodes), MOST_CATEGORIES + 1))
+        shape = len(nodes), MOST_CATEGORIES + 1
+        group = place.astype(np.int64) * shape[1] + child
+        totals = _kernels.sum_statistics(family.kernel, family.size, statistics[rows], group, shape[0] * shape[1])
+        evidence = family.log_evidence(totals).reshape(shape)
+        counts = np.zeros(shape)
         np.add.at(counts, (place, child), 1.0)
         too_few = ((counts > 0) & (counts < min_samples_leaf)).any(axis=1)
         gains[nodes] = np.where(too_few, -np.inf, evidence.sum(axis=1) - grown[nodes])

@@ -318,7 +318,7 @@ def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     assert "a.feather: is no Feather file" in fails(capfd, "fit", "a.feather", "-y", "y")
     Path("a.xls").write_text(NAMED)
     assert "a.xls: the name does not tell the format" in fails(capfd, "fit", "a.xls", "-y", "y")
-    assert "cannot be read: Is a directory" in fails(capfd, "fit", here, "-y", "y", "--format", "csv")
+    assert "is a folder, but a table is one file" in fails(capfd, "fit", here, "-y", "y", "--format", "csv")
     damaged = bytearray((folder / "w.et").read_bytes())
     damaged[-1] ^= 1
     Path("damaged.et").write_bytes(damaged)

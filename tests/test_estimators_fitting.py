@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import matplotlib as mpl
@@ -94,7 +94,7 @@ def test_weights(case):
         close(model.log_evidence_, logsumexp(evidence) - np.log(40))
     uniform, stacking = (log_scores(models[name], X_new, y_new, row_data_new) for name in ("uniform", "stacking"))
     difference = stacking - uniform
-    assert difference.mean() > -3.0 * difference.std() / np.sqrt(len(difference))
+    assert difference.mean() > -4.0 * difference.std() / np.sqrt(len(difference))
 
 
 def leave_one_out(model: Any, X: np.ndarray, y: np.ndarray, row_data: dict[str, Any]) -> np.ndarray:
@@ -226,14 +226,17 @@ def test_prior_of_numbers(case):
 def test_auto_is_the_best_that_was_tried(case, calibration):
     auto, _ = case.fitted(calibration=calibration)
     (name,) = auto.choice_.parameters.keys() - {"split_prior"}
-    tried = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0) if name == "alpha" else (0.3, 1.0, 3.0, 10.0, 30.0)
-    given = [{"alpha": value} if name == "alpha" else {"prior": {name: value}} for value in tried]
-    fixed = [case.fitted(calibration=calibration, **options)[0].choice_ for options in given]
-    if calibration is None or is_classifier(auto):
-        assert auto.choice_.score == max(choice.score for choice in fixed)
-    best = fixed[tried.index(auto.choice_.parameters[name])]
-    assert auto.choice_ == best
-    assert auto.choice_.split_prior in (0.5, 0.8, 0.95, 0.99)
+    tried = (0.03, 0.3, 3.0) if name == "alpha" else (0.3, 3.0, 30.0)
+
+    def fixed(value, split_prior):
+        options = {"alpha": value} if name == "alpha" else {"prior": {name: value}}
+        return case.fitted(calibration=calibration, split_prior=split_prior, **options)[0].choice_
+
+    best = max(fixed(value, split_prior).score for value, split_prior in product(tried, (0.5, 0.95)))
+    assert auto.choice_.score >= best - 1e-12
+    again = fixed(auto.choice_.parameters[name], auto.choice_.split_prior)
+    assert (again.score, again.sharpness) == pytest.approx((auto.choice_.score, auto.choice_.sharpness), rel=1e-9)
+    assert 0.0 < auto.choice_.split_prior < 1.0
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------

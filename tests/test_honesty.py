@@ -91,7 +91,7 @@ def test_equal_rows_of_few_values_are_no_repeats():
     rng = rng_for("few values")
     codes = rng.integers(0, 3, (500, 3)).astype(np.uint8)
     assert repeated_rows(codes) is None
-    assert repeated_rows(np.arange(100, dtype=np.uint8)[:, None]) is None  # all differ
+    assert len(np.unique(repeated_rows(np.arange(100, dtype=np.uint8)[:, None]))) == 100  # all differ
     wide = rng.integers(0, 200, (300, 6)).astype(np.uint8)
     group = repeated_rows(wide[np.repeat(np.arange(300), 2)])
     assert group is not None

@@ -40,12 +40,13 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
 def repeated_rows(codes: NDArray[Any]) -> NDArray[np.int64] | None:
     """(n_rows,) numbers from 0 on, equal for rows with equal codes; None where such rows do not repeat each other.
 
-    That is, where all rows differ, or where the columns have so few values that equal rows are expected by chance.
+    That is where the columns have so few values that equal rows are expected by chance. The numbers depend on the
+    codes alone and not on the order of rows, so that a row of weight 2 is the same as two rows.
     """
     n_rows = len(codes)
     _, group, counts = np.unique(row_hashes(codes), return_inverse=True, return_counts=True)
     n_pairs = float((counts * (counts - 1.0)).sum()) / 2.0
-    if n_pairs == 0.0 or _expected_pairs(codes) >= EXPECTED_SHARE * n_pairs:
+    if n_pairs > 0.0 and _expected_pairs(codes) >= EXPECTED_SHARE * n_pairs:
         return None
     return group.astype(np.int64).reshape(n_rows)
 

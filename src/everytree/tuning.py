@@ -237,11 +237,13 @@ def _without_structure(search: Search, held: HeldOut, best: _Tried) -> _Tried | 
     """
     if not any("split_prior" in stage for stage in search.stages) or "split_prior" not in search.ladders:
         return None
-    stage = {"split_prior": [search.ladders["split_prior"][0]]}
-    null = _try_all(search, held, stage, best.parameters, sharpen=False)
+    null = _try_all(search, held, {"split_prior": [0.0]}, search.start, sharpen=False)
     n_listed = sum(int(np.prod([len(values) for values in stage.values()])) for stage in search.stages)
     lead = (best.score - null.score) * float(held.scored_weight.sum())
-    return null if lead < np.log(NULL_ODDS * n_listed) else None
+    if lead >= np.log(NULL_ODDS * n_listed):
+        return None
+    # Hardly ever splitting rather than never: with more rows, evidence may still speak for a split.
+    return _try_all(search, held, {"split_prior": search.ladders["split_prior"][:1]}, search.start, sharpen=False)
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,7 @@ def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], b
         for name, values in steps.items():
             tried[name] |= {ladders[name].index(value) for value in values}
     for name, ladder in ladders.items():
-        if name == "split_prior":  # its ends are as good as 0 and 1
+        if name in ("split_prior", "noise", "shape"):  # their ends are as good as certainty
             continue
         if best.parameters[name] in (ladder[0], ladder[-1]) and best.parameters[name] not in stage[name]:
             warnings.warn(

@@ -182,6 +182,10 @@ class WaitingComponents:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return np.asarray(rng.exponential(1.0, self._shape.shape) / rng.gamma(self._shape, 1.0 / self._rate))
 
+    def power_tail(self) -> tuple[FloatArray, FloatArray]:
+        """The index of the tail and a size: P(Y > y) falls off as y^-index where y is far larger than that size."""
+        return self._shape, self._rate
+
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
         """E|Y - y| - E|Y - origin|, for an origin that is not negative: the integral of 1 - 2 P(Y > x) between them."""
         time = np.maximum(y, 0.0)

@@ -322,7 +322,8 @@ class Mixture:
             place: tuple[FloatArray, FloatArray] = self.components.place()
             return place
         low, middle, high = (self.components.quantile(np.full(len(self.weights), p)) for p in (0.25, 0.5, 0.75))
-        return middle, 0.5 * (high - low)
+        with np.errstate(invalid="ignore"):  # both may be beyond all numbers, where there is no score either
+            return middle, 0.5 * (high - low)
 
     def weighted_median(self, values: FloatArray) -> FloatArray:
         """The smallest value of each unit that has half of the weight at or below it."""

@@ -189,14 +189,14 @@ class WaitingComponents:
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
         """E|Y - y| - E|Y - origin|, for an origin that is not negative: the integral of 1 - 2 P(Y > x) between them."""
         time = np.maximum(y, 0.0)
-        low, high = np.minimum(time, origin), np.maximum(time, origin)
+        away, low = time - origin, np.minimum(time, origin)
         # The integral of (1 + x / rate)^-shape, which has a limit where the shape is 1; from the lower end, where the
         # tail is the larger one.
-        log_ratio = np.log1p((high - low) / (self._rate + low))
+        log_ratio = np.log1p(np.abs(away) / (self._rate + low))
         power = (self._shape - 1.0) * log_ratio
         mean_power = np.where(power == 0.0, 1.0, -np.expm1(-power) / np.where(power == 0.0, 1.0, power))
         integral = (self._rate + low) * self.sf(low) * log_ratio * mean_power
-        return np.asarray((time - origin) - 2.0 * np.copysign(integral, time - origin) + (time - y))
+        return np.asarray(away - 2.0 * np.copysign(integral, away) + (time - y))
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -23,6 +23,9 @@ ENTRIES_AT_ONCE = 1 << 18
 LARGEST = 1e300
 """Integrals and sums end here at the latest."""
 
+FAR = 1e12
+"""So many times its size away, a heavy tail is taken for the power law that it approaches."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -157,8 +160,12 @@ class Mixture:
     # ---- scores ---------------------------------------------------------------------------------------------------
 
     def crps(self, y: FloatArray) -> FloatArray:
-        """The integral of (cdf(x) - 1[x >= y])^2, as one of squared tails: nothing cancels, however heavy they are."""
-        has_score = np.isfinite(self.mean()) & np.isfinite(y)
+        """The integral of (cdf(x) - 1[x >= y])^2, as one of squared tails: nothing cancels, however heavy they are.
+
+        Finite where the squared tails are integrable: where they fall off faster than x^-1/2. Components without
+        `power_tail` do not tell; of those it is taken for infinite where there is no mean.
+        """
+        has_score = (self._tail_index() > 0.5) & np.isfinite(y)
         asked = np.flatnonzero(has_score)
         out = np.where(np.isnan(y), np.nan, np.inf)
         if len(asked) < len(self):
@@ -197,13 +204,15 @@ class Mixture:
         n_functions = 2 * len(self)  # of each unit one for what is below the origin and one for what is above
         function = np.arange(n_functions)
         reach = np.arcsinh(np.maximum.reduceat(np.where(self.weights > 0.0, away, 0.0), self.starts) / scale)
+        far = self._power_laws_from(away)
         with np.errstate(over="ignore"):
-            end = np.stack([np.minimum(origin - lowest, LARGEST) / scale, LARGEST / scale], axis=1)
+            end = np.stack([np.minimum(origin - lowest, far) / scale, far / scale], axis=1)
         end = np.arcsinh(np.minimum(end, LARGEST)).ravel()
+        reach = np.where(np.repeat(far < LARGEST, 2), end, np.repeat(reach, 2))
         panels = Panels(function, np.zeros(n_functions), np.minimum(end, FIRST_PANEL), np.ones(n_functions, dtype=bool))
         panels = panels.at(end > 0.0)
-        total = integrate(term, integral_rule(), panels, function // 2, len(self), np.repeat(reach, 2), end)
-        return total + (origin - y)
+        total = integrate(term, integral_rule(), panels, function // 2, len(self), reach, end)
+        return total + self._beyond(far, origin, is_both_ways=True) + (origin - y)
 
     def _sum_of_squared_tails(self, y: FloatArray) -> FloatArray:
         """Of whole numbers k: of each [k, k + 1), the part below y counts cdf(k)^2 and the rest sf(k)^2."""
@@ -218,13 +227,63 @@ class Mixture:
                 squares[split] = share * squares[split] + (1.0 - share) * other
             return squares
 
-        return self._sum_from_zero(term, np.maximum(y, 0.0)) - np.minimum(y, 0.0)
+        kink = np.maximum(y, 0.0)
+        far = self._power_laws_from(np.zeros(len(self.weights)))
+        n_runs = 2.0 ** np.ceil(np.log2(far / SHORTEST_RUN)) - 1.0  # as many as runs that double make up
+        end = np.where(far < LARGEST, _first_run(kink) + n_runs * SHORTEST_RUN, LARGEST)
+        total = self._sum_from_zero(term, kink, end) + self._beyond(end, np.zeros(len(self)), is_both_ways=False)
+        return total - np.minimum(y, 0.0)
+
+    def _tail_index(self) -> FloatArray:
+        """The smallest a of each unit for which some component's tails fall off as x^-a."""
+        if hasattr(self.components, "power_tail"):
+            index = np.where(self.weights > 0.0, self.components.power_tail()[0], np.inf)
+            return np.minimum.reduceat(index, self.starts) if len(self) else index
+        return np.where(np.isfinite(self.mean()), np.inf, 0.0)
+
+    def _power_laws_from(self, away: FloatArray) -> FloatArray:
+        """How far from a point the tails of each unit are power laws, given how far its components are from there.
+
+        Only where they fall off so slowly that an integral has to go on from there; elsewhere `LARGEST`.
+        """
+        is_heavy = self._tail_index() <= 1.0
+        if not is_heavy.any():
+            return np.full(len(self), LARGEST)
+        size = np.where(self.weights > 0.0, away + self.components.power_tail()[1], 0.0)
+        far = FAR * np.minimum(np.maximum.reduceat(size, self.starts), 0.1 * LARGEST / FAR)
+        return np.where(is_heavy, far, LARGEST)
+
+    def _beyond(self, far: FloatArray, origin: FloatArray, is_both_ways: bool) -> FloatArray:
+        """The integral of the squared tails farther than `far` from the origin, where they are power laws.
+
+        Of c x^-a and d x^-b, it is that of their product: far times both values there, divided by a + b - 1.
+        """
+        out = np.zeros(len(self))
+        heavy = np.flatnonzero(far < LARGEST)
+        if len(heavy) == 0:
+            return out
+        some, far, origin = self.pick(heavy), far[heavy], origin[heavy]
+        index = np.where(some.weights > 0.0, some.components.power_tail()[0], np.inf)
+        tails = [some.components.sf(some.spread(origin + far))]
+        if is_both_ways:
+            tails.append(some.components.cdf(some.spread(origin - far)))
+        for tail in tails:
+            value = np.where(some.weights > 0.0, some.weights * tail, 0.0)
+            for place in range(some.lengths.max()):  # each component of a unit with all of them
+                has_one = place < some.lengths
+                other = some.starts + np.where(has_one, place, 0)
+                pairs = np.add.reduceat(value / (index + some.spread(index[other]) - 1.0), some.starts)
+                out[heavy] += np.where(has_one, far * value[other] * pairs, 0.0)
+        return out
 
     def _sum_from_zero(
-        self, term: Callable[[NDArray[np.int64], FloatArray], FloatArray], kink: FloatArray
+        self, term: Callable[[NDArray[np.int64], FloatArray], FloatArray], kink: FloatArray, end: FloatArray
     ) -> FloatArray:
-        """The sum over all whole numbers from 0 on of a term that is smooth on either side of `kink`."""
-        first = np.floor(kink / SHORTEST_RUN) * SHORTEST_RUN
+        """The sum over whole numbers from 0 on of a term that is smooth on either side of `kink`.
+
+        Up to `end`, or where that is `LARGEST` until what is left cannot matter.
+        """
+        first = _first_run(kink)
         function, run = np.arange(len(self)), np.full(len(self), float(SHORTEST_RUN))
         panels = [Panels(function, first, run, np.ones(len(self), dtype=bool))]
         done = np.zeros(len(self))
@@ -234,7 +293,7 @@ class Mixture:
             panels.append(Panels(function[open_], left, width, np.zeros(len(left), dtype=bool)))
             done[open_] += width
         mean = np.where((self.weights > 0.0) & np.isfinite(self.components.mean()), self.components.mean(), 0.0)
-        reach, end = np.maximum.reduceat(mean, self.starts), np.full(len(self), LARGEST)
+        reach = np.where(end < LARGEST, end, np.maximum.reduceat(mean, self.starts))
         return integrate(term, sum_rule(), Panels.join(panels), function, len(self), reach, end)
 
     def tail(self, unit: NDArray[np.int64], y: FloatArray, is_above: NDArray[np.bool_]) -> FloatArray:
@@ -269,7 +328,8 @@ class Mixture:
             place: tuple[FloatArray, FloatArray] = self.components.place()
             return place
         low, middle, high = (self.components.quantile(np.full(len(self.weights), p)) for p in (0.25, 0.5, 0.75))
-        return middle, 0.5 * (high - low)
+        with np.errstate(invalid="ignore"):  # both may be beyond all numbers, where there is no score either
+            return middle, 0.5 * (high - low)
 
     def weighted_median(self, values: FloatArray) -> FloatArray:
         """The smallest value of each unit that has half of the weight at or below it."""
@@ -290,7 +350,12 @@ class Mixture:
             possible = np.where(np.isneginf(log_prob), 0.0, log_prob)
             return np.asarray(-np.exp(possible) * possible)
 
-        return self._sum_from_zero(surprise, np.zeros(len(self)))
+        return self._sum_from_zero(surprise, np.zeros(len(self)), np.full(len(self), LARGEST))
+
+
+def _first_run(kink: FloatArray) -> FloatArray:
+    """Where the run of whole numbers begins that holds the kink."""
+    return np.asarray(np.floor(kink / SHORTEST_RUN) * SHORTEST_RUN)
 
 
 def bracketed_root(

@@ -171,8 +171,9 @@ class Predictive:
     def crps(self, y: ArrayLike) -> FloatArray:
         """(n_rows,) continuous ranked probability score of one target a row: 0 is best, in units of y.
 
-        The integral of (cdf(x) - 1[x >= y])^2, exact to 1e-8 of itself; for classes that of the class number. Infinite
-        where the mean is infinite or does not exist: E|Y - y| - E|Y - Y'| / 2, which it equals, needs one.
+        The integral of (cdf(x) - 1[x >= y])^2, exact to 1e-8 of itself; for classes that of the class number. It needs
+        no mean: it is infinite only where tails fall off no faster than x^-1/2. Of a family of your own it is taken for
+        infinite where the mean is infinite or does not exist.
         """
         self._need("cdf")
         targets = self._targets(y)

@@ -1,8 +1,9 @@
 """Adaptive integrals, and sums over whole numbers, of many functions at once.
 
 The functions are squared tails of distributions: they never change sign, they may have steps far narrower than their
-distance, and they may fall off as slowly as 1 / x^2. Panels that are not exact enough are halved; the outermost panel
-of each function is followed by a wider one until what lies beyond cannot matter.
+distance, and they may fall off as slowly as 1 / x^2, or more slowly where the integral has an end. Panels that are not
+exact enough are halved; the outermost panel of each function is followed by a wider one until what lies beyond cannot
+matter.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Student {
     double location() const { return location_; }
     double standardised(double y) const { return (y - location_) * inverse_scale_; }
 
-    // E|Y - y| - E|Y - origin|, given P(T > |z|) of both standardised; for more than one degree of freedom.
+    // E|Y - y| - E|Y - origin|, given P(T > |z|) of both standardised; for degrees of freedom other than 1.
     //
     // E|T - z| = |z| + 2 (H(z) - |z| P(T > |z|)) with H(z) = density(0) nu / (nu - 1) (1 + z^2 / nu)^(-(nu - 1) / 2). H
     // is large where nu is near 1: its difference is taken by expm1, and that of |z| from y - origin where the signs

@@ -95,6 +95,10 @@ class FailureComponents:
         log_sf = log_beta_ratio(self._alpha, self._beta, 0.0, more)
         return np.where(y < 0.0, 0.0, np.where(np.isposinf(y), -np.inf, log_sf))
 
+    def power_tail(self) -> tuple[FloatArray, FloatArray]:
+        """The index of the tail and a size: P(Y > y) falls off as y^-index where y is far larger than that size."""
+        return self._alpha, self._alpha + self._beta + 1.0
+
     def sample(self, rng: np.random.Generator) -> FloatArray:
         theta = np.maximum(rng.beta(self._alpha, self._beta), 1e-300)
         # The geometric distribution by inversion, in floats: heavy tails reach beyond every integer type.

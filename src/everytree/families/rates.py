@@ -183,15 +183,21 @@ class WaitingComponents:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return np.asarray(rng.exponential(1.0, self._shape.shape) / rng.gamma(self._shape, 1.0 / self._rate))
 
+    def power_tail(self) -> tuple[FloatArray, FloatArray]:
+        """The index of the tail and a size: P(Y > y) falls off as y^-index where y is far larger than that size."""
+        return self._shape, self._rate
+
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
         """E|Y - y| - E|Y - origin|, for an origin that is not negative: the integral of 1 - 2 P(Y > x) between them."""
         time = np.maximum(y, 0.0)
-        # The integral of (1 + x / rate)^-shape, which has a limit where the shape is 1.
-        log_ratio = np.log1p((time - origin) / (self._rate + origin))
+        away, low = time - origin, np.minimum(time, origin)
+        # The integral of (1 + x / rate)^-shape, which has a limit where the shape is 1; from the lower end, where the
+        # tail is the larger one.
+        log_ratio = np.log1p(np.abs(away) / (self._rate + low))
         power = (self._shape - 1.0) * log_ratio
         mean_power = np.where(power == 0.0, 1.0, -np.expm1(-power) / np.where(power == 0.0, 1.0, power))
-        integral = (self._rate + origin) * self.sf(origin) * log_ratio * mean_power
-        return np.asarray((time - origin) - 2.0 * integral + (time - y))
+        integral = (self._rate + low) * self.sf(low) * log_ratio * mean_power
+        return np.asarray(away - 2.0 * np.copysign(integral, away) + (time - y))
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

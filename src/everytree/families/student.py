@@ -80,10 +80,18 @@ class StudentComponents:
         return _kernels.StudentMixtures(start, *self._parts(weights))
 
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
-        """E|Y - y| - E|Y - origin|, for more than one degree of freedom."""
-        each = np.arange(len(y) + 1)
-        kernel = self.mixture_kernel(each, np.ones(len(y)))
+        """E|Y - y| - E|Y - origin|, which there is whether or not there is a mean.
+
+        Its closed form divides by freedom - 1, and has a limit where that is 0: its value at the next number.
+        """
+        freedom = np.where(self._freedom == 1.0, np.nextafter(1.0, 2.0), self._freedom)
+        weights, _, *place = self._parts(np.ones(len(y)))
+        kernel = _kernels.StudentMixtures(np.arange(len(y) + 1), weights, _plain(freedom), *place)
         return np.asarray(kernel.extra_distances(_plain(y), _plain(origin), 1))
+
+    def power_tail(self) -> tuple[FloatArray, FloatArray]:
+        """The index of both tails and a size: they fall off as |y|^-index far more than that size from the location."""
+        return self._freedom, np.sqrt(self._freedom * self._scale_squared)
 
     def place(self) -> tuple[FloatArray, FloatArray]:
         """Where each distribution is, and how wide."""

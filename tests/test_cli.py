@@ -441,7 +441,7 @@ def test_an_interrupted_run_leaves_nothing(here):
         time.sleep(4.0)
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
-    assert said == b"everytree: interrupted; nothing was written\n"
+    assert said.endswith(b"everytree: interrupted; nothing was written\n")  # and before it that all rows are repeats
     assert process.returncode == 130
     assert os.listdir() == ["long.parquet"]
 

@@ -424,7 +424,7 @@ def test_the_package_is_imported_without_the_libraries_it_needs():
 
 def test_a_header_longer_than_what_is_read_at_a_time(here):
     names = [f"{k}_{'x' * 200_000}" for k in range(6)]
-    rows = [",".join([*(str((k * r) % 7) for k in range(6)), str(r % 2)]) for r in range(30)]
+    rows = [",".join([*(str((k + 1) * r) for k in range(6)), str(r % 2)]) for r in range(30)]
     name = table_of("\n".join([",".join([*names, "y"]), *rows]) + "\n")
     assert os.path.getsize(name) > 2**20
     assert main(["fit", name, "-y", "y", "--trees", "2", "-q", "-o", "long.et"]) == 0

@@ -57,7 +57,7 @@ REPEATED_ROWS = (
 
 def expected_failures(estimator: object) -> dict[str, str]:
     """Checks of scikit-learn's that these estimators do not pass, and why."""
-    if isinstance(estimator, et.MetaTreeClassifier):
+    if isinstance(estimator, et.MetaTreeClassifier | et.MetaForestClassifier):
         return {}
     return {"check_sample_weight_equivalence_on_dense_data": REPEATED_ROWS}
 

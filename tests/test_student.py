@@ -170,7 +170,9 @@ def score(unit: StudentMixture, y: float, n_copies: int) -> float:
 
     def pick(some: np.ndarray) -> Mixture:
         entries = np.concatenate([np.arange(start[u], start[u + 1]) for u in some])
-        components = StudentComponents(freedom[entries], location[entries], scale[entries] ** 2, weight[entries])
+        components = StudentComponents(
+            freedom[entries], (location[entries], np.zeros(len(entries))), scale[entries] ** 2, weight[entries]
+        )
         starts = np.cumsum(lengths[some]) - lengths[some]
         return Mixture(components, np.log(weight[entries]), starts, False, lambda again: pick(some[again]))
 

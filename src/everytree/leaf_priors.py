@@ -154,14 +154,14 @@ def _poisson(
 def _exponential(
     y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, Any], prior: dict[str, Any], split: Any
 ) -> Search:
-    """A rate around the overall one, worth `shape` events; above 2 the variance of a new row is finite."""
+    """A rate around the overall one, worth `shape` events: above 2, so that a new row has a variance."""
     censored = np.zeros(len(y)) if row_data.get("censored") is None else np.asarray(row_data["censored"], dtype=float)
     rate = _overall_rate(1.0 - censored, y, weight)
 
     def make(shape: float) -> Exponential:
         return Exponential(shape, shape / rate)
 
-    grids = {"shape": (1.1, 2.1, 4.0, 8.0, 16.0), "split_prior": SPLIT_PRIORS}
+    grids = {"shape": (2.1, 4.0, 8.0, 16.0), "split_prior": SPLIT_PRIORS}
     return _search(make, {"shape": 2.1}, prior, split, [grids], {"shape": (*grids["shape"], 32.0, 100.0, 1e3, 1e4)})
 
 

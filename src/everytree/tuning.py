@@ -291,9 +291,9 @@ def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], b
         for name, values in steps.items():
             tried[name] |= {ladders[name].index(value) for value in values}
     for name, ladder in ladders.items():
-        if name in ("split_prior", "noise", "shape"):  # their ends are as good as certainty
+        if name in ("split_prior", "noise", "shape"):  # both ends are as good as certainty
             continue
-        if best.parameters[name] in (ladder[0], ladder[-1]) and best.parameters[name] not in stage[name]:
+        if best.parameters[name] == ladder[-1]:  # the other end is as good as no prior at all
             warnings.warn(
                 f"the best {name} that was tried is {best.parameters[name]}, the last value of the search; a value "
                 f"beyond it may predict better. Set {name} by hand to try one",

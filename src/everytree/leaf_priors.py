@@ -109,7 +109,7 @@ def _normal(
         {"strength": (0.03, 0.3), "shape": (1.25, 2.0, 4.0)},
         {"noise": noise[1::2] or noise, "split_prior": SPLIT_PRIORS},
     ]
-    ladders = {"noise": ladder, "strength": STRENGTHS, "shape": SHAPES}
+    ladders = {"noise": ladder, "strength": STRENGTHS}
     return _search(make, {"strength": 0.1, "shape": 2.0, "noise": 0.1}, prior, split, stages, ladders)
 
 

@@ -41,10 +41,13 @@ SHARPNESS = (0.3, 5.0)
 REAL_LINE = ("normal", "linear")
 """Families whose targets may be anywhere; others live on a half-line or on whole numbers: not to be drawn anywhere."""
 
-WORTH_FOLLOWING = 0.5
+WORTH_FOLLOWING = 2.0
 """Nats that a step along a ladder must gain over all rows; its ends stand for limits, which scores approach slowly."""
 
-NULL_ODDS = 5.0
+STRENGTH_NAMES = ("alpha", "strength", "precision")
+"""Parameters that count rows: their ladders end, where those of others come as near to certainty as matters."""
+
+NULL_ODDS = 20.0
 """How much more probable it is beforehand that no column matters than all other priors together. On 50 rows of noise
 the best of 24 priors leads by 4 nats in one case of ten; where columns matter, leads of 50 rows are mostly above 6."""
 
@@ -215,35 +218,38 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
     sharpen = sharpen and held.is_honest
     best = _Tried(dict(search.start), np.nan, 1.0)
     n_held = sum(map(len, held.rows))
+    without_splits = -np.inf
     for stage in (search.stages or [{}]) if n_held else ():
-        found = _try_all(search, held, stage, best.parameters, sharpen)
+        # That nothing is split is tried once, where split priors are first tried: beside others it costs little.
+        with_null = "split_prior" in stage and "split_prior" in search.ladders and without_splits == -np.inf
+        found, null_score = _try_all(search, held, stage, best.parameters, sharpen, with_null=with_null)
+        without_splits = max(without_splits, null_score)
         best = best if best.score >= found.score else found
         best = _follow(search, held, stage, best, sharpen)
+    if _is_no_better(search, held, best, without_splits):
+        # Hardly ever splitting rather than never: with more rows, evidence may still speak for a split.
+        best, _ = _try_all(
+            search, held, {"split_prior": search.ladders["split_prior"][:1]}, search.start, sharpen=False
+        )
+        return Choice(
+            _family(search, best.parameters), best.parameters["split_prior"], best.parameters, best.score
+        )  # fmt: skip
     family, split_prior = _family(search, best.parameters), best.parameters["split_prior"]
     score, sharpness = best.score, best.sharpness
-    null = _without_structure(search, held, best) if n_held else None
-    if null is not None:
-        return Choice(_family(search, null.parameters), null.parameters["split_prior"], null.parameters, null.score)
     if sharpen and n_held and family.kernel in REAL_LINE:
         score, sharpness = _sharpness_of(held, family, split_prior)
     return Choice(family, split_prior, best.parameters, score, sharpness)
 
 
-def _without_structure(search: Search, held: HeldOut, best: _Tried) -> _Tried | None:
-    """The hypothesis that no column tells anything about the target, where it is more probable than the best prior.
+def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: float) -> bool:
+    """Whether the hypothesis that no column tells anything about the target is more probable than the best prior.
 
     Beforehand it is `NULL_ODDS` times as probable as all listed priors together. Without that, the best of many priors
     on a small table is the luckiest one, and pure noise is predicted worse than by no columns at all.
     """
-    if not any("split_prior" in stage for stage in search.stages) or "split_prior" not in search.ladders:
-        return None
-    null = _try_all(search, held, {"split_prior": [0.0]}, search.start, sharpen=False)
     n_listed = sum(int(np.prod([len(values) for values in stage.values()])) for stage in search.stages)
-    lead = (best.score - null.score) * float(held.scored_weight.sum())
-    if lead >= np.log(NULL_ODDS * n_listed):
-        return None
-    # Hardly ever splitting rather than never: with more rows, evidence may still speak for a split.
-    return _try_all(search, held, {"split_prior": search.ladders["split_prior"][:1]}, search.start, sharpen=False)
+    lead = (best.score - without_splits) * float(held.scored_weight.sum())
+    return bool(lead < np.log(NULL_ODDS * max(n_listed, 1)))
 
 
 @dataclass(frozen=True)
@@ -256,57 +262,59 @@ class _Tried:
 
 
 def _try_all(
-    search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], start: Mapping[str, Any], sharpen: bool
-) -> _Tried:
-    """The best combination of the values of a stage."""
+    search: Search,
+    held: HeldOut,
+    stage: Mapping[str, Sequence[Any]],
+    start: Mapping[str, Any],
+    sharpen: bool,
+    *,
+    with_null: bool = False,
+) -> tuple[_Tried, float]:
+    """The best combination of the values of a stage; and, if asked for, the score without any split."""
     leaf_names = [name for name in stage if name != "split_prior"]
-    split_priors = list(stage.get("split_prior", [start["split_prior"]]))
+    split_priors = [*stage.get("split_prior", [start["split_prior"]]), *([0.0] if with_null else [])]
     combinations = product(*(stage[name] for name in leaf_names))
     leaves = [dict(start) | dict(zip(leaf_names, values, strict=True)) for values in combinations]
     families = [_family(search, parameters) for parameters in leaves]
     scores, sharpnesses = _scores(held, families, split_priors, sharpen)
     total = float(held.scored_weight.sum())
     scores += np.array([[search.log_prior(one) / total] for one in leaves])
+    null_score = -np.inf
+    if with_null:
+        null_score, scores = float(scores[:, -1].max()), scores[:, :-1]
     leaf, split = np.unravel_index(np.argmax(scores), scores.shape)
     parameters = leaves[leaf] | {"split_prior": split_priors[split]}
-    return _Tried(parameters, float(scores[leaf, split]), float(sharpnesses[leaf, split]))
+    return _Tried(parameters, float(scores[leaf, split]), float(sharpnesses[leaf, split])), null_score
 
 
 def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], best: _Tried, sharpen: bool) -> _Tried:
-    """Where the best of a stage is the last value it lists on one side, go on along the ladder as long as that helps.
-
-    Each such value moves on or stays, in every combination.
-    """
-    ladders = {name: search.ladders[name] for name in stage if name in search.ladders}
-    tried = {name: {ladder.index(value) for value in stage[name]} for name, ladder in ladders.items()}
-    while True:
-        steps = {name: _next(ladder, tried[name], best.parameters[name]) for name, ladder in ladders.items()}
-        steps = {name: values for name, values in steps.items() if len(values) > 1}
-        if not steps:
-            break
-        better = _try_all(search, held, steps, best.parameters, sharpen)
-        if not (better.score - best.score) * float(held.scored_weight.sum()) > WORTH_FOLLOWING:
-            return best
-        best = better
-        for name, values in steps.items():
-            tried[name] |= {ladders[name].index(value) for value in values}
-    for name, ladder in ladders.items():
-        if name in ("split_prior", "noise", "shape"):  # both ends are as good as certainty
+    """Where the best of a stage is the last value it lists on one side, go on along the ladder while that helps."""
+    for name in stage:
+        if name not in search.ladders:
             continue
-        if best.parameters[name] == ladder[-1]:  # the other end is as good as no prior at all
+        ladder = search.ladders[name]
+        tried = {ladder.index(value) for value in stage[name]}
+        while steps := _next(ladder, tried, best.parameters[name]):
+            further, _ = _try_all(search, held, {name: steps}, best.parameters, sharpen)
+            if not (further.score - best.score) * float(held.scored_weight.sum()) > WORTH_FOLLOWING:
+                break
+            best = further
+            tried |= {ladder.index(value) for value in steps}
+        if best.parameters[name] == ladder[-1] and name in STRENGTH_NAMES:
             warnings.warn(
                 f"the best {name} that was tried is {best.parameters[name]}, the last value of the search; a value "
                 f"beyond it may predict better. Set {name} by hand to try one",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                UserWarning,
+                stacklevel=2,
+            )
     return best
 
 
 def _next(ladder: Sequence[Any], tried: set[int], value: Any) -> list[Any]:
-    """The value, and those beside it on the ladder that lie beyond all that were tried."""
+    """Those beside the value on the ladder that lie beyond all that were tried."""
     at = ladder.index(value)
     beyond = [place for place in (at - 1, at + 1) if not min(tried) <= place <= max(tried)]
-    return [value, *(ladder[place] for place in beyond if 0 <= place < len(ladder))]
+    return [ladder[place] for place in beyond if 0 <= place < len(ladder)]
 
 
 def start_family(search: Search) -> NativeFamily:

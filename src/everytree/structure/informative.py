@@ -81,24 +81,23 @@ def _worth_of_cuts(
 def _predict_unseen_rows(
     schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
 ) -> bool:
-    """Whether forests that are grown on one half of the distinct rows predict the other half better than its mean does.
+    """Whether a forest that is grown on one half of the distinct rows predicts the other half better than a mean does.
 
     Halves are drawn by the codes alone, so that rows that are repeated and rows that weigh more are alike.
     """
     half = row_hashes(codes) % np.uint64(2) == 0
     table, of_row = _as_floats(schema, codes), np.ones(len(y)) if weight is None else weight
     follow = np.eye(int(y.max()) + 1)[y] if criterion in CLASS_CRITERIA and len(y) else y.reshape(len(y), -1)
-    gain = np.zeros(len(y))
-    for new in (half, ~half):
-        old = ~new
-        if not (of_row[old].sum() > 0.0 and new.any()):
-            return False
-        forest = _forest(max_depth, "squared_error").fit(table[old], _column_or_table(follow[old]), of_row[old])
-        mean = np.average(follow[old], axis=0, weights=of_row[old])
-        found = forest.predict(table[new]).reshape(follow[new].shape)
-        gain[new] = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1)
-    error = np.sqrt((of_row * (gain - np.average(gain, weights=of_row)) ** 2).sum())
-    return bool(of_row @ gain > CLEAR * error)
+    old, new = half, ~half
+    if not (of_row[old].sum() > 0.0 and of_row[new].sum() > 0.0):
+        return False
+    forest = _forest(max_depth, "squared_error", N_TREES // 3)
+    forest.fit(table[old], _column_or_table(follow[old]), of_row[old])
+    mean = np.average(follow[old], axis=0, weights=of_row[old])
+    found = forest.predict(table[new]).reshape(follow[new].shape)
+    gain, weight_new = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1), of_row[new]
+    error = np.sqrt((weight_new * (gain - np.average(gain, weights=weight_new)) ** 2).sum())
+    return bool(weight_new @ gain > CLEAR * error)
 
 
 def _column_or_table(values: FloatArray) -> FloatArray:
@@ -106,11 +105,11 @@ def _column_or_table(values: FloatArray) -> FloatArray:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _forest(max_depth: int, criterion: str) -> Any:
+def _forest(max_depth: int, criterion: str, n_trees: int = N_TREES) -> Any:
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
     kind = ExtraTreesClassifier if criterion in CLASS_CRITERIA else ExtraTreesRegressor
-    return kind(N_TREES, criterion=criterion, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
+    return kind(n_trees, criterion=criterion, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
 
 
 def _as_floats(schema: Schema, codes: NDArray[Any]) -> NDArray[np.float32]:

@@ -188,6 +188,15 @@ def test_with_many_rows_structures_stay(monkeypatch):
     np.testing.assert_allclose(answers(model, X), answers(exact, X), rtol=1e-9)
 
 
+def test_a_long_first_batch_is_a_fit(monkeypatch):
+    monkeypatch.setattr(early_rows, "MAX_EARLY_ROWS", 100)
+    X, y = table(rng_for("long first"), et.MetaForestClassifier, 150)
+    model = made(et.MetaForestClassifier).partial_fit(X, y)
+    np.testing.assert_array_equal(answers(model, X), answers(made(et.MetaForestClassifier).fit(X, y), X))
+    trees = model.forest_.trees
+    assert model.partial_fit(X, y).forest_.trees == trees
+
+
 def test_after_a_fit_structures_stay():
     rng = rng_for("after fit")
     X, y = table(rng, et.MetaForestClassifier, 200)

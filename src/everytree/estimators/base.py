@@ -44,7 +44,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     forest_: Any  # a Forest, or what answers the same questions
     _weight_factor: float
-    _batches: tuple[str, ...]
+    _batches: list[str]
     _early: EarlyRows | None
 
     # ---- what subclasses say ----------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
         self._rows_of(other)
-        self._batches = (*self._batches, *other._batches)
+        self._batches = [*self._batches, *other._batches]
         self._early = None
         return self
 
@@ -207,7 +207,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "forest_")
         empty = copy.copy(self)
         empty._forget_rows()
-        empty._batches, empty._early = (), None
+        empty._batches, empty._early = [], None
         return empty
 
     @abstractmethod
@@ -230,9 +230,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             with self._unless_it_fails():
                 self._first_fit(rows)
                 if not hasattr(self, "structures_"):
-                    self._early = EarlyRows(type(self).__name__, self.categorical_features)
-                    self._keep_early(self._early, rows)
-                    self._early.n_grown = self._early.n_rows
+                    early = EarlyRows(type(self).__name__, self.categorical_features)
+                    self._keep_early(early, rows)
+                    early.n_grown = early.n_rows
             return self
         self._more_rows(rows)
         if early is not None:
@@ -243,12 +243,14 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _keep_early(self, early: EarlyRows, rows: LearningRows) -> None:
         """Keep rows for structures to come, as long as there are few and all of them can stand in one table."""
+        self._early = None
+        if not early.has_room_for(rows):
+            return
         try:
             early.add(rows)
         except (TypeError, ValueError):  # this batch fits the columns that there are, but not the table to grow from
-            self._early = None
-        else:
-            self._early = None if early.is_full else early
+            return
+        self._early = early
 
     def _grow_again(self, early: EarlyRows) -> None:
         """A fit on all rows so far, with the classes that were declared."""
@@ -292,7 +294,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _counted(self, rows: Rows) -> None:
         """Remember a batch that was counted."""
         if len(rows.y) >= MIN_DIGEST_ROWS:
-            self._batches = (*self._batches, rows.digest())
+            self._batches.append(rows.digest())
 
     def _fit_schema(self, X: Any, target: NDArray[Any], weight: FloatArray | None, **options: Any) -> Schema:
         """Columns, cut points and categories of the first rows."""

@@ -105,7 +105,7 @@ class BatchedEstimator(GrownEstimator):
             asked = self._asked()
             rows_of = partial(self._rows_in, asked=asked)  # no lambda: it may be sent to other processes
             counts = passes.count(ForestCounts(self.forest_), rows_of, self._names(asked))
-            self.forest_, self._batches = counts.forest(), (counts.digest(),)
+            self.forest_, self._batches = counts.forest(), [counts.digest()]
         return self
 
     def _asked(self) -> NDArray[np.bool_]:

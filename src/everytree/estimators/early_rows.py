@@ -77,9 +77,8 @@ class EarlyRows:
         """Whether there are so many more rows than structures were grown on that others may be better."""
         return self.n_rows >= GROWTH * self.n_grown
 
-    @property
-    def is_full(self) -> bool:
-        return self.n_rows > MAX_EARLY_ROWS
+    def has_room_for(self, rows: LearningRows) -> bool:
+        return self.n_rows + len(rows.y) <= MAX_EARLY_ROWS
 
     def all(self) -> LearningRows:
         """All rows that were kept."""

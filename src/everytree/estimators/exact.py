@@ -94,7 +94,7 @@ class _ExactStructure(Readable):
         )  # fmt: skip
         first = self._first_rows(rows.X, coarse, target, weight, rows.row_data)
         self._run(first, self._leaf_model(first))
-        self._batches = ()
+        self._batches = []
         self._counted(first)
         return self
 

@@ -96,7 +96,7 @@ class GrownEstimator(MetaEstimator):
                 sharpen=self.calibration == "auto", rng=rng, n_jobs=resolve_n_jobs(self.n_jobs),
                 progress=progress.step,
             )  # fmt: skip
-        self._batches = ()
+        self._batches = []
         self._counted(rows)
         return self
 

@@ -159,12 +159,12 @@ def _read_weight_factor(of: Reader) -> float:
     return factor
 
 
-def _read_batches(of: Reader) -> tuple[str, ...]:
+def _read_batches(of: Reader) -> list[str]:
     """Digests of the batches that were counted; files of version 1 have none."""
     batches = of.value("batches", list) if "batches" in of else []
     if not all(isinstance(digest, str) and len(digest) == 32 for digest in batches):
         raise of.error("batches", f"must be digests of 32 characters, but is {batches!r:.200}")
-    return tuple(batches)
+    return list(batches)
 
 
 def _read_classes(of: Reader, model: Any) -> None:

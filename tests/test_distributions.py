@@ -538,7 +538,7 @@ class LumpComponents:
         return self._probs @ np.arange(self._probs.shape[1]) ** 2 - self.mean() ** 2
 
     def log_prob(self, y):
-        raise NotImplementedError
+        return np.log(self._probs[np.arange(len(y)), y.astype(int)])
 
     def cdf(self, y):
         return np.where(y < 0, 0.0, self._at(self._upto, y))

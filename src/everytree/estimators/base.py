@@ -95,17 +95,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """What may be known of each row, and by which family."""
 
     def _row_data(
-        self,
-        X: Any,
-        n_rows: int,
-        given: Mapping[str, Any],
-        *,
-        first: bool,
-        used: NDArray[np.bool_] | None = None,
-        is_learning: bool = False,
+        self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
         """What the family wants to know of each row; at the first call, `used` are the rows with weight."""
-        del X, first, used, is_learning
+        del X, first, used
         return self._checked_row_data(n_rows, given)
 
     def _check_row_names(self, names: Iterable[str]) -> None:
@@ -334,7 +327,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         weight = self._later_weight(sample_weight, len(target))
         codes = self._encode(X, only)
         self._check_rows(codes, target)
-        columns = self._row_data(X, len(target), row_data, first=False, is_learning=True)
+        columns = self._row_data(X, len(target), row_data, first=False)
         if sorted(columns) != self._row_names:
             raise ValueError(
                 f"the first rows came with {self._row_names or 'nothing'} besides, these with {sorted(columns)}"

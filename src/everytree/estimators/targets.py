@@ -236,12 +236,20 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
         """The mean of each row's target, and with `return_std=True` its standard deviation too."""
         codes = self._encode(X)
+        if exposure is None:
+            self._warn_without("exposure")
         columns = self._row_data(X, len(codes), {"exposure": exposure}, first=False)
         if columns:
             dist = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
             return (dist.mean(), dist.std()) if return_std else dist.mean()
         mean, variance = self.forest_.moments(codes, n_jobs=self.n_jobs)
         return (mean, np.sqrt(variance)) if return_std else mean
+
+    def predictive(self, X: Any, **row_data: Any) -> Any:
+        """One predictive distribution a row; `exposure` where counts were taken over different times or sizes."""
+        if row_data.get("exposure") is None:
+            self._warn_without("exposure")
+        return super().predictive(X, **row_data)
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95), *, exposure: Any = None) -> Any:
         """(n_rows, len(quantiles)) quantiles of each row's target, or (n_rows,) for one; they never cross."""
@@ -338,18 +346,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return number_search(self.family, rows.y, rows.weight, rows.row_data, prior, self.split_prior)
 
     def _row_data(
-        self,
-        X: Any,
-        n_rows: int,
-        given: Mapping[str, Any],
-        *,
-        first: bool,
-        used: NDArray[np.bool_] | None = None,
-        is_learning: bool = False,
+        self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
         columns = self._checked_row_data(n_rows, given)
-        if not first and not is_learning and "exposure" not in columns:
-            self._warn_without("exposure")
         if self.family == "linear":
             columns["inputs"] = self._inputs(X, first, used)
         return columns

@@ -50,7 +50,8 @@ class _OnDask(BatchedEstimator):
         local = self._plain(**parameters)
         learnt = {name: value for name, value in vars(self).items() if name not in (*parameters, "client")}
         if "forest_" in learnt:
-            learnt["forest_"] = self.forest_.copy()  # more rows for one are none for the other
+            # More rows for one are none for the other.
+            learnt["forest_"], learnt["_batches"] = self.forest_.copy(), list(self._batches)
         local.__dict__.update(learnt)
         return local
 

@@ -185,6 +185,23 @@ def test_rows_that_stop_at_an_inner_node(case):
         np.testing.assert_allclose(found[i], expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_rows_alike_are_given_what_each_is_given_alone(name):
+    """Many rows share terminal and class; some of them differ in weight or were never counted."""
+    case = next(case for case in CASES if case.name == name)
+    rng = np.random.default_rng(8)
+    tree = et.MetaTree.complete([0, 1, 1], 2, n_features=2)
+    rows = random_rows(case, rng, tree, 80, weighted=True)
+    counted = rng.random(80) < 0.7
+    post = rows.at(counted).fit(tree, case.family, 0.5)
+    priors, split_priors = [case.family, *OTHER_PRIORS[name]], [0.2, 0.9]
+    together = _kernels.predict_held_out(*kernel_arguments(priors, split_priors, post, rows, counted))
+    for i in range(80):
+        one = np.arange(80) == i
+        alone = _kernels.predict_held_out(*kernel_arguments(priors, split_priors, post, rows.at(one), counted[one]))
+        np.testing.assert_array_equal(together[:, :, i], alone[:, :, 0])
+
+
 def test_many_rows_of_one_class_are_taken_away_exactly():
     """Large counts: the answer is (n - 1 + alpha) / (n - 1 + 2 alpha), to the last digits."""
     tree = et.MetaTree.complete([], n_features=1)

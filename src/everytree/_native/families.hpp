@@ -219,11 +219,11 @@ struct Poisson : RatePrior {
         const double exposure = row.extra[0];
         add_same_sign_to_pair(stat, exact_product(row.weight, row.y));
         add_same_sign_to_pair(stat + 2, exact_product(row.weight, exposure));
-        if (row.y < 64.0) {  // here a double has all the digits that matter
+        if (row.y < n_log_factorials) {  // what a double lacks is a 1e-12th of the row's evidence at most
             const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
-            add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)].high));
+            add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)]));
         } else {
-            add_to_pair(stat + 4, log_factor(row.y, exposure) * row.weight);
+            add_to_pair(stat + 4, log_factor_of_many(row.y, exposure) * row.weight);
         }
     }
     void posterior(const double* stat, const double* prior, double* parameters) const {
@@ -235,15 +235,9 @@ struct Poisson : RatePrior {
     }
 
   private:
-    const DoubleDouble* log_factorial_ = log_factorials().data();
+    const double* log_factorial_ = log_factorials().data();
 
-    // y log(exposure) - log(y!)
-    DoubleDouble log_factor(double y, double exposure) const {
-        if (y >= n_log_factorials) return log_factor_of_many(y, exposure);
-        const DoubleDouble log_factorial = log_factorial_[static_cast<int>(y)];
-        return exposure == 1.0 ? -log_factorial : fine_log(exposure) * y - log_factorial;
-    }
-    // By Stirling's formula, the powers together.
+    // y log(exposure) - log(y!), by Stirling's formula, the powers together.
     EVERYTREE_NOINLINE static DoubleDouble log_factor_of_many(double y, double exposure) {
         const auto log_of = y < 1e10 ? [](double x) { return fine_log(x); } : [](double x) { return precise_log(x); };
         DoubleDouble log_ratio = log_of(y);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <unordered_map>
 #include <vector>
 
 #include "posterior.hpp"
@@ -64,13 +65,15 @@ class HeldOut {
 
     // out: (n split priors, n scored rows, n_values).
     void predict(const HeldOutRows& held, const SplitPriors& splits, double* out) {
-        take_out_groups(held);
-        for (std::int64_t g = 0; g < splits.n; ++g) {
+        const Twins twins = find_twins(held);
+        take_out_groups(held, twins);
+        const auto n = static_cast<std::size_t>(n_values());
+        for (std::int64_t g = 0; g < splits.n; ++g, out += twins.first.size() * n) {
             sweep(splits[g]);
-            for_each_scored_row(splits[g], [&](std::size_t row) {
-                predict_row(row, out);
-                out += n_values();
-            });
+            auto asked = twins.asked.begin();
+            for_each_scored_row(splits[g], [&](std::size_t row) { predict_row(row, out + *asked++ * n); });
+            for (std::size_t i = 0; i < twins.first.size(); ++i)
+                if (twins.first[i] != i) std::memcpy(out + i * n, out + twins.first[i] * n, sizeof(double) * n);
         }
     }
 
@@ -78,19 +81,60 @@ class HeldOut {
     // parameters of each, all without the row's group.
     void components(const HeldOutRows& held, const SplitPrior& prior, std::vector<std::int64_t>& start,
                     std::vector<double>& log_weights, std::vector<double>& parameters) {
-        take_out_groups(held, &parameters);
+        take_out_groups(held, {}, &parameters);
         sweep(prior);
         start.assign(path_start_.begin(), path_start_.end());
-        for_each_scored_row(
-            prior, [&](std::size_t) { log_weights.insert(log_weights.end(), log_weight_.begin(), log_weight_.end()); });
+        for_each_scored_row(prior, [&](std::size_t) {
+            for (const double weight : weight_) log_weights.push_back(std::log(weight));
+        });
     }
 
   private:
+    // Scored rows that stand alone and leave the same tree behind: of one class and weight, in one terminal. What such
+    // rows are given is worked out for the first of them.
+    struct Twins {
+        std::vector<std::size_t> first;  // for each scored row, the first scored row like it
+        std::vector<std::size_t> asked;  // those that are the first of their kind
+        std::vector<bool> is_left;       // for each group, whether its row is the twin of an earlier one
+    };
+    Twins find_twins(const HeldOutRows& held) const {
+        Twins twins;
+        twins.is_left.resize(static_cast<std::size_t>(held.n_groups), false);
+        std::unordered_map<std::int64_t, std::pair<std::int64_t, std::size_t>>
+            seen;  // row, and its place among the scored
+        std::size_t n_scored = 0;
+        for (std::int64_t group = 0; group < held.n_groups; ++group) {
+            const std::int64_t begin = held.start[group], end = held.start[group + 1];
+            for (std::int64_t i = begin; i < end; ++i) {
+                if (!held.scored[i]) continue;
+                std::size_t first = n_scored++;
+                if constexpr (writes_classes)
+                    if (end - begin == 1) {
+                        const auto key =
+                            held.at[i] * std::int64_t{family_.n_classes} + static_cast<std::int64_t>(held.rows[i].y);
+                        const auto [like, is_new] = seen.try_emplace(key, i, first);
+                        const std::int64_t j = like->second.first;
+                        if (!is_new && held.rows[i].weight == held.rows[j].weight &&
+                            held.counted[i] == held.counted[j]) {
+                            first = like->second.second;
+                            twins.is_left[static_cast<std::size_t>(group)] = true;
+                        }
+                    }
+                if (first == twins.first.size()) twins.asked.push_back(first);
+                twins.first.push_back(first);
+            }
+        }
+        return twins;
+    }
+
+    struct Fates {
+        double stop, split;  // probabilities
+    };
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
 
     // For each group the nodes it touches, their evidence as leaves without it, and what they then say of each scored
     // row. None of it depends on the prior of the splits.
-    void take_out_groups(const HeldOutRows& held, std::vector<double>* all_parameters = nullptr) {
+    void take_out_groups(const HeldOutRows& held, const Twins& twins, std::vector<double>* all_parameters = nullptr) {
         touched_start_.assign(1, 0);
         row_start_.assign(1, 0);
         path_start_.assign(1, 0);
@@ -101,6 +145,7 @@ class HeldOut {
         TouchedNodes set(tree_.n_nodes);
         std::vector<std::size_t> place(static_cast<std::size_t>(tree_.n_nodes));  // of a touched node among its group's
         for (std::int64_t group = 0; group < held.n_groups; ++group) {
+            if (!twins.is_left.empty() && twins.is_left[static_cast<std::size_t>(group)]) continue;
             const std::int64_t begin = held.start[group], end = held.start[group + 1];
             for (std::int64_t i = begin; i < end; ++i) set.touch(held.at[i]);
             set.close_upward(tree_);
@@ -177,7 +222,7 @@ class HeldOut {
         for (std::int64_t s = tree_.n_nodes - 1; s >= 0; --s) sweep_node(tree_, prior, s, evidence);
     }
 
-    // `use` each scored row, in order, while log_weight_ holds the weights on its path without its group.
+    // `use` each scored row, in order, while weight_ holds the weights on its path without its group.
     template <class Use>
     void for_each_scored_row(const SplitPrior& prior, Use use) {
         fates_.resize(touched_.size());
@@ -197,49 +242,50 @@ class HeldOut {
         }
     }
 
-    // The evidence of the subtree below a node, its children being done, and the node's two fates.
-    double weigh_node(const SplitPrior& prior, std::int32_t s, double leaf, LogFates& fates) const {
+    // The evidence of the subtree below a node, its children being done, and the probabilities of the node's two fates,
+    // of which the smaller keeps its digits.
+    double weigh_node(const SplitPrior& prior, std::int32_t s, double leaf, Fates& fates) const {
         if (tree_.n_children[s] == 0) {
-            fates = {0.0, -std::numeric_limits<double>::infinity()};
+            fates = {1.0, 0.0};
             return leaf;
         }
         double children = 0.0;
         const double* first = subtree_.data() + tree_.first_child[s];
         for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) children += first[c];
         const double stop = prior.log_stop[s] + leaf, split = prior.log_split[s] + children;
-        fates = log_fates(stop, split);
-        return stop > split ? stop - fates.stop : split - fates.split;
+        const double ratio = std::exp(-std::fabs(stop - split)), larger = 1.0 / (1.0 + ratio), smaller = ratio * larger;
+        fates = stop > split ? Fates{larger, smaller} : Fates{smaller, larger};
+        return std::fmax(stop, split) + std::log1p(ratio);
     }
 
-    // Log weights of the nodes on a row's path, the end first; a row that stops at an inner node stays there.
+    // Weights of the nodes on a row's path, the end first; a row that stops at an inner node stays there.
     void weigh_path(std::size_t row) {
         const std::size_t begin = path_start_[row], n = path_start_[row + 1] - begin;
-        log_weight_.resize(n);
-        double reached = 0.0;
+        weight_.resize(n);
+        double reached = 1.0;
         for (std::size_t j = n; j-- > 1;) {
-            const LogFates& fates = fates_[path_[begin + j]];
-            log_weight_[j] = reached + fates.stop;
-            reached += fates.split;
+            const Fates& fates = fates_[path_[begin + j]];
+            weight_[j] = reached * fates.stop;
+            reached *= fates.split;
         }
-        log_weight_[0] = reached;
+        weight_[0] = reached;
     }
 
     void predict_row(std::size_t row, double* out) {
-        for (double& weight : log_weight_) weight = std::exp(weight);
-        const std::size_t n = log_weight_.size();
+        const std::size_t n = weight_.size();
         if constexpr (writes_classes) {
             const int n_classes = family_.n_classes;
             for (int c = 0; c < n_classes; ++c) out[c] = 0.0;
             const double* says = says_.data() + path_start_[row] * n_classes;
             for (std::size_t j = 0; j < n; ++j, says += n_classes)
-                for (int c = 0; c < n_classes; ++c) out[c] += log_weight_[j] * says[c];
+                for (int c = 0; c < n_classes; ++c) out[c] += weight_[j] * says[c];
         } else {
             const double* says = says_.data() + path_start_[row];
             double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
             for (std::size_t j = 0; j < n; ++j)
-                if (log_weight_[j] > 0.0) top = std::fmax(top, says[j]);
+                if (weight_[j] > 0.0) top = std::fmax(top, says[j]);
             for (std::size_t j = 0; j < n; ++j)
-                if (log_weight_[j] > 0.0) sum += log_weight_[j] * std::exp(says[j] - top);
+                if (weight_[j] > 0.0) sum += weight_[j] * std::exp(says[j] - top);
             *out = top + std::log(sum);
         }
     }
@@ -253,12 +299,12 @@ class HeldOut {
     std::vector<std::size_t> touched_start_;
     std::vector<std::int32_t> touched_;
     std::vector<double> leaf_without_;
-    std::vector<LogFates> fates_;
+    std::vector<Fates> fates_;
     // One entry a node on the path of a scored row: its place in touched_, and what it says of the row.
     std::vector<std::size_t> row_start_, path_start_, path_;
     std::vector<double> says_;
     // Of one group or row at a time.
-    std::vector<double> removed_, rest_, once_, with_row_, parameters_, before_, log_weight_;
+    std::vector<double> removed_, rest_, once_, with_row_, parameters_, before_, weight_;
 };
 
 }  // namespace everytree

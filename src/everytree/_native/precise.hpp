@@ -106,10 +106,11 @@ inline DoubleDouble precise_log_gamma_less_power(DoubleDouble x, DoubleDouble lo
 }
 // log(k!) for the counts that mostly come.
 inline constexpr int n_log_factorials = 4096;
-inline const std::array<DoubleDouble, n_log_factorials>& log_factorials() {
-    static const std::array<DoubleDouble, n_log_factorials> table = [] {
-        std::array<DoubleDouble, n_log_factorials> logs{};
-        for (std::size_t k = 2; k < logs.size(); ++k) logs[k] = logs[k - 1] + precise_log(static_cast<double>(k));
+inline const std::array<double, n_log_factorials>& log_factorials() {
+    static const std::array<double, n_log_factorials> table = [] {
+        std::array<double, n_log_factorials> logs{};
+        DoubleDouble sum;
+        for (std::size_t k = 2; k < logs.size(); ++k) logs[k] = (sum = sum + precise_log(static_cast<double>(k))).high;
         return logs;
     }();
     return table;

@@ -25,7 +25,7 @@ import pyarrow.parquet
 
 import everytree as et
 import markdown
-from everytree.scale import ForestCounts
+from everytree.posterior.counts import ForestCounts
 from markdown import number, section, table, times
 from timing import medians, started
 

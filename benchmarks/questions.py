@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 import markdown
-from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
+from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
 from foundation import agree, binary_data, complete_tree, fresh
 from markdown import number, section, table, times
 from timing import medians, started

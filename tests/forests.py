@@ -12,7 +12,7 @@ import pytest
 
 import everytree as et
 from cases import CASES, Case
-from everytree.forest import Forest
+from everytree.posterior.forest import Forest
 
 SIZES = [2, 3, 5, 4]
 """Number of codes of each column."""

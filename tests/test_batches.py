@@ -25,7 +25,7 @@ from sklearn.base import clone
 import everytree as et
 from cases import assert_same
 from estimator_cases import ALL, FOUR, FRAMES, Case, answers, ids, mixed_columns, of_leaf, state
-from everytree.scale.reading import AHEAD, read_ahead
+from everytree.batches.prefetch import AHEAD, read_ahead
 
 SAMPLE = 60
 
@@ -433,6 +433,6 @@ def test_progress_says_how_many_rows_a_second(capsys):
 
 
 def test_batches_need_no_library_that_is_not_there():
-    code = "import sys, everytree.scale; print([m for m in ('pyarrow', 'duckdb', 'pandas') if m in sys.modules])"
+    code = "import sys, everytree.batches; print([m for m in ('pyarrow', 'duckdb', 'pandas') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
-from everytree.code_words import CodeWords, cut_texts, set_text
-from everytree.columns import Column
-from everytree.drawing import describe
+from everytree.tables.code_names import CodeWords, cut_texts, set_text
+from everytree.tables.column import Column
+from everytree.view.describe import describe
 
 
 def numeric(*cuts: float) -> Column:

@@ -40,7 +40,7 @@ from dask_cases import (
     watched,
 )
 from estimator_cases import ALL, FOUR, answers, as_pandas, ids, mixed_columns, of_prediction, state
-from everytree.scale.aligned import Partitions
+from everytree.batches.dask_parts import Partitions
 
 PARTITIONS = [1, 2, 7, 50]
 
@@ -329,10 +329,10 @@ def test_parameters_clones_and_pickles(case, client):
 
 
 def test_dask_is_imported_when_asked_for():
-    code = "import sys, everytree, everytree.scale, everytree.estimators; print('dask' in sys.modules)"
+    code = "import sys, everytree, everytree.batches, everytree.estimators; print('dask' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
-    assert et.DaskMetaForestClassifier.__module__ == "everytree.scale.dask"
+    assert et.DaskMetaForestClassifier.__module__ == "everytree.estimators.dask"
 
 
 def test_frames_of_columns_that_are_numbers():

@@ -15,7 +15,7 @@ from scipy import integrate, stats
 
 import everytree as et
 from cases import CASES, Case, examples, random_codes, random_tree, rng_for
-from everytree.forest import Forest
+from everytree.posterior.forest import Forest
 from naive_forest import student_tail
 
 seeds = st.integers(0, 2**32 - 1)

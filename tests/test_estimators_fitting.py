@@ -31,7 +31,7 @@ from estimator_cases import (
     of_prediction,
     state,
 )
-from everytree.pool import NEGLIGIBLE
+from everytree.predictive.pooled import NEGLIGIBLE
 
 FORESTS = [case for case in ALL if case.is_forest]
 CLASSIFIER, REGRESSOR = FOUR[0], FOUR[1]

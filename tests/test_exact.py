@@ -27,8 +27,8 @@ import naive_exact
 import naive_families
 from cases import CASES, Case, examples, rng_for, take
 from everytree import _kernels
-from everytree.structure.exact_prediction import find_leaves
-from everytree.structure.regions import WorkDone, regions_by_depth
+from everytree.exact.prediction import find_leaves
+from everytree.exact.regions import WorkDone, regions_by_depth
 from naive_families import mp
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
@@ -705,13 +705,13 @@ def test_unknown_answers_of_larger_tables(candidates):
 def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):
     given = table(BERNOULLI, rng_for("memory"), 60, (3, 2, 4, 3))
     whole = given.fit().probs(given.X)
-    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_NUMBERS", 200)
+    monkeypatch.setattr("everytree.exact.prediction.MOST_NUMBERS", 200)
     few = given.fit()
     with pytest.warns(UserWarning, match=r"leave out .* of the posterior instead of truncation=0"):
         probs = few.probs(given.X)
     assert 0.0 < few.truncation < 1.0
     assert 0.5 * np.abs(probs - whole).sum(axis=1).max() <= few.truncation + 1e-12
-    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_LEAVES", 50)
+    monkeypatch.setattr("everytree.exact.prediction.MOST_LEAVES", 50)
     fewer = given.fit()
     with pytest.warns(UserWarning, match="leave out"):
         probs = fewer.probs(given.X)
@@ -725,7 +725,7 @@ def test_what_does_not_fit_in_memory_is_said_for_rows_with_unknown_answers_too(m
     given = table(BERNOULLI, rng_for("memory unknown"), 60, (3, 2, 4, 3), candidates=candidates)
     X = np.array(list(product(*(range(UNKNOWN, n) for n in given.n_codes))))
     whole = given.fit().probs(X)
-    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_NUMBERS", most)
+    monkeypatch.setattr("everytree.exact.prediction.MOST_NUMBERS", most)
     few = given.fit()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "predictions leave out")
@@ -737,7 +737,7 @@ def test_what_does_not_fit_in_memory_is_said_for_rows_with_unknown_answers_too(m
 @pytest.mark.parametrize("most", [1, 3, 10, 40, 150, 600])
 def test_no_more_leaves_are_kept_than_memory_should_hold(monkeypatch, most):
     """Splits into two leaves are counted once, so that there may be twice as many."""
-    monkeypatch.setattr("everytree.structure.exact_prediction.MOST_LEAVES", most)
+    monkeypatch.setattr("everytree.exact.prediction.MOST_LEAVES", most)
     engine = table(BERNOULLI, rng_for("most"), 60, (3, 2, 4, 3, 3)).fit()._engine
     leaves = find_leaves(engine, 0.0, with_unknown=False)
     assert len(leaves.weight) <= 2 * most

@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
-from everytree.progress import Progress
+from everytree.base.progress import Progress
 
 
 @parametrize_with_checks([et.ExactTreeClassifier(max_depth=2), et.ExactTreeRegressor(max_depth=2)])

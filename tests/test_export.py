@@ -20,10 +20,10 @@ from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier
 import everytree as et
 from cases import rng_for
 from estimator_cases import ALL, FRAMES, Case, answers, as_pandas, mixed_columns
-from everytree.columns import Column, missing_code, unseen_code
 from everytree.export.inputs import inputs_of
 from everytree.export.tables import TreeTable, plain_inputs, table_of
-from everytree.schema import Schema
+from everytree.tables.column import Column, missing_code, unseen_code
+from everytree.tables.schema import Schema
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")

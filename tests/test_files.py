@@ -26,7 +26,7 @@ from estimator_cases import FOUR
 from estimator_cases import Case as EstimatorCase
 from everytree import files
 from everytree.files import container
-from everytree.forest import Forest
+from everytree.posterior.forest import Forest
 from forests import random_forest, random_split_prior
 
 families = pytest.mark.parametrize("case", CASES, ids=str)

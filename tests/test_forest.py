@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
-import everytree.pool
+import everytree.predictive.pooled
 import naive_forest
 from cases import CASES, examples, rng_for
 from everytree import _kernels
-from everytree.forest import Forest
+from everytree.posterior.forest import Forest
 from forests import (
     CLASSES,
     COUNTS,
@@ -210,10 +210,10 @@ def test_pooled_paths_are_all_paths(case):
     forest = random_forest(case, rng, n=200)
     X = random_codes(rng, 20, np.uint8, 0.1, 0.1)
     first = np.cumsum([0] + [tree.n_nodes for tree in forest.trees])[:-1]
-    pool = everytree.pool.Pool.of(forest.posteriors, forest.weights)
+    pool = everytree.posterior.pooling.pool_nodes(forest.posteriors, forest.weights)
     start, nodes, log_weights = _kernels.pooled_paths(
         (forest.ends(X) + first).astype(np.int64), pool.parent, pool.log_reached, pool.log_stop, pool.log_weights,
-        np.log(everytree.pool.NEGLIGIBLE),
+        np.log(everytree.predictive.pooled.NEGLIGIBLE),
     )  # fmt: skip
     for i, row in enumerate(X):
         expected = {

@@ -21,8 +21,8 @@ import naive
 import naive_forest
 from cases import ARRAYS, CASES, Case, assert_same, examples, rng_for, snapshot, take
 from everytree import _kernels
-from everytree.forest import Forest
-from everytree.packing import pack_posteriors, smallest, unpack_posteriors
+from everytree.posterior.forest import Forest
+from everytree.posterior.packing import pack_posteriors, smallest, unpack_posteriors
 from forests import (
     CLASSES,
     SIZES,

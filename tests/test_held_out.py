@@ -12,15 +12,15 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 import everytree as et
-import everytree.stacking
-import everytree.tuning
+import everytree.fitting.search
+import everytree.fitting.stacking
 import naive_forest
 from cases import CASES, Case, examples, random_codes, random_tree, rng_for, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
-from everytree.priors import log_odds, resolve_split_prior
-from everytree.stacking import stacking_weights
-from everytree.tuning import SHARPNESS, SHARPNESS_SPREAD, Choice, HeldOut, Search, best_sharpness, choose
+from everytree.fitting.search import SHARPNESS, SHARPNESS_SPREAD, Choice, HeldOut, Search, best_sharpness, choose
+from everytree.fitting.stacking import stacking_weights
+from everytree.posterior.split_prior import log_odds, resolve_split_prior
 from forests import CLASSES, families
 from naive_forest import Rows
 
@@ -482,11 +482,11 @@ def test_stacking_weights_are_near_the_best(case, complete, weighted):
     assert best - 5e-3 <= score(weights) <= best + 1e-6
 
 
-@pytest.mark.parametrize(("n_steps", "within"), [(everytree.stacking.STEPS, 5e-3), (20_000, 1e-4)])
+@pytest.mark.parametrize(("n_steps", "within"), [(everytree.fitting.stacking.STEPS, 5e-3), (20_000, 1e-4)])
 @pytest.mark.parametrize("complete", [True, False], ids=["all asked", "some asked"])
 def test_stacking_weights_are_the_best(complete, n_steps, within, monkeypatch):
     """No other weights give the mixture a better mean log score; nearly so by default, where the steps are bounded."""
-    monkeypatch.setattr(everytree.stacking, "STEPS", n_steps)
+    monkeypatch.setattr(everytree.fitting.stacking, "STEPS", n_steps)
     case = next(case for case in CASES if case.name == "bernoulli")
     rng = rng_for("best", case)
     held, rows = questions(case, rng, 40, False, n_trees=4, complete=complete)
@@ -514,7 +514,7 @@ def test_scored_rows_are_bounded(monkeypatch):
     case = next(case for case in CASES if case.name == "normal")
     held, _ = questions(case, rng_for("bounded"), 40, False)
     search = Search(lambda: case.family, {"split_prior": 0.5})
-    monkeypatch.setattr(everytree.tuning, "SHARPENED_ROWS", 15)
+    monkeypatch.setattr(everytree.fitting.search, "SHARPENED_ROWS", 15)
     some = choose(search, held, sharpen=True)
     first = HeldOut(
         held.trees, held.statistics, [which[which < 15] for which in held.rows],

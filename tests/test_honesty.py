@@ -9,7 +9,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.repeats import read_groups, repeated_rows, row_groups
+from everytree.tables.repeats import read_groups, repeated_rows, row_groups
 
 N_FRESH = 2000
 

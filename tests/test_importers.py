@@ -24,10 +24,10 @@ from sklearn.preprocessing import StandardScaler
 import everytree as et
 from cases import rng_for
 from everytree import _kernels
-from everytree.structure.assembling import assemble
-from everytree.structure.imported import Input, Nodes, Subset
 from everytree.structure.importers import Imported, read_lightgbm, read_sklearn, read_xgboost
-from everytree.tables import read_table
+from everytree.structure.importers.assemble import assemble
+from everytree.structure.importers.model import Input, Nodes, Subset
+from everytree.tables.reading import read_table
 
 TINY = [0.0, -0.0, 1e-40, -1e-40, 1e-35, -1e-35, 5e-36, -5e-36, 2e-45, -2e-45, 5e-324, -5e-324]
 

@@ -17,12 +17,12 @@ from own_family import GammaWaiting
 
 import everytree as et
 from cases import CASES, KINDS, random_codes, rng_for
-from everytree.dot import tree_dot
-from everytree.drawing import SPLIT_COLOURS, describe, faded, ink_on, split_colour
-from everytree.html import tree_html
-from everytree.plot import plot_predictive, plot_split_probs, plot_tree
-from everytree.plot.layout import Layout, packed
-from everytree.text import tree_text
+from everytree.view.describe import SPLIT_COLOURS, describe, faded, ink_on, split_colour
+from everytree.view.dot import tree_dot
+from everytree.view.html import tree_html
+from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
+from everytree.view.plot.layout import Layout, packed
+from everytree.view.text import tree_text
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -440,9 +440,7 @@ def test_split_probs(case):
 
 
 def test_matplotlib_is_imported_late(monkeypatch):
-    code = (
-        "import sys, everytree.plot, everytree.html, everytree.dot, everytree.text; print('matplotlib' in sys.modules)"
-    )
+    code = "import sys, everytree.view, everytree.view.html, everytree.view.text; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:

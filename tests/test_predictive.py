@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
-import everytree.predictive
+import everytree.predictive.predictive
 from cases import CASES, Case, examples, random_codes, random_tree, take
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
@@ -56,7 +56,7 @@ growing_too = pytest.mark.parametrize("growing", [False, True], ids=["meta-tree"
 def test_results_do_not_depend_on_the_block_size(case, growing, size, monkeypatch):
     post, X, y, row_data = fitted(case, 1, growing)
     expected = everything(case, post.predictive(X, **row_data), y)
-    monkeypatch.setattr(everytree.predictive, "ENTRIES_AT_ONCE", size)
+    monkeypatch.setattr(everytree.predictive.predictive, "ENTRIES_AT_ONCE", size)
     assert_close(everything(case, post.predictive(X, **row_data), y), expected)
 
 

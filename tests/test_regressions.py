@@ -84,7 +84,7 @@ def test_a_pickled_state_of_the_wrong_shape_is_refused():
 
 
 def test_a_growing_update_that_is_interrupted_changes_nothing(monkeypatch):
-    monkeypatch.setattr("everytree.growing.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("everytree.posterior.growing.ROWS_AT_ONCE", 16)
     rng = rng_for("interrupted")
     X = rng.integers(0, 2, (100, 8)).astype(np.uint8)
     post = et.GrowingPosterior([2] * 8, et.Bernoulli()).update(X[:10], X[:10, 0])

@@ -16,9 +16,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
 import everytree as et
-from everytree.drawing import describe
 from everytree.report import embedding, report_html, write_report
 from everytree.report.subject import Subject
+from everytree.view.describe import describe
 
 EVIL = "<script>alert('column')</script>"
 EVIL_CATEGORY = '"><img src=x onerror=alert(1)>'

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import everytree as et
 from cases import examples, rng_for
 from everytree import _kernels
-from everytree.columns import SAMPLE_ROWS, Column, missing_code, unseen_code
-from everytree.scale import SchemaSketch
+from everytree.batches import SchemaSketch
+from everytree.tables.column import SAMPLE_ROWS, Column, missing_code, unseen_code
 from naive import naive_codes
 from online_cases import state as online_state
 

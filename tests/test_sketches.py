@@ -16,8 +16,8 @@ import everytree as et
 from cases import CASES, KINDS, assert_same, examples, rng_for, take
 from estimator_cases import FRAMES, mixed_columns
 from everytree import _kernels
-from everytree.scale import ForestCounts, RowSample, SchemaSketch
-from everytree.scale.counts import Tally
+from everytree.batches import RowSample, SchemaSketch
+from everytree.posterior.counts import ForestCounts, Tally
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cases import examples, rng_for
 from everytree import _kernels
 from everytree.families.student import StudentComponents
-from everytree.mixture import Mixture
+from everytree.predictive.mixture import Mixture
 from forests import fates
 from naive_forest import StudentMixture, student_tail
 

@@ -12,7 +12,7 @@ import pytest
 import everytree as et
 from cases import rng_for
 from estimator_cases import FOUR, Case, answers, ids, state
-from everytree.scale import ForestCounts
+from everytree.posterior.counts import ForestCounts
 from test_threads import ignore_fork_warning, in_fork, together
 
 estimators = pytest.mark.parametrize("case", **ids(FOUR))

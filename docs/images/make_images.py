@@ -11,9 +11,9 @@ from sklearn.datasets import load_diabetes
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import everytree as et
-from everytree.demo import load
-from everytree.plot import plot_predictive, plot_split_probs, plot_tree
-from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
+from everytree.cli.demo import load
+from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
+from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
 
 
 def tumours():

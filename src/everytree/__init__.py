@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
+    from everytree.batches import schema_from_batches, update_from_batches
     from everytree.estimators import (
         ExactTreeClassifier,
         ExactTreeRegressor,
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
         from_sklearn,
         from_xgboost,
     )
+    from everytree.estimators import scorers as scorers
+    from everytree.estimators.dask import DaskMetaForestClassifier as DaskMetaForestClassifier
+    from everytree.estimators.dask import DaskMetaForestRegressor as DaskMetaForestRegressor
+    from everytree.estimators.dask import DaskMetaTreeClassifier as DaskMetaTreeClassifier
+    from everytree.estimators.dask import DaskMetaTreeRegressor as DaskMetaTreeRegressor
+    from everytree.exact import ExactPosterior
     from everytree.export import onnx_inputs, shap_inputs, to_shap, to_tables
     from everytree.export import to_onnx as to_onnx
     from everytree.families import (
@@ -35,24 +42,12 @@ if TYPE_CHECKING:
         Poisson,
     )
     from everytree.files import ModelFileError, load, save
-    from everytree.forest import Forest
-    from everytree.generative import GenerativeModel
-    from everytree.growing import GrowingPosterior
-    from everytree.metatree import MetaTree
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
-    from everytree.plot import plot_predictive, plot_split_probs, plot_tree
-    from everytree.posterior import Posterior
+    from everytree.posterior import Forest, GenerativeModel, GrowingPosterior, Posterior, depth_prior, update_all
     from everytree.predictive import Predictive
-    from everytree.priors import depth_prior
-    from everytree.prunedtree import PrunedTree
-    from everytree.scale import schema_from_batches, update_from_batches
-    from everytree.scale.dask import DaskMetaForestClassifier as DaskMetaForestClassifier
-    from everytree.scale.dask import DaskMetaForestRegressor as DaskMetaForestRegressor
-    from everytree.scale.dask import DaskMetaTreeClassifier as DaskMetaTreeClassifier
-    from everytree.scale.dask import DaskMetaTreeRegressor as DaskMetaTreeRegressor
-    from everytree.schema import Schema
-    from everytree.shared import update_all
-    from everytree.structure.exact import ExactPosterior
+    from everytree.tables import Schema
+    from everytree.trees import MetaTree, PrunedTree
+    from everytree.view import plot_predictive, plot_split_probs, plot_tree
 
 __version__ = "0.1.0"
 
@@ -102,36 +97,30 @@ __all__ = [
 ]
 
 _HOMES = {
+    "batches": ("schema_from_batches", "update_from_batches"),
     "estimators": (
         "ExactTreeClassifier", "ExactTreeRegressor", "MetaForestClassifier", "MetaForestRegressor",
-        "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm", "from_sklearn", "from_xgboost",
+        "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm", "from_sklearn", "from_xgboost", "scorers",
     ),
+    "estimators.dask": (
+        "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",
+    ),
+    "exact": ("ExactPosterior",),
     "export": ("onnx_inputs", "shap_inputs", "to_onnx", "to_shap", "to_tables"),
     "families": (
         "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "Normal", "Poisson",
     ),
     "files": ("ModelFileError", "load", "save"),
-    "forest": ("Forest",),
-    "generative": ("GenerativeModel",),
-    "growing": ("GrowingPosterior",),
-    "metatree": ("MetaTree",),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),
-    "plot": ("plot_predictive", "plot_split_probs", "plot_tree"),
-    "posterior": ("Posterior",),
+    "posterior": ("Forest", "GenerativeModel", "GrowingPosterior", "Posterior", "depth_prior", "update_all"),
     "predictive": ("Predictive",),
-    "priors": ("depth_prior",),
-    "prunedtree": ("PrunedTree",),
-    "scale": ("schema_from_batches", "update_from_batches"),
-    "scale.dask": (
-        "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",
-    ),
-    "schema": ("Schema",),
-    "shared": ("update_all",),
-    "structure.exact": ("ExactPosterior",),
+    "tables": ("Schema",),
+    "trees": ("MetaTree", "PrunedTree"),
+    "view": ("plot_predictive", "plot_split_probs", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-_OF_EXTRAS = {"to_onnx": "onnx"} | dict.fromkeys(_HOMES["scale.dask"], "dask")
+_OF_EXTRAS = {"to_onnx": "onnx"} | dict.fromkeys(_HOMES["estimators.dask"], "dask")
 """Names that need a library which may not be there: `*` leaves them out; asked for, they say what to install."""
 
 

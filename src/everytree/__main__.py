@@ -50,7 +50,7 @@ def _without_extra(given: list[str]) -> int:
             "everytree: commands other than demo need typer and pyarrow: pip install 'everytree[cli]'", file=sys.stderr
         )
         return 1
-    from everytree.demo import run
+    from everytree.cli.demo import run
 
     run()
     return 0

@@ -313,7 +313,7 @@ def report(
 @app.command()
 def demo() -> None:
     """Fit a meta-tree to a bundled data set and show what comes out."""
-    from everytree.demo import run
+    from everytree.cli.demo import run
 
     run()
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.progress import Progress
 from everytree.cli.models import ModelFile, inputs, working
 from everytree.cli.problems import UserError, no_column
 from everytree.cli.tables import TableFile
-from everytree.progress import Progress
 
 ROWS_AT_ONCE = 2**15
 """Rows predicted at a time: enough for the kernels, few enough for the memory of quantiles and for a bar to move."""

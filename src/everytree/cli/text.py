@@ -10,7 +10,7 @@ from typing import Any
 
 from everytree.cli.formats import DELIMITERS, Reading
 from everytree.cli.problems import UserError
-from everytree.tables import SAYS_MISSING
+from everytree.tables.reading import SAYS_MISSING
 
 PLURALS = {"text": "text", "number": "numbers", "boolean": "booleans", "date": "dates"}
 BLOCK, LARGEST_BLOCK = 2**20, 2**31 - 1

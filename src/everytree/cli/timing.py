@@ -15,7 +15,7 @@ from everytree.cli.fitting import Wanted, features, kind_and_target, make_estima
 from everytree.cli.models import Memory
 from everytree.cli.problems import UserError
 from everytree.cli.tables import TableFile
-from everytree.schema import Schema
+from everytree.tables.schema import Schema
 
 REPEATS = 3
 TREES = 100

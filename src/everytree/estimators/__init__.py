@@ -1,5 +1,6 @@
 """Thin scikit-learn shells around forests; no mathematics."""
 
+from everytree.estimators import scorers
 from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
@@ -15,4 +16,5 @@ __all__ = [
     "from_lightgbm",
     "from_sklearn",
     "from_xgboost",
+    "scorers",
 ]

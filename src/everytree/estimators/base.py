@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.codes import as_column, resolve_n_jobs
+from everytree.base.arrays import FloatArray, as_column
+from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows, LearningRows
-from everytree.families.base import FloatArray
-from everytree.fitting import Rows
-from everytree.schema import Schema
-from everytree.tuning import Search
+from everytree.fitting.fit import Rows
+from everytree.fitting.search import Search
+from everytree.tables.schema import Schema
 
 FEW_PER_ROW = 0.2
 """A total weight of less than this a row is hardly meant as a number of rows."""

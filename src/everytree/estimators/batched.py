@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.batches.batch import Batch, Roles
+from everytree.batches.passes import BatchPasses, Labels, Passes
+from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
+from everytree.batches.sources import open_source
+from everytree.batches.target_column import Target
 from everytree.estimators.grown import GrownEstimator
-from everytree.fitting import Rows
-from everytree.scale.batch import Batch, Roles
-from everytree.scale.batches import BatchPasses, Labels, Passes
-from everytree.scale.counts import ForestCounts
-from everytree.scale.sketches import SAMPLE_ROWS, SchemaSketch
-from everytree.scale.sources import open_source
-from everytree.scale.targets import Target
+from everytree.fitting.fit import Rows
+from everytree.posterior.counts import ForestCounts
 
 
 class BatchedEstimator(GrownEstimator):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from everytree.codes import as_labels
-from everytree.scale.sketches import SchemaSketch
-from everytree.tables import read_table
+from everytree.base.arrays import as_labels
+from everytree.batches.sketch import SchemaSketch
+from everytree.tables.reading import read_table
 
 MAX_EARLY_ROWS = 20_000
 """With more rows than this, structures stay as they are and rows are no longer kept."""

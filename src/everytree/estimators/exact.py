@@ -9,24 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.code_words import CodeWords
-from everytree.codes import whole_number
-from everytree.columns import missing_code
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
+from everytree.base.progress import Progress
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.early_rows import LearningRows
 from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
+from everytree.exact.posterior import ExactPosterior
+from everytree.exact.regions import MOST_CATEGORIES, Kind, WorkDone, regions_by_depth
+from everytree.exact.trees import ExactTree
 from everytree.families import Bernoulli, Categorical
-from everytree.families.base import FloatArray, NativeFamily
-from everytree.fitting import Rows
-from everytree.pool import PooledPredictive
-from everytree.posterior import Posterior
-from everytree.progress import Progress
-from everytree.structure.exact import ExactPosterior
-from everytree.structure.exact_trees import ExactTree
-from everytree.structure.informative import with_few_cuts
-from everytree.structure.regions import MOST_CATEGORIES, Kind, WorkDone, regions_by_depth
-from everytree.tuning import start_family
+from everytree.families.base import NativeFamily
+from everytree.fitting.fit import Rows
+from everytree.fitting.search import start_family
+from everytree.posterior.posterior import Posterior
+from everytree.predictive.pooled import PooledPredictive
+from everytree.structure.cut_choice import with_few_cuts
+from everytree.tables.code_names import CodeWords
+from everytree.tables.column import missing_code
 
 
 @dataclass

@@ -6,15 +6,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from everytree.codes import whole_number
+from everytree.base.checks import whole_number
+from everytree.base.progress import Progress
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batched import BatchedEstimator
 from everytree.estimators.grown import check_grower
 from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
-from everytree.fitting import Rows, Weights
-from everytree.posterior import Posterior
-from everytree.progress import Progress
+from everytree.fitting.fit import Rows, Weights
+from everytree.posterior.posterior import Posterior
 from everytree.structure.growers import Grown, MaxFeatures
 
 

@@ -21,21 +21,22 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.codes import positive_number, resolve_n_jobs, whole_number
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
+from everytree.base.progress import Progress
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.early_rows import LearningRows
-from everytree.families.base import FloatArray, NativeFamily
-from everytree.fitting import Rows, Weights, fit_forest
-from everytree.metatree import MetaTree
-from everytree.posterior import Posterior
-from everytree.progress import Progress
-from everytree.repeats import read_groups, row_groups
-from everytree.scale.counts import ForestCounts
-from everytree.schema import Schema
+from everytree.families.base import NativeFamily
+from everytree.fitting.fit import Rows, Weights, fit_forest
+from everytree.fitting.search import start_family
+from everytree.posterior.counts import ForestCounts
+from everytree.posterior.posterior import Posterior
 from everytree.structure.growers import GROWERS, Grown, Growth, grow
 from everytree.structure.importers import Imported
 from everytree.structure.multiway import with_multiway_splits
-from everytree.tuning import start_family
+from everytree.tables.repeats import read_groups, row_groups
+from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 
 class GrownEstimator(MetaEstimator):

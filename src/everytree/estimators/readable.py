@@ -5,11 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from everytree.code_words import CodeWords
-from everytree.drawing import leaf_classes
 from everytree.estimators.base import MetaEstimator
-from everytree.plot import plot_tree
-from everytree.posterior import Posterior
+from everytree.posterior.posterior import Posterior
+from everytree.tables.code_names import CodeWords
 
 
 class Readable(MetaEstimator):
@@ -29,6 +27,8 @@ class Readable(MetaEstimator):
 
     def plot(self, **options: Any) -> Any:
         """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
+        from everytree.view.plot import plot_tree
+
         return plot_tree(self._pictured(), **self._words(options))
 
     def _words(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -39,6 +39,8 @@ class Readable(MetaEstimator):
             "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
         }
         if hasattr(self, "classes_"):
+            from everytree.view.describe import leaf_classes
+
             words["class_names"] = leaf_classes([str(label) for label in self.classes_])
         return words | options
 

@@ -14,15 +14,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from everytree.codes import as_column, as_labels
+from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.batches.target_column import Target
 from everytree.estimators.base import MetaEstimator, read_weight
 from everytree.estimators.early_rows import LearningRows
-from everytree.families.base import FloatArray
-from everytree.fitting import Rows
-from everytree.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
-from everytree.predictive import probabilities
-from everytree.scale.targets import Target
-from everytree.tuning import Search
+from everytree.fitting.fit import Rows
+from everytree.fitting.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
+from everytree.fitting.search import Search
+from everytree.predictive.predictive import probabilities
 
 LOG_SCORED = ("exponential", "geometric")
 """Families whose targets vary as much as their mean: there R2 says little, and nothing of censored rows."""

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from everytree.codes import resolve_n_jobs
+from everytree.base.checks import resolve_n_jobs
+from everytree.base.progress import Progress
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batched import BatchedEstimator
 from everytree.estimators.readable import Readable
 from everytree.estimators.targets import Classification, Regression
-from everytree.fitting import Rows
-from everytree.posterior import Posterior
-from everytree.progress import Progress
+from everytree.fitting.fit import Rows
+from everytree.posterior.posterior import Posterior
 from everytree.structure.growers import Grown
 
 FOLDS = 5

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.arrays import FloatArray
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
@@ -17,11 +18,11 @@ from everytree.estimators import (
     MetaTreeRegressor,
 )
 from everytree.export.tables import TreeTable, plain_inputs, table_of
-from everytree.families.base import FloatArray
-from everytree.forest import Forest
-from everytree.pool import NEGLIGIBLE, Pool, PooledPredictive
-from everytree.posterior import Posterior
-from everytree.schema import Schema
+from everytree.posterior.forest import Forest
+from everytree.posterior.pooling import pool_nodes
+from everytree.posterior.posterior import Posterior
+from everytree.predictive.pooled import NEGLIGIBLE, PooledPredictive
+from everytree.tables.schema import Schema
 
 _MASS: dict[str, Any] = {
     "categorical": slice(None),
@@ -131,7 +132,7 @@ def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[F
 def _moments(post: Posterior, centre: float) -> FloatArray:
     """(n_nodes, 2) as tables have them, where something is infinite: as predictives leave out what is negligible."""
     ends = np.arange(post.tree.n_nodes, dtype=np.int32)[:, None]
-    dist = PooledPredictive(Pool.of([post], np.ones(1)), ends, {}, 1.0)
+    dist = PooledPredictive(pool_nodes([post], np.ones(1)), ends, {}, 1.0)
     away = dist.mean() - centre
     return np.stack([away, dist.variance() + away**2], axis=1)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.columns import Column, read_labels, read_numbers
 from everytree.export.averaged import check_exportable
-from everytree.schema import Schema
-from everytree.tables import SAYS_MISSING, Values, column_label, read_table
+from everytree.tables.column import Column, read_labels, read_numbers
+from everytree.tables.reading import SAYS_MISSING, Values, column_label, read_table
+from everytree.tables.schema import Schema
 
 
 @dataclass(frozen=True)

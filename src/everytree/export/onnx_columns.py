@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from everytree.columns import Column
 from everytree.export.graph import ML, Graph, tensor
 from everytree.export.inputs import Input, inputs_of, missing_text
 from everytree.export.tables import UNSEEN, is_asked_by_value
-from everytree.schema import Schema
+from everytree.tables.column import Column
+from everytree.tables.schema import Schema
 
 
 def asked_table(graph: Graph, schema: Schema, *, all_codes: bool = False) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from everytree.exact.prediction import Tables
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import asked_table
-from everytree.structure.exact_prediction import Tables
 
 MOST_BYTES = 3 * 2**29
 """Of all tables; graphs end at 2 GiB."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from everytree.base.arrays import FloatArray
 from everytree.export.averaged import AveragedTrees, forest_of, to_tables
 from everytree.export.tables import TreeTable, coded_inputs, coded_thresholds, summed_up
-from everytree.families.base import FloatArray
-from everytree.schema import Schema
+from everytree.tables.schema import Schema
 
 LEAST_MASS = 1e-12
 """Share of a tree's rows that a leaf counts for at least: explainers divide by the rows of nodes, some of which have

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.columns import Column
-from everytree.families.base import FloatArray
-from everytree.metatree import MetaTree
+from everytree.base.arrays import FloatArray
+from everytree.tables.column import Column
+from everytree.trees.metatree import MetaTree
 
 UNSEEN = -1.0
 """What stands for a category that was not there at fit."""

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.codes import as_column, as_table, check_lengths
-from everytree.metatree import MetaTree
-
-FloatArray = NDArray[np.float64]
+from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
+from everytree.trees.metatree import MetaTree
 
 
 class Components(Protocol):

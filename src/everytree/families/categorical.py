@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
-from everytree.codes import whole_number
-from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
+from everytree.families.base import NativeFamily, as_columns, hyperparameter
 
 
 class _Classes(NativeFamily):

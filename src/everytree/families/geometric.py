@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
-from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+from everytree.base.arrays import FloatArray
+from everytree.families.base import NativeFamily, as_columns, hyperparameter
 from everytree.families.special import log_beta_ratio
 
 

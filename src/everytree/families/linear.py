@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincinv, stdtrit
 
 from everytree import _kernels
-from everytree.codes import whole_number
-from everytree.families.base import FloatArray, NativeFamily, as_columns, hyperparameter
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
+from everytree.families.base import NativeFamily, as_columns, hyperparameter
 from everytree.families.student import StudentComponents
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from everytree import _kernels
-
-FloatArray = NDArray[np.float64]
+from everytree.base.arrays import FloatArray
 
 
 def log_rising(x: ArrayLike, n: ArrayLike) -> FloatArray:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from everytree import _kernels
-from everytree.families.base import FloatArray
+from everytree.base.arrays import FloatArray
 from everytree.families.special import log_rising
 
 
@@ -71,7 +71,7 @@ class StudentComponents:
         tail = stdtrit(self._freedom, np.minimum(p, 1.0 - p))
         return np.asarray(self._location + np.sqrt(self._scale_squared) * np.where(p > 0.5, -tail, tail))
 
-    # Mixtures of these, many at a time; see everytree.mixture.
+    # Mixtures of these, many at a time; see everytree.predictive.mixture.
 
     def mixture_quantile(self, start: NDArray[np.int64], weights: FloatArray, p: FloatArray) -> FloatArray:
         return np.asarray(_kernels.student_quantiles(start, *self._parts(weights), _plain(p), 1))[:, 0]

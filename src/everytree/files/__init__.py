@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
+from everytree.exact.posterior import ExactPosterior
 from everytree.files.container import ModelFileError, parse_json, read, write
 from everytree.files.others import (
     read_exact,
@@ -29,12 +30,11 @@ from everytree.files.trees import (
     write_posteriors,
     write_trees,
 )
-from everytree.forest import Forest
-from everytree.growing import GrowingPosterior
-from everytree.metatree import MetaTree
-from everytree.posterior import Posterior
-from everytree.schema import Schema
-from everytree.structure.exact import ExactPosterior
+from everytree.posterior.forest import Forest
+from everytree.posterior.growing import GrowingPosterior
+from everytree.posterior.posterior import Posterior
+from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 __all__ = ["ModelFileError", "load", "load_with_notes", "save"]
 

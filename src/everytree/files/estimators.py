@@ -23,9 +23,9 @@ from everytree.files.others import read_exact, read_schema, write_exact, write_s
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
-from everytree.fitting import Rows
-from everytree.structure.imported import Imported
-from everytree.tuning import Choice
+from everytree.fitting.fit import Rows
+from everytree.fitting.search import Choice
+from everytree.structure.importers.model import Imported
 
 KINDS = {
     kind.__name__: kind

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
-from everytree.codes import whole_number
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
 from everytree.families import Bernoulli, Categorical, Exponential, Geometric, LinearRegression, Normal, Poisson
-from everytree.families.base import Family, FloatArray, NativeFamily
+from everytree.families.base import Family, NativeFamily
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 

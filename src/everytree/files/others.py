@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from everytree.exact.posterior import ExactPosterior
 from everytree.files.families import check_all, read_family, read_statistics, write_family
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
-from everytree.growing import GrowingPosterior
-from everytree.schema import Schema
-from everytree.structure.exact import ExactPosterior
+from everytree.posterior.growing import GrowingPosterior
+from everytree.tables.schema import Schema
 
 
 def write_schema(to: Writer, schema: Schema) -> None:

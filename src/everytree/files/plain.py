@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from everytree.files.container import TYPES
 from everytree.files.sections import Reader, Writer
-from everytree.priors import DepthPrior
+from everytree.posterior.split_prior import DepthPrior
 
 _LARGEST_CHARACTER = 0x10FFFF
 

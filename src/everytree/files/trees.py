@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.codes import MOST_FEATURES
+from everytree.base.arrays import MAX_FEATURES
 from everytree.files.families import check_all, read_family, read_statistics, write_family
 from everytree.files.sections import Reader, Writer
-from everytree.forest import Forest
-from everytree.metatree import MetaTree
-from everytree.posterior import Posterior
+from everytree.posterior.forest import Forest
+from everytree.posterior.posterior import Posterior
+from everytree.trees.metatree import MetaTree
 
 _SHAPE = ("feature", "first_child", "n_children", "threshold", "missing_child")
 
@@ -47,7 +47,7 @@ def read_trees(of: Reader) -> list[MetaTree]:
     if len(n_nodes) == 0 or sum(n_nodes.tolist()) != total:
         raise of.error("n_nodes", f"must be some numbers that sum to {total}")
     # A tree makes arrays as long as its table is wide, so the file must have one too.
-    most = min(len(n_codes), MOST_FEATURES)
+    most = min(len(n_codes), MAX_FEATURES)
     check_all(of, "n_features", n_features, (n_features >= -1) & (n_features <= most), f"must be from -1 to {most}")
     check_all(of, "feature", arrays["feature"], arrays["feature"] < most, f"there are {most} columns")
     trees = []

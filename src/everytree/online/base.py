@@ -7,12 +7,13 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from everytree import _kernels
-from everytree.codes import positive_number, whole_number
-from everytree.families.base import FloatArray, NativeFamily
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import positive_number, whole_number
+from everytree.families.base import NativeFamily
 from everytree.online.rows import Range, Row, as_dicts, check_ranges
 from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
-from everytree.predictive import Predictive
+from everytree.predictive.predictive import Predictive
 
 
 class OnlineForest(ABC):

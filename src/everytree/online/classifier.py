@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from everytree.codes import positive_number
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import positive_number
 from everytree.families import Categorical
-from everytree.families.base import FloatArray
 from everytree.online.base import OnlineForest
 from everytree.online.river_base import MiniBatchClassifier
 from everytree.online.rows import Range, Row, as_dicts, is_missing

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from everytree.base.arrays import FloatArray
 from everytree.families import Normal
-from everytree.families.base import FloatArray
 from everytree.online.base import OnlineForest
 from everytree.online.river_base import MiniBatchRegressor
 from everytree.online.rows import Range, Row, as_dicts

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
-from everytree.families.base import FloatArray
+from everytree.base.arrays import FloatArray
 
 NOMINAL, FIXED_RANGE = 1, 2
 """Flags of a feature's kind, as the kernel reads them."""

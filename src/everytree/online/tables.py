@@ -7,9 +7,9 @@ from typing import Any
 
 import narwhals as nw
 
-from everytree.families.base import FloatArray
+from everytree.base.arrays import FloatArray
 from everytree.online.rows import Row, as_dicts
-from everytree.tables import as_frame, column_label, column_values
+from everytree.tables.reading import as_frame, column_label, column_values
 
 
 def rows_of(X: Any) -> list[Row]:

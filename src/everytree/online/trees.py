@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
-from everytree.families.base import FloatArray, NativeFamily
+from everytree.base.arrays import FloatArray
+from everytree.families.base import NativeFamily
 from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
-from everytree.predictive import Paths, Predictive
+from everytree.predictive.predictive import Paths, Predictive
 
 NODE = np.dtype(
     [

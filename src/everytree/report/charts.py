@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from everytree.families.base import FloatArray
+from everytree.base.arrays import FloatArray
 
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 

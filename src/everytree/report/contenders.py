@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from everytree.families.base import FloatArray
+from everytree.base.arrays import FloatArray
 from everytree.report.rows import JudgedRows
-from everytree.schema import Schema
+from everytree.tables.schema import Schema
 
 FOLDS = 4
 

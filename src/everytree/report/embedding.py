@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.code_words import cut_texts
-from everytree.columns import Column
-from everytree.drawing import CLASS_COLOURS
-from everytree.families.base import FloatArray
-from everytree.posterior import Posterior
+from everytree.base.arrays import FloatArray
+from everytree.exact.posterior import ExactPosterior
+from everytree.exact.prediction import Leaves
+from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
-from everytree.structure.exact import ExactPosterior
-from everytree.structure.exact_prediction import Leaves
+from everytree.tables.code_names import cut_texts
+from everytree.tables.column import Column
+from everytree.view.describe import CLASS_COLOURS
 
 MOST_BYTES = 3_300_000
 """Of arrays, before they are written as text, which makes a third more; what columns take is taken off."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from everytree.code_words import one_line
-from everytree.drawing import amount, number
 from everytree.report.subject import Subject
+from everytree.tables.code_names import one_line
+from everytree.view.describe import amount, number
 
 
 def lead(subject: Subject) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
-from everytree.families.base import FloatArray
-from everytree.posterior import Posterior
+from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 
 DRAWS = 200

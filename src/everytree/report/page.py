@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from everytree.drawing import number
 from everytree.files.atomic import replace_file
 from everytree.report.charts import ranges
 from everytree.report.embedding import model_data
@@ -25,6 +24,7 @@ from everytree.report.quality import FEWEST_ROWS, Quality, judged
 from everytree.report.rows import read_rows
 from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
+from everytree.view.describe import number
 
 SCRIPTS = ("model.js", "drawing.js", "whatif.js", "main.js")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from everytree.families.base import FloatArray
+from everytree.base.arrays import FloatArray
 from everytree.report.charts import Series, histogram, unit_chart
 from everytree.report.contenders import (
     FOLDS,

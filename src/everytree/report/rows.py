@@ -10,8 +10,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator, read_weight
-from everytree.families.base import FloatArray
 
 
 @dataclass(frozen=True)

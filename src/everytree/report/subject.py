@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from everytree.estimators import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.base import MetaEstimator
 from everytree.families.base import NativeFamily
-from everytree.posterior import Posterior
+from everytree.posterior.posterior import Posterior
 from everytree.report.words import Words
 
 

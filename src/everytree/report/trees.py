@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from everytree.drawing import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
-from everytree.metatree import MetaTree
-from everytree.posterior import Posterior
+from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 from everytree.report.words import Words
+from everytree.trees.metatree import MetaTree
+from everytree.view.describe import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
 
 MOST_LISTED = 120
 """Nodes of the list that folds; the rest is counted."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from everytree.code_words import CodeWords, one_line
-from everytree.drawing import leaf_classes
+from everytree.tables.code_names import CodeWords, one_line
+from everytree.view.describe import leaf_classes
 
 
 @dataclass(frozen=True)

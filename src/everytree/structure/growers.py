@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.columns import missing_code
-from everytree.metatree import MetaTree
-from everytree.structure.sklearn_trees import metatree_from_sklearn_tree
+from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
+from everytree.tables.column import missing_code
+from everytree.trees.metatree import MetaTree
 
 Splitter = Literal["best", "random"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
-from everytree.columns import missing_code
-from everytree.families.base import FloatArray, NativeFamily
-from everytree.metatree import MetaTree
-from everytree.posterior import Posterior
+from everytree.base.arrays import FloatArray
+from everytree.families.base import NativeFamily
+from everytree.posterior.posterior import Posterior
+from everytree.tables.column import missing_code
+from everytree.trees.metatree import MetaTree
 
 MOST_CATEGORIES = 12
 """Columns with more categories than this are asked by thresholds alone."""

@@ -1,0 +1,1 @@
+"""What everything stands on: kinds of arrays, checks of arguments, errors, progress."""

@@ -1,0 +1,45 @@
+"""Checks of arguments that many functions take: a value that is right, or an error that names the argument."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+
+
+def resolve_n_jobs(n_jobs: int | None) -> int:
+    """scikit-learn's convention: None is 1, -1 all cores, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a positive number of threads, or -1 for all cores, but is {n_jobs!r}")
+    if n_jobs > 0:
+        return min(int(n_jobs), 256)
+    return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def positive_number(name: str, value: Any, more: str = "", high: float = math.inf) -> float:
+    """A positive finite float, at most `high`, whatever type it came in; `more` ends the sentence in the error."""
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0.0 < number < math.inf or number > high:
+        bound = f" of at most {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name} must be a positive number{bound}{more}, but is {value!r}")
+    return number
+
+
+def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """An int in a range, whatever type it came in."""
+    try:
+        number = value.__index__() if not isinstance(value, bool) else None
+    except (AttributeError, TypeError):
+        number = int(value) if isinstance(value, float) and value.is_integer() else None
+    if number is None or number < low or (high is not None and number > high):
+        span = f"from {low} on" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be a whole number {span}, but is {value!r}")
+    return int(number)

@@ -1,0 +1,159 @@
+"""Both passes over the partitions of Dask collections: the work goes to where the rows are, and little comes back.
+
+Of the first pass, each partition sends back its columns' kinds and categories, and those of its rows that are in the
+sample of all: which ones follows from their numbers, so that lengths of partitions are counted before. They are merged
+in the order of partitions, so that an error names the first one that differs. Of the second pass, statistics are added
+up in a tree of tasks whose shape depends on the number of partitions alone: the result is the same bits whichever
+worker did what, and however often.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from everytree.batches.batch import Batch, Place
+from everytree.batches.dask_parts import Partitions, compute, once
+from everytree.batches.passes import Labels, count_rows
+from everytree.batches.sketch import SchemaSketch
+from everytree.fitting.fit import Rows
+from everytree.posterior.counts import ForestCounts, Tally
+
+MERGED_TOGETHER = 8
+"""Tallies that one task adds up: few enough for a worker's memory, many enough that merging is not a long chain."""
+
+
+@dataclass
+class DaskPasses:
+    """Passes over partitions.
+
+    Parameters
+    ----------
+    parts : Partitions
+    owner : str
+        Who asks, for the wording of errors.
+    n_jobs : int, optional
+        Threads of each task.
+    client : distributed.Client, optional
+        Without it, the scheduler that is set, or a client that is active.
+    """
+
+    parts: Partitions
+    owner: str
+    n_jobs: int | None = None
+    client: Any = None
+    n_rows: tuple[int, ...] = ()
+
+    def sketch(
+        self, sketch: SchemaSketch, look: Callable[[Batch], Labels], note: Callable[[Labels], object]
+    ) -> SchemaSketch:
+        """Pass one."""
+        self.n_rows = self.parts.n_rows(self.client)
+        if not sum(self.n_rows):
+            raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
+        job = once(_Looking(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), look))
+        first_rows = [0, *accumulate(self.n_rows)][:-1]
+        tasks = {
+            number: dask.delayed(_look)(job, number, n_rows, piece, first_row)
+            for (number, n_rows, piece), first_row in zip(self._pieces(), first_rows, strict=True)
+            if n_rows
+        }
+        for number, (part, labels) in zip(tasks, compute([*tasks.values()], self.client), strict=True):
+            with Place(number, "partition"):
+                note(labels)
+                sketch.merge(part)
+        return sketch
+
+    def count(
+        self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
+    ) -> ForestCounts:
+        """Pass two."""
+        job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs))
+        tallies = [dask.delayed(_count)(job, *one) for one in self._pieces(features) if one[1]]
+        while len(tallies) > 1:
+            groups = [tallies[k : k + MERGED_TOGETHER] for k in range(0, len(tallies), MERGED_TOGETHER)]
+            tallies = [dask.delayed(_add)(job, group) for group in groups]
+        (tally,) = compute(tallies, self.client)
+        return counts.add(tally)
+
+    def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, list[Any]]]:
+        """Number, number of rows and rows of each partition."""
+        for number, (n_rows, piece) in enumerate(zip(self.n_rows, self.parts.pieces(features), strict=True)):
+            yield number, n_rows, piece
+
+
+# ---- on the workers -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What all tasks of a pass share; reads a partition, whose rows have been counted before."""
+
+    parts: Partitions
+    owner: str
+
+    def batch(self, number: int, n_rows: int, piece: list[Any]) -> Batch:
+        batch = self.parts.read(number, piece, self.owner)
+        found = 0 if batch is None else batch.table.n_rows
+        if batch is None or found != n_rows:
+            raise ValueError(f"it had {n_rows} rows when they were counted, but has {found} now; it must not change")
+        return batch
+
+
+@dataclass(frozen=True)
+class _Looking(_Reading):
+    sketch: SchemaSketch
+    look: Callable[[Batch], Labels]
+
+
+@dataclass(frozen=True)
+class _Counting(_Reading):
+    counts: ForestCounts
+    rows_of: Callable[[Batch], Rows]
+    n_jobs: int | None
+
+
+def _look(job: _Looking, number: int, n_rows: int, piece: list[Any], first_row: int) -> tuple[SchemaSketch, Labels]:
+    """Pass one of a partition."""
+    with Place(number, "partition"):
+        batch = job.batch(number, n_rows, piece)
+        labels, sketch = job.look(batch), copy.deepcopy(job.sketch)
+        sketch.update(batch.table, batch.target, batch.weight, row_data=batch.row_data, first_row=first_row)
+        return sketch, labels
+
+
+def _count(job: _Counting, number: int, n_rows: int, piece: list[Any]) -> Tally:
+    """Pass two of a partition."""
+    with Place(number, "partition"):
+        counts = job.counts.empty()
+        count_rows(counts, job.rows_of(job.batch(number, n_rows, piece)), job.n_jobs)
+        return counts.tally()
+
+
+def _add(job: _Counting, tallies: list[Tally]) -> Tally:
+    """The rows of several partitions."""
+    counts = job.counts.empty()
+    for tally in tallies:
+        counts.add(tally)
+    return counts.tally()
+
+
+# ---- answers --------------------------------------------------------------------------------------------------------
+
+
+def map_parts(work: Callable[..., Any], job: Any, parts: Partitions, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A lazy array, (n_rows, *shape), of `work(job, number, part of X, parts of others)`."""
+    X, shared = parts.X, once(job)
+    sizes = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * X.npartitions
+    blocks = [
+        da.from_delayed(dask.delayed(work)(shared, number, *piece), (size, *shape), dtype)
+        for number, (size, piece) in enumerate(zip(sizes, parts.pieces(), strict=True))
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)

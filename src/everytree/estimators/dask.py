@@ -1,0 +1,300 @@
+"""Forests and trees of rows that are spread over the machines of a Dask cluster."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from everytree.batches.batch import Place
+from everytree.batches.dask_parts import Partitions, is_dask
+from everytree.batches.dask_passes import DaskPasses, map_parts
+from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.estimators.batched import BatchedEstimator
+from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.targets import Classification, Regression
+from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
+from everytree.predictive.predictive import probabilities
+
+__all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor"]
+
+
+def _with_client(plain: type[Any]) -> Callable[..., None]:
+    """An `__init__` with the parameters of the plain estimator, and `client`."""
+
+    def init(self: Any, *args: Any, client: Any = None, **parameters: Any) -> None:
+        plain.__init__(self, *args, **parameters)
+        self.client = client
+
+    # What scikit-learn takes for the parameters, and what help shows.
+    signature = inspect.signature(plain.__init__)
+    more = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    init.__signature__ = signature.replace(parameters=[*signature.parameters.values(), more])  # type: ignore[attr-defined]
+    return init
+
+
+class _OnDask(BatchedEstimator):
+    """Fits by passes over partitions, and predicts partition by partition."""
+
+    client: Any
+    _plain: ClassVar[type[BatchedEstimator]]
+
+    def to_local(self) -> Any:
+        """The estimator without Dask, with all that was fitted: to be saved, sent or asked for whatever it offers."""
+        parameters = self._plain_parameters()
+        local = self._plain(**parameters)
+        learnt = {name: value for name, value in vars(self).items() if name not in (*parameters, "client")}
+        if "forest_" in learnt:
+            # More rows for one are none for the other.
+            learnt["forest_"], learnt["_batches"] = self.forest_.copy(), list(self._batches)
+        local.__dict__.update(learnt)
+        return local
+
+    def blank(self) -> Self:
+        """As that of the plain estimator; the client is kept."""
+        empty = super().blank()
+        empty.client = self.client
+        return empty
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+
+    def _fit_partitions(self, X: Any, row_data: Mapping[str, Any], sample_rows: int) -> Self:
+        with self._anew():
+            self._check_parameters()
+            parts = Partitions.of(X, **row_data)
+            return self._two_passes(DaskPasses(parts, type(self).__name__, self.n_jobs, self.client), sample_rows)
+
+    def _mapped(
+        self, X: Any, method: str, shape: tuple[int, ...] = (), dtype: Any = np.float64, exposure: Any = None,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        """(n_rows, *shape) lazily what a method of the plain estimator says of the rows of each partition."""
+        check_is_fitted(self, "forest_")
+        if isinstance(exposure, str):
+            X, exposure = Partitions.of(X, exposure=exposure).split("exposure")
+        job = _Answering(self.to_local(), method, options, shape, np.dtype(dtype))
+        return map_parts(_answer, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
+
+    # ---- a client stays where it is ---------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}
+
+    def __sklearn_clone__(self) -> Self:
+        fresh = clone(self._plain(**self._plain_parameters()))
+        return type(self)(**fresh.get_params(deep=False), client=self.client)
+
+
+@dataclass(frozen=True)
+class _Answering:
+    """What is asked of each partition."""
+
+    model: Any
+    method: str
+    options: Mapping[str, Any]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def _answer(job: _Answering, number: int, X: Any, exposure: Any = None) -> Any:
+    if len(X) == 0:
+        return np.empty((0, *job.shape), job.dtype)
+    given = {} if exposure is None else {"exposure": exposure}
+    with Place(number, "partition"):
+        said = getattr(job.model, job.method)(X, **given, **job.options)
+    return np.column_stack(said) if isinstance(said, tuple) else said
+
+
+class _DaskClassifier(Classification, _OnDask):
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, sample_rows: int = SAMPLE_ROWS
+    ) -> Self:
+        """Learn from all partitions: columns and a sample in a first pass, statistics of every row in a second.
+
+        Parameters
+        ----------
+        X : Dask DataFrame or (n_rows, n_features) Array
+        y : Dask Series, (n_rows,) Array, or str
+            Class labels, cut as X is; or the name of the column of X that has them.
+        sample_weight : likewise, optional
+            A row of weight 0 counts as absent.
+        groups : likewise, optional
+            Which rows belong together; see `MetaForestClassifier.fit`.
+        sample_rows : int
+            Rows on which structures are grown and priors are chosen.
+
+        Returns
+        -------
+        The estimator itself, the same as of `fit_batches` with the same rows; a fit that fails leaves it as it was.
+        """
+        return self._fit_partitions(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, sample_rows)
+
+    def predict_proba(self, X: Any) -> Any:
+        """(n_rows, n_classes) probability of each class, in the order of `classes_`; a Dask array where X is Dask's."""
+        if not is_dask(X):
+            return super().predict_proba(X)
+        check_is_fitted(self, "forest_")
+        return self._mapped(X, "predict_proba", (self.n_classes_,))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Log of `predict_proba`."""
+        if not is_dask(X):
+            return super().predict_log_proba(X)
+        check_is_fitted(self, "forest_")
+        return self._mapped(X, "predict_log_proba", (self.n_classes_,))
+
+    def predict(self, X: Any) -> Any:
+        """(n_rows,) the most probable class of each row; a Dask array where X is Dask's."""
+        if not is_dask(X):
+            return super().predict(X)
+        check_is_fitted(self, "forest_")
+        return self._mapped(X, "predict", dtype=self.classes_.dtype)
+
+
+class _DaskRegressor(Regression, _OnDask):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        censored: Any = None,
+        groups: Any = None,
+        sample_rows: int = SAMPLE_ROWS,
+    ) -> Self:
+        """Learn from all partitions: columns and a sample in a first pass, statistics of every row in a second.
+
+        Parameters
+        ----------
+        X : Dask DataFrame or (n_rows, n_features) Array
+        y : Dask Series, (n_rows,) Array, or str
+            Targets, cut as X is; or the name of the column of X that has them.
+        sample_weight : likewise, optional
+            A row of weight 0 counts as absent.
+        exposure, censored, groups : likewise, optional
+            As in `MetaForestRegressor.fit`.
+        sample_rows : int
+            Rows on which structures are grown and priors are chosen.
+
+        Returns
+        -------
+        The estimator itself, the same as of `fit_batches` with the same rows; a fit that fails leaves it as it was.
+        """
+        row_data = {
+            "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "groups": groups,
+        }  # fmt: skip
+        return self._fit_partitions(X, row_data, sample_rows)
+
+    def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
+        """(n_rows,) means, and with `return_std=True` standard deviations; Dask arrays where X is Dask's."""
+        if not is_dask(X):
+            return super().predict(X, return_std, exposure=exposure)
+        if not return_std:
+            return self._mapped(X, "predict", exposure=exposure)
+        both = self._mapped(X, "predict", (2,), exposure=exposure, return_std=True)
+        return both[:, 0], both[:, 1]
+
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95), *, exposure: Any = None) -> Any:
+        """(n_rows, len(quantiles)) quantiles, or (n_rows,) for one; a Dask array where X is Dask's."""
+        if not is_dask(X):
+            return super().predict_quantiles(X, quantiles, exposure=exposure)
+        shape = probabilities("quantiles", quantiles).shape
+        return self._mapped(X, "predict_quantiles", shape, exposure=exposure, quantiles=quantiles)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> Any:
+        """(n_rows, 2) ends of an interval with probability `coverage`; a Dask array where X is Dask's."""
+        if not is_dask(X):
+            return super().predict_interval(X, coverage, exposure=exposure)
+        return self._mapped(X, "predict_interval", (2,), exposure=exposure, coverage=coverage)
+
+
+class DaskMetaForestClassifier(_DaskClassifier, MetaForestClassifier):
+    """`MetaForestClassifier` for Dask dataframes and arrays.
+
+    The sample on which structures are grown comes to the process that calls `fit`; all other rows stay on the workers.
+    The model depends on the rows and their order, not on how they are cut into partitions.
+
+    Parameters
+    ----------
+    n_estimators, grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, alpha, weights, calibration
+        As in `MetaForestClassifier`.
+    max_bins, categorical_features, random_state, verbose
+        As in `MetaForestClassifier`.
+    n_jobs : int, optional
+        Threads of each task, and of growing.
+    client : distributed.Client, optional
+        The cluster that fits; without it the active client, or Dask's scheduler if there is none. It is not pickled.
+
+    Attributes
+    ----------
+    classes_, schema_, forest_, posteriors_, weights_, choice_, log_evidence_, feature_importances_
+        As in `MetaForestClassifier`.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, everytree as et
+    >>> X = da.from_array(np.arange(40.0).reshape(20, 2), chunks=(5, 2))
+    >>> model = et.DaskMetaForestClassifier(n_estimators=5, random_state=0).fit(X, X[:, 0] > 19)
+    >>> model.predict(X).compute()[:3]
+    array([False, False, False])
+    >>> model.to_local()
+    MetaForestClassifier(n_estimators=5, random_state=0)
+    """
+
+    _plain = MetaForestClassifier
+    __init__ = _with_client(MetaForestClassifier)
+
+
+class DaskMetaForestRegressor(_DaskRegressor, MetaForestRegressor):
+    """`MetaForestRegressor` for Dask dataframes and arrays; see `DaskMetaForestClassifier`.
+
+    Parameters
+    ----------
+    n_estimators, family, prior, grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, weights
+        As in `MetaForestRegressor`.
+    calibration, max_bins, categorical_features, n_jobs, random_state, verbose
+        As in `MetaForestRegressor`.
+    client : distributed.Client, optional
+        As in `DaskMetaForestClassifier`.
+    """
+
+    _plain = MetaForestRegressor
+    __init__ = _with_client(MetaForestRegressor)
+
+
+class DaskMetaTreeClassifier(_DaskClassifier, MetaTreeClassifier):
+    """`MetaTreeClassifier` for Dask dataframes and arrays; see `DaskMetaForestClassifier`.
+
+    Parameters
+    ----------
+    max_depth, min_samples_leaf, split_prior, alpha, max_bins, categorical_features, n_jobs, random_state, verbose
+        As in `MetaTreeClassifier`.
+    client : distributed.Client, optional
+        As in `DaskMetaForestClassifier`.
+    """
+
+    _plain = MetaTreeClassifier
+    __init__ = _with_client(MetaTreeClassifier)
+
+
+class DaskMetaTreeRegressor(_DaskRegressor, MetaTreeRegressor):
+    """`MetaTreeRegressor` for Dask dataframes and arrays; see `DaskMetaForestClassifier`.
+
+    Parameters
+    ----------
+    max_depth, family, prior, min_samples_leaf, split_prior, max_bins, categorical_features, n_jobs, random_state
+        As in `MetaTreeRegressor`.
+    verbose : int
+    client : distributed.Client, optional
+        As in `DaskMetaForestClassifier`.
+    """
+
+    _plain = MetaTreeRegressor
+    __init__ = _with_client(MetaTreeRegressor)

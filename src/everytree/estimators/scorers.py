@@ -1,0 +1,128 @@
+"""Scores of whole distributions, as scikit-learn takes them for `scoring`: larger is better.
+
+Examples
+--------
+>>> import everytree as et
+>>> from sklearn.datasets import load_diabetes
+>>> from sklearn.model_selection import cross_val_score
+>>> X, y = load_diabetes(return_X_y=True)
+>>> model = et.MetaTreeRegressor(random_state=0)
+>>> bool((cross_val_score(model, X, y, scoring=et.scorers.crps) < 0).all())  # the negative score: the larger the better
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from everytree.base.arrays import FloatArray, as_column
+
+__all__ = ["Scorer", "crps", "interval_score", "log_score"]
+
+ROW_COLUMNS = ("sample_weight", "exposure", "censored")
+"""What a scorer may be told of each row besides its target."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The mean over rows of a score of each row's distribution; for `scoring=` of scikit-learn's tools.
+
+    What is known of rows besides (`sample_weight`, `exposure`, `censored`) is given to a call by name; within
+    scikit-learn's tools it is routed as metadata: `scorer.set_score_request(exposure=True)`.
+
+    Attributes
+    ----------
+    name : str
+    of_rows : callable
+        Scores of rows from an estimator, a table, targets and what else is known of the rows.
+    requests : tuple of pairs
+        Which metadata are asked for, by name.
+    """
+
+    name: str
+    of_rows: Callable[..., FloatArray]
+    requests: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> float:
+        unknown = sorted(set(row_data) - set(ROW_COLUMNS))
+        if unknown:
+            raise TypeError(f"{self.name} takes no {unknown[0]!r}; rows may have {', '.join(ROW_COLUMNS)}")
+        given = {name: values for name, values in row_data.items() if values is not None}
+        scores = self.of_rows(estimator, X, y, given)
+        weight = None if sample_weight is None else as_column("sample_weight", sample_weight)
+        return float(np.average(scores, weights=weight))
+
+    def set_score_request(self, **requests: Any) -> Self:
+        """The scorer that asks for these metadata of rows: True, False, None or the name they are passed by."""
+        unknown = sorted(set(requests) - set(ROW_COLUMNS))
+        if unknown:
+            raise TypeError(f"{self.name} takes no {unknown[0]!r}; rows may have {', '.join(ROW_COLUMNS)}")
+        return replace(self, requests=tuple({**dict(self.requests), **requests}.items()))
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What scikit-learn's tools ask for."""
+        request = MetadataRequest(owner=self)
+        for name in ROW_COLUMNS:
+            request.score.add_request(param=name, alias=dict(self.requests).get(name))
+        return request
+
+    def __repr__(self) -> str:
+        return f"everytree.estimators.scorers.{self.name}"
+
+
+def _log_scores(estimator: Any, X: Any, y: Any, row_data: dict[str, Any]) -> FloatArray:
+    scores: FloatArray = estimator.log_scores(X, y, **row_data)
+    return scores
+
+
+def _negative_crps(estimator: Any, X: Any, y: Any, row_data: dict[str, Any]) -> FloatArray:
+    _refuse_censored("crps", row_data)
+    return -np.asarray(_distribution(estimator, X, row_data).crps(_numbers(y)))
+
+
+def _distribution(estimator: Any, X: Any, row_data: dict[str, Any]) -> Any:
+    if hasattr(estimator, "classes_"):
+        raise TypeError(f"{type(estimator).__name__} predicts classes; for those use log_score")
+    return estimator.predictive(X, **row_data)
+
+
+def _refuse_censored(name: str, row_data: dict[str, Any]) -> None:
+    if row_data.pop("censored", None) is not None:
+        raise ValueError(f"{name} needs the target itself, which is not known of censored rows; use log_score")
+
+
+def _numbers(y: Any) -> FloatArray:
+    return as_column("y", y).astype(np.float64)
+
+
+def interval_score(coverage: float = 0.9) -> Scorer:
+    """The negative interval score: the width of the central interval, and 2 / (1 - coverage) times what it misses y by.
+
+    Parameters
+    ----------
+    coverage : float
+        In (0, 1).
+    """
+    if not 0.0 < coverage < 1.0:
+        raise ValueError(f"coverage must be in (0, 1), but is {coverage!r}")
+
+    def of_rows(estimator: Any, X: Any, y: Any, row_data: dict[str, Any]) -> FloatArray:
+        _refuse_censored("interval_score", row_data)
+        low, high = np.asarray(_distribution(estimator, X, row_data).interval(coverage)).T
+        target = _numbers(y)
+        missed = np.maximum(low - target, 0.0) + np.maximum(target - high, 0.0)
+        return np.asarray(low - high - 2.0 / (1.0 - coverage) * missed)
+
+    return Scorer(f"interval_score({coverage})", of_rows)
+
+
+log_score = Scorer("log_score", _log_scores)
+"""The mean log probability or density of the targets; of censored rows, the log probability to exceed them."""
+
+crps = Scorer("crps", _negative_crps)
+"""The negative mean continuous ranked probability score, in units of the target."""

@@ -1,0 +1,538 @@
+"""Every tree and every split: the exact posterior over pruned trees T and feature assignments k together.
+
+The splits of different nodes are independent a priori, so the sum over all assignments factorises over regions (sets of
+conditions), and the order in which a region's conditions were asked does not matter:
+
+    Q(S) = (1 - g) leaf(S) + g * mean over candidate splits of the product of Q(child) over the children.
+
+Each region is evaluated once. The kernel lists regions level by level; this module reads answers from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray, as_codes, as_column, check_lengths
+from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
+from everytree.exact.prediction import (
+    Columns,
+    LeafPool,
+    Leaves,
+    Tables,
+    find_leaves,
+    tabulate,
+    warn_of_left_out,
+)
+from everytree.exact.regions import KINDS, MOST_CATEGORIES, Kind, count_regions
+from everytree.exact.trees import ExactTree, Forestry
+from everytree.families.base import NativeFamily, mean_less
+from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.predictive.pooled import PooledPredictive
+
+NEGLIGIBLE = 1e-6
+"""Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
+
+MOST_REGIONS = 2**31 - 1
+"""Of one level, at most: their numbers are 32 bits wide."""
+
+BYTES_A_REGION = 200
+"""Roughly, with its conditions, evidences, and links to its children."""
+
+
+class ExactPosterior:
+    """p(T, k | data) over every tree to a given depth and every choice of its splits, computed exactly.
+
+    A region is split with probability `split_prior` (of its depth) unless it is at `max_depth` or nothing is left to
+    ask; a split is chosen uniformly from the candidates of the region.
+
+    Parameters
+    ----------
+    n_codes : sequence of int
+        Number of codes of each column.
+    family : NativeFamily
+        The leaf model, with one prior for all leaves.
+    max_depth : int
+    split_prior : float or callable
+        A number, or a function of depth such as `depth_prior(0.95, 1.0)`.
+    candidates : {"all", "nontrivial"}
+        Every split of the codes that are possible in a region, or only those that separate its rows.
+    kinds : str or sequence of str
+        For each column, or for all: "ordered" is asked by thresholds, "one_against_rest" by one category against the
+        others, "multiway" by all categories at once.
+    truncation : float
+        Posterior mass that prediction may leave out; 0 leaves out nothing.
+    max_regions : int
+        What can have more regions than this is refused beforehand, unless `fit` has a budget or a clock; it then lists
+        no more of them.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np, everytree as et
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, dtype=np.uint8)
+    >>> post = et.ExactPosterior([2, 2], et.Bernoulli(0.5, 0.5), max_depth=2).fit(X, X[:, 0])
+    >>> post.root_feature_prob.round(4)
+    array([0.9381, 0.0619])
+    >>> post.map_tree().n_leaves
+    2
+    """
+
+    def __init__(
+        self,
+        n_codes: Sequence[int],
+        family: NativeFamily,
+        max_depth: int = 4,
+        split_prior: SplitPriorLike = 0.5,
+        *,
+        candidates: Literal["all", "nontrivial"] = "all",
+        kinds: Kind | Sequence[Kind] = "ordered",
+        truncation: float = 1e-6,
+        max_regions: int = 20_000_000,
+        n_jobs: int | None = None,
+    ) -> None:
+        if not isinstance(n_codes, Sequence | np.ndarray):
+            raise TypeError(f"n_codes must have one number a column, but is {n_codes!r}")
+        self.n_codes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
+        if not self.n_codes:
+            raise ValueError("n_codes is empty: there must be at least one column")
+        if not isinstance(family, NativeFamily) or not family.has_one_prior:
+            raise TypeError(f"family must be a built-in one with the same prior for all leaves, not {family!r}")
+        self.family = family
+        self.max_depth = whole_number("max_depth", max_depth, 0, 64)
+        if candidates not in ("all", "nontrivial"):
+            raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
+        self.candidates = candidates
+        self.kinds = _checked_kinds(kinds, self.n_codes)
+        if not isinstance(truncation, int | float | np.number) or not 0.0 <= truncation < 1.0:
+            raise ValueError(f"truncation must be a share of the posterior in [0, 1), but is {truncation!r}")
+        self.target_truncation = float(truncation)
+        self.max_regions = whole_number("max_regions", max_regions, 1)
+        resolve_n_jobs(n_jobs)
+        self.n_jobs = n_jobs
+        self.split_prior = split_prior
+        self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, self.max_depth))
+
+    @staticmethod
+    def count_regions(n_codes: Sequence[int], max_depth: int, kinds: Kind | Sequence[Kind] = "ordered") -> int:
+        """How many regions there can be above the last level, each counted once for every depth it may be at."""
+        sizes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
+        max_depth = whole_number("max_depth", max_depth, 0, 64)
+        return count_regions(sizes, _checked_kinds(kinds, sizes), max_depth)
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        budget: int | None = None,
+        max_seconds: float | None = None,
+        progress: Callable[[int, int, int], object] | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Condition on rows.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like of codes
+        y : (n_rows,) array_like
+        sample_weight : (n_rows,) array_like, optional
+        budget, max_seconds : optional
+            Regions to list at most, and seconds until `fit` is back. When that is not enough, `log_evidence_bounds`
+            holds what is certain, and all answers are those of the trees that were looked at. A region's children are
+            listed all or not at all, and no more regions than there is time to sum over.
+        progress : callable, optional
+            Called now and then with the depth, the regions done there and their number.
+        **row_data
+            What the family wants to know of each row.
+        """
+        begun = perf_counter()
+        codes = self._read_codes(X)
+        if budget is None and max_seconds is None:
+            self._check_size()
+        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
+        targets = as_column("y", y)
+        weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
+        statistics = self.family.statistics(targets, weight, **row_data)
+        if len(statistics) != len(codes):
+            raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
+        if weight is not None:
+            kept = weight > 0.0
+            codes, statistics = codes[kept], statistics[kept]
+        regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
+        seconds = np.inf if max_seconds in (None, np.inf) else positive_number("max_seconds", max_seconds, ", or None")
+        engine = self._make(codes, statistics)
+        engine.run(min(regions, MOST_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
+        bounds = float(engine.log_evidence()), float(engine.log_upper())
+        return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
+
+    def _keep(
+        self,
+        rows: tuple[NDArray[np.uint16], FloatArray, list[int]],
+        bounds: tuple[float, float],
+        n_regions: list[int],
+        engine: _kernels.Exact | None,
+    ) -> Self:
+        """All that a fit leaves behind: codes, statistics and how many regions of each level were expanded, by which
+        the same ones are listed again whatever the budget was; what is not given is made when it is first needed."""
+        self._rows, self.n_rows = rows, len(rows[0])
+        self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
+        self._centre = self._overall_mean(rows[1])
+        self._tables: dict[bool, Tables] = {}
+        self._leaf_regions: dict[bool, Leaves] = {}
+        self._summary: dict[str, Any] | None = None
+        self._forestry: Forestry | None = None
+        return self
+
+    def _make(self, codes: NDArray[np.uint16], statistics: FloatArray) -> _kernels.Exact:
+        place, n_places, of_place, class_start = _places(self.family, statistics)
+        return _kernels.make_exact(
+            self.family.kernel, self.family.size, self.family._prior, codes, self.n_codes,
+            [KINDS.index(kind) for kind in self.kinds], place, n_places, of_place, class_start,
+            self._log_split.tolist(), self._log_stop.tolist(), self.candidates == "nontrivial",
+            NEGLIGIBLE * self.target_truncation, resolve_n_jobs(self.n_jobs),
+        )  # fmt: skip
+
+    def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
+        """Codes of every column; 65535 is an answer nobody knows, where that is allowed."""
+        codes = as_codes(X)
+        if codes.shape[1] != len(self.n_codes):
+            raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(self.n_codes)}")
+        wrong = (codes < 0) | (codes >= np.array(self.n_codes))
+        missing = wrong & _is_missing(codes) & (not known)
+        if (wrong & ~missing).any():
+            row, column = np.argwhere(wrong & ~missing)[0]
+            raise ValueError(
+                f"X: column {column}, row {row}: code {codes[row, column]}, "
+                f"but there are codes 0..{self.n_codes[column] - 1}"
+            )
+        return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
+
+    def _check_size(self) -> None:
+        """Refuse what can have more regions than `max_regions`."""
+        expected = count_regions(self.n_codes, self.kinds, self.max_depth)
+        if expected <= self.max_regions:
+            return
+        fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
+        raise ValueError(
+            f"max_depth={self.max_depth} on these columns can have {expected:.3g} regions (about "
+            f"{expected * BYTES_A_REGION / 2**30:.3g} GiB), but max_regions is {self.max_regions}; "
+            f"max_depth={fits} fits, or fewer columns or codes, or give a budget"
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise RuntimeError("this ExactPosterior has seen no rows yet; call fit first")
+
+    @property
+    def _has_trees(self) -> bool:
+        """Whether some tree that was looked at is possible."""
+        return self._bounds[0] > -np.inf
+
+    def _fitted(self) -> _kernels.Exact:
+        """The engine; after a copy or a pickle it runs again when it is first needed."""
+        self._check_fitted()
+        if not self._has_trees:
+            raise ValueError(
+                "no tree that was looked at is possible: split_prior is 1 where the budget or max_seconds was spent; "
+                "only log_evidence_bounds is known; fit with more of either, or with a smaller split_prior"
+            )
+        if self._engine is None:
+            codes, statistics, n_expanded = self._rows
+            engine = self._make(codes, statistics)
+            engine.run(MOST_REGIONS, n_expanded, np.inf, None)
+            self._engine = engine
+        return self._engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows, and what predictions need; regions are not kept."""
+        if not hasattr(self, "_rows"):
+            return self.__dict__.copy()
+        if self._has_trees and self._has_tables:
+            self._tabulated(False)
+        if self._has_trees:
+            self._sums()
+        return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
+
+    def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
+        plain: dict[str, Any] = {
+            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
+            "candidates": self.candidates, "kinds": self.kinds, "truncation": self.target_truncation,
+            "max_regions": self.max_regions, "n_jobs": self.n_jobs,
+        }  # fmt: skip
+        if not hasattr(self, "_rows"):
+            return plain, {}
+        codes, statistics, n_expanded = self._rows
+        plain |= {"n_expanded": n_expanded, "bounds": list(self._bounds), "n_regions": self._n_regions}
+        return plain, {"codes": codes, "statistics": statistics}
+
+    @classmethod
+    def _from_state(
+        cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> ExactPosterior:
+        """The posterior again; everything is checked but that the bounds are those of these rows."""
+        fitted = {name: plain.pop(name) for name in ("n_expanded", "bounds", "n_regions") if name in plain}
+        post = cls(family=family, **plain)
+        if not fitted:
+            return post
+        codes, statistics = arrays["codes"], family._checked(arrays["statistics"])
+        if codes.dtype != np.uint16 or codes.shape != (len(statistics), len(post.n_codes)):
+            raise ValueError(
+                f"codes are {codes.dtype} of shape {codes.shape}, but must be uint16, one column an n_codes"
+            )
+        if (codes >= np.array(post.n_codes, dtype=np.uint16)).any():
+            raise ValueError("codes hold one that is not below n_codes")
+        lower, upper = fitted["bounds"]
+        if not -np.inf <= lower <= upper:
+            raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
+        n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
+        n_expanded = _expanded_by_level(fitted["n_expanded"], n_regions)
+        return post._keep((codes, statistics, n_expanded), (float(lower), float(upper)), n_regions, None)
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y | X), summed over every tree and every choice of splits; a lower bound where a budget was spent."""
+        return self.log_evidence_bounds[0]
+
+    @property
+    def log_evidence_bounds(self) -> tuple[float, float]:
+        """What log_evidence is between; both ends are equal unless a budget was spent."""
+        self._check_fitted()
+        return self._bounds
+
+    @property
+    def n_regions(self) -> list[int]:
+        """Regions with rows that were listed, by depth."""
+        self._check_fitted()
+        return list(self._n_regions)
+
+    @property
+    def root_feature_prob(self) -> FloatArray:
+        """(n_features,) probability that the root is split on each column."""
+        return np.asarray(self._sums()["root_feature"])
+
+    @property
+    def split_prob_root(self) -> float:
+        """Probability that the root is split at all."""
+        return float(self.root_feature_prob.sum())
+
+    @property
+    def root_splits(self) -> list[tuple[int, int, float]]:
+        """(column, code, probability) of every split that the root may have, most probable first.
+
+        The code is the threshold, the category set apart, or -1 where all categories part.
+        """
+        facts = self._fitted().region(0, 0)
+        probs = np.exp(facts["log_split"])
+        order = np.argsort(-probs, kind="stable")
+        return [(int(facts["column"][i]), int(facts["code"][i]), float(probs[i])) for i in order]
+
+    @property
+    def expected_splits(self) -> FloatArray:
+        """(n_features,) expected number of splits on each column, of regions that hold rows."""
+        self._check_fitted()
+        return np.asarray(self._sums()["expected_splits"]) if self.n_rows else np.zeros(len(self.n_codes))
+
+    def expected_leaves(self) -> float:
+        """Expected number of leaves of T."""
+        return float(self._sums()["expected_leaves"])
+
+    def entropy(self) -> float:
+        """Entropy of p(T, k | data), in nats."""
+        return float(self._sums()["entropy"])
+
+    @property
+    def feature_prob(self) -> FloatArray:
+        """(n_features,) probability that a region that holds rows is split on each column; to within `truncation`."""
+        self._check_fitted()
+        if not self.n_rows:
+            return np.zeros(len(self.n_codes))
+        negligible = 0.1 * self.target_truncation / sum(self._n_regions)
+        return np.asarray(self._fitted().feature_use(negligible))
+
+    @property
+    def truncation(self) -> float:
+        """Posterior mass that the prediction of any row leaves out, at most, unknown answers or not."""
+        self._check_fitted()
+        kept: list[Tables | Leaves] = [
+            self._tabulated(with_unknown) if self._has_tables else self._leaves(with_unknown)
+            for with_unknown in (False, True)
+        ]
+        return min(max(one.left_out for one in kept), 1.0)
+
+    def map_tree(self) -> ExactTree:
+        """The most probable tree with its splits; `log_prob` is its exact posterior probability."""
+        return self.top_trees(1)[0]
+
+    def top_trees(self, k: int) -> list[ExactTree]:
+        """The k most probable trees with their splits, best first."""
+        return self._trees().best(whole_number("k", k, 1))
+
+    def sample_trees(self, n: int, *, rng: np.random.Generator | int) -> list[ExactTree]:
+        """Independent exact draws from p(T, k | data)."""
+        generator = np.random.default_rng(rng)
+        return [self._trees().draw(generator) for _ in range(whole_number("n", n, 0))]
+
+    def _sums(self) -> dict[str, Any]:
+        self._check_fitted()
+        if self._summary is None:
+            self._summary = self._fitted().summary()
+        return self._summary
+
+    def _trees(self) -> Forestry:
+        engine = self._fitted()
+        if self._forestry is None:
+            self._forestry = Forestry(
+                engine, self.n_codes, self.kinds, self._log_split, self._log_stop,
+                self.candidates == "all",
+            )  # fmt: skip
+        return self._forestry
+
+    # ---- prediction -------------------------------------------------------------------------------------------------
+
+    def probs(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, for families of classes.
+
+        A missing code (255 in `uint8`, 65535 in `uint16`, -1 in signed integers) leaves a row where it is asked for.
+        """
+        if not self._has_classes:
+            raise TypeError(f"probs() is for families of classes, not for {type(self.family).__name__}")
+        sums = self._looked_up(X)
+        return np.asarray(sums / sums.sum(axis=1, keepdims=True))
+
+    def moments(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each row's target, for families whose rows bring nothing but their target."""
+        if self._has_classes:
+            probs = self.probs(X)
+            number = np.arange(probs.shape[1])
+            mean = probs @ number
+            return mean, np.maximum(probs @ number**2 - mean**2, 0.0)
+        total, first, second = self._looked_up(X).T
+        first, second = first / total, second / total
+        return first + self._centre, np.maximum(second - first**2, 0.0)
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> PooledPredictive:
+        """One predictive distribution for each row, averaged over every tree and every choice of splits."""
+        self._check_fitted()
+        codes = self._read_codes(X, known=False)
+        pool = LeafPool(self.family, self._columns, self._leaves)
+        return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
+
+    @property
+    def _has_tables(self) -> bool:
+        """Whether a leaf's moments depend on nothing but the leaf."""
+        return not self.family.row_data
+
+    @property
+    def _has_classes(self) -> bool:
+        return self.family.kernel == "categorical"
+
+    def _overall_mean(self, statistics: FloatArray) -> float:
+        """Where moments are taken about, so that they do not cancel; 0 where there are none."""
+        if not self._has_tables or self._has_classes:
+            return 0.0
+        nodes = np.zeros(len(statistics), dtype=np.int64)
+        total = _kernels.sum_statistics(self.family.kernel, self.family.size, statistics, nodes, 1)
+        mean = float(self.family.predictive(total).mean()[0])
+        return mean if np.isfinite(mean) else 0.0
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self.n_codes, self.kinds)
+
+    def _values(self, statistics: FloatArray) -> FloatArray:
+        """What a leaf adds to a prediction: class probabilities, or 1 and the first two moments."""
+        components: Any = self.family.predictive(statistics)
+        if self._has_classes:
+            return np.asarray(components.probs())
+        away = mean_less(components, self._centre)
+        return np.stack([np.ones(len(away)), away, components.variance() + away**2], axis=1)
+
+    def _looked_up(self, X: ArrayLike) -> FloatArray:
+        self._check_fitted()
+        codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
+        unknown = self._columns.has_unknown(codes)
+        tables = self._tabulated(False)
+        sums, left_out = tables.look_up(codes, jobs), tables.left_out
+        if unknown.any():
+            tables = self._tabulated(True)
+            sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
+        warn_of_left_out(left_out, self.target_truncation)
+        return sums
+
+    def _tabulated(self, with_unknown: bool) -> Tables:
+        """Tables for rows whose answers are all known, or for the others."""
+        if with_unknown not in self._tables:
+            self._tables[with_unknown] = tabulate(
+                self._fitted(), self._values, self._columns, self.target_truncation, with_unknown,
+                resolve_n_jobs(self.n_jobs),
+            )  # fmt: skip
+        return self._tables[with_unknown]
+
+    def _leaves(self, with_unknown: bool) -> Leaves:
+        if with_unknown not in self._leaf_regions:
+            self._leaf_regions[with_unknown] = find_leaves(self._fitted(), self.target_truncation, with_unknown)
+        return self._leaf_regions[with_unknown]
+
+    def __repr__(self) -> str:
+        seen = f", n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g}" if hasattr(self, "_rows") else ""
+        return f"ExactPosterior({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
+
+
+def _expanded_by_level(n_expanded: Any, n_regions: Sequence[int]) -> list[int]:
+    """How many regions of each level were expanded; older files have their number in all, counted level by level."""
+    if not isinstance(n_expanded, int):
+        return [whole_number("n_expanded", n, 0, 2**62) for n in n_expanded]
+    left, by_level = whole_number("n_expanded", n_expanded, 0, 2**62), []
+    for n in n_regions:
+        by_level.append(min(n, left))
+        left -= by_level[-1]
+    return by_level
+
+
+def _is_missing(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(codes == (np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1))
+
+
+def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:
+    """Where each row is among the bits, the statistics of each place, and where classes start if bits are counted."""
+    n_rows = len(statistics)
+    if family.kernel == "categorical" and statistics.shape[1] <= 64 and np.isin(statistics, (0.0, 1.0)).all():
+        of_class = statistics.argmax(axis=1)
+        place, start = np.empty(n_rows, dtype=np.int64), [0]
+        for c in range(statistics.shape[1]):
+            rows = np.flatnonzero(of_class == c)
+            place[rows] = 64 * start[-1] + np.arange(len(rows))
+            start.append(start[-1] + -(-len(rows) // 64))
+        if start[-1] > 0:
+            return place, 64 * start[-1], np.empty(0), start
+    n_words = max(-(-n_rows // 64), 1)
+    of_place = np.zeros((64 * n_words, statistics.shape[1]))
+    of_place[:n_rows] = statistics
+    return np.arange(n_rows, dtype=np.int64), 64 * n_words, of_place, []
+
+
+def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:
+    each: list[Any] = [kinds] * len(n_codes) if isinstance(kinds, str) else list(kinds)
+    if len(each) != len(n_codes):
+        raise ValueError(f"kinds has {len(each)} entries, but there are {len(n_codes)} columns")
+    for column, (kind, n) in enumerate(zip(each, n_codes, strict=True)):
+        if kind not in KINDS:
+            raise ValueError(f"kinds[{column}] must be one of {list(KINDS)}, but is {kind!r}")
+        if kind != "ordered" and n > MOST_CATEGORIES:
+            raise ValueError(
+                f"kinds[{column}] is {kind!r} with {n} categories, but at most {MOST_CATEGORIES} are possible"
+            )
+    return each

@@ -1,0 +1,159 @@
+"""Predictions from the exact posterior over trees and splits.
+
+A region is a leaf of some tree with a probability of its own, whatever the order of the questions that lead to it. A
+row's predictive is the average over the leaf regions that hold it. What is linear in the leaves (class probabilities,
+moments) is tabulated: all regions with conditions on the same columns add up to one table over the codes of these
+columns, and a row costs one lookup for each such set of columns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray
+from everytree.exact.regions import KINDS, Kind
+from everytree.families.base import NativeFamily
+from everytree.predictive.predictive import Paths, Predictive
+
+MOST_LEAVES = 8_000_000
+"""Shares of the posterior that are kept, at most: about a gigabyte."""
+
+MOST_NUMBERS = 1 << 27
+"""Numbers in all tables, at most: a gigabyte."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Codes and kinds of the columns."""
+
+    n_codes: Sequence[int]
+    kinds: Sequence[Kind]
+
+    @property
+    def kind_numbers(self) -> list[int]:
+        return [KINDS.index(kind) for kind in self.kinds]
+
+    def has_unknown(self, codes: NDArray[np.uint16]) -> NDArray[np.bool_]:
+        """(n_rows,) whether some answer of a row is none of the codes."""
+        return np.asarray((codes >= np.array(self.n_codes)).any(axis=1))
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Leaf regions, each set of conditions once.
+
+    Attributes
+    ----------
+    weight : (n_leaves,) float64
+        Posterior probability that the region is a leaf of the tree.
+    statistics : (n_leaves, n_statistics) float64
+    start, column, codes
+        Conditions `start[i] .. start[i + 1]` are those of leaf i: a column, and the codes it may have.
+    left_out : float
+        Posterior mass that no leaf has; no row loses more than that.
+    """
+
+    weight: FloatArray
+    statistics: FloatArray
+    start: NDArray[np.int64]
+    column: NDArray[np.int32]
+    codes: NDArray[np.uint64]
+    left_out: float
+
+    @classmethod
+    def of(cls, engine: _kernels.Exact, threshold: float, with_unknown: bool) -> Leaves:
+        parts = engine.leaves(threshold, with_unknown)
+        parts["statistics"] = parts["statistics"].reshape(len(parts["weight"]), -1)
+        return cls(**parts, left_out=engine.left_out(threshold, with_unknown))
+
+    @property
+    def conditions(self) -> tuple[NDArray[Any], ...]:
+        return self.weight, self.start, self.column, self.codes
+
+
+class Tables:
+    """Sums over the leaves that hold a row, by lookup.
+
+    Attributes
+    ----------
+    left_out : float
+        Posterior mass that no cell has.
+    """
+
+    def __init__(self, arrays: tuple[NDArray[Any], ...], width: int, n_codes: Sequence[int], left_out: float) -> None:
+        self.arrays, self.width, self.n_codes, self.left_out = arrays, width, list(n_codes), left_out
+        self._kernel = _kernels.Tables(*arrays, width, np.array(n_codes, dtype=np.int32))
+
+    def look_up(self, codes: NDArray[np.uint16], n_jobs: int) -> FloatArray:
+        """(n_rows, width) sums."""
+        return np.asarray(self._kernel.look_up(codes, n_jobs))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tables, (self.arrays, self.width, self.n_codes, self.left_out)
+
+
+def find_leaves(engine: _kernels.Exact, truncation: float, with_unknown: bool) -> Leaves:
+    """The fewest leaves that leave out no more than `truncation`, or as many as memory should hold."""
+    return Leaves.of(engine, engine.threshold(truncation, MOST_LEAVES, with_unknown), with_unknown)
+
+
+def tabulate(
+    engine: _kernels.Exact,
+    values_of: Callable[[FloatArray], FloatArray],
+    columns: Columns,
+    truncation: float,
+    with_unknown: bool,
+    n_jobs: int,
+) -> Tables:
+    """Tables of the values of all leaves, times their weights."""
+    threshold = engine.threshold(truncation, MOST_LEAVES, with_unknown)
+    while True:
+        leaves = Leaves.of(engine, threshold, with_unknown)
+        values = np.ascontiguousarray(values_of(leaves.statistics))
+        arrays = _kernels.tabulate(
+            *leaves.conditions, values, columns.n_codes, columns.kind_numbers, with_unknown, MOST_NUMBERS, n_jobs
+        )
+        if arrays is not None:
+            break
+        threshold = max(4.0 * threshold, 1e-18)
+    return Tables(arrays, values.shape[1], columns.n_codes, leaves.left_out)
+
+
+def warn_of_left_out(left_out: float, truncation: float) -> None:
+    """Say so where predictions leave out more than they were meant to."""
+    if left_out > truncation:
+        warnings.warn(
+            f"predictions leave out {left_out:.2g} of the posterior instead of truncation={truncation:.2g}: "
+            f"more would not fit in memory; fewer columns or codes, or a smaller max_depth, would",
+            stacklevel=4,
+        )
+
+
+@dataclass(frozen=True)
+class LeafPool:
+    """The leaves as mixtures: what distributions are made of, some rows at a time."""
+
+    family: NativeFamily
+    columns: Columns
+    leaves: Callable[[bool], Leaves]
+    rows_at_once: int = 16
+
+    def predictive(self, codes: NDArray[np.uint16], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
+        """The mixtures of some rows."""
+        leaves = self.leaves(bool(self.columns.has_unknown(codes).any()))
+        start, found = _kernels.leaves_of_rows(
+            *leaves.conditions, codes, self.columns.n_codes, self.columns.kind_numbers
+        )
+        on_paths, entries = np.unique(found, return_inverse=True)
+        weights = leaves.weight[found]
+        total = np.add.reduceat(weights, start[:-1]) if len(codes) else np.empty(0)
+        log_weights = np.log(weights / np.repeat(total, np.diff(start)))
+        paths = Paths(start, entries, log_weights, np.arange(len(codes), dtype=np.int32))
+        return Predictive(self.family, self.family.summarise(leaves.statistics[on_paths]), paths, row_data)

@@ -1,0 +1,50 @@
+"""Weights of trees by how well their mixture predicts rows they were not grown on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.fitting.search import Choice, HeldOut
+
+STEPS = 1000
+"""At most; they end when the weights no longer change."""
+
+
+def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
+    """(n_trees,) weights that sum to 1 and make the mean log score of the mixture largest, to about 1e-3 nats.
+
+    A row is predicted by the trees that may be asked about it, their weights scaled to sum to 1 among them. Each step
+    multiplies a tree's weight by what it earned (the probability it gave, over what the mixture gave) relative to what
+    it stood to earn; on complete data that is the EM algorithm for mixture weights.
+    """
+    n_trees, n_rows = len(held.trees), held.n_scored
+    log_probs, asked = np.full((n_trees, n_rows), -np.inf), np.zeros((n_trees, n_rows), dtype=bool)
+    for tree, rows in enumerate(held.rows):
+        if len(rows) == 0:
+            continue
+        values = held.predict(tree, [choice.family], [choice.split_prior])[0, 0]
+        if choice.family.kernel == "categorical":
+            with np.errstate(divide="ignore"):
+                log_probs[tree, rows] = np.log(values[np.arange(len(rows)), held.y[rows].astype(np.int64)])
+        else:
+            log_probs[tree, rows] = values[:, 0]
+        asked[tree, rows] = True
+    covered = asked.any(axis=0)
+    if not covered.any():
+        return np.full(n_trees, 1.0 / n_trees)
+    log_probs, asked = log_probs[:, covered], asked[:, covered]
+    of_row = held.scored_weight[covered]
+    probs = np.exp(log_probs - log_probs.max(axis=0))  # a constant factor of a row changes nothing
+    weights = np.full(n_trees, 1.0 / n_trees)
+    for _ in range(STEPS):
+        share = weights[:, None] * asked
+        mixture = (weights[:, None] * probs).sum(axis=0)
+        earned = (of_row * probs / np.maximum(mixture, 1e-300)).sum(axis=1)
+        expected = (of_row * asked / np.maximum(share.sum(axis=0), 1e-300)).sum(axis=1)
+        before = weights
+        weights = weights * np.where(expected > 0.0, earned / np.maximum(expected, 1e-300), 1.0)
+        weights = weights / weights.sum()
+        if np.abs(weights - before).max() < 1e-7 / n_trees:
+            break
+    return weights

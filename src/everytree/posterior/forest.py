@@ -1,0 +1,367 @@
+"""A weighted set of posteriors over the same columns: the average of many averages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from everytree import _kernels
+from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths
+from everytree.base.checks import resolve_n_jobs
+from everytree.families.base import NativeFamily, mean_less
+from everytree.posterior.packing import pack_posteriors, unpack_posteriors
+from everytree.posterior.pooling import pool_nodes
+from everytree.posterior.posterior import Posterior
+from everytree.posterior.shared import update_all
+from everytree.posterior.split_prior import log_odds
+from everytree.predictive.pooled import PooledPredictive, sharpen
+from everytree.tables.column import missing_code
+from everytree.trees.metatree import MetaTree, read_only, whole_numbers
+
+
+class Forest:
+    """Posteriors over different meta-trees of the same columns, and a weight for each.
+
+    A row is predicted by the weighted average of what the posteriors predict. An average of many opinions is less sure
+    than it should be; `sharpness` above 1 undoes that. Probabilities of classes are raised to that power and scaled to
+    sum to 1 again; a distribution over numbers is drawn towards its mean, its spread divided by the sharpness.
+
+    A row may have an answer that a tree has no branch for: a category that was not there at fit, or a value that was
+    never missing. In prediction it stops at the node that asks and is predicted as a row of that node; in `update`, a
+    tree that cannot place a row leaves it out.
+
+    Parameters
+    ----------
+    posteriors : sequence of Posterior
+        With leaves of one family.
+    weights : (n_trees,) array_like or "evidence"
+        Weights that sum to 1; uniform by default. "evidence" weighs each tree by its evidence, however many rows come.
+    sharpness : float
+    n_codes : (n_features,) array_like of int, optional
+        Codes 0 .. n_codes - 1 of a column are answers, all others unknown. By default every code is an answer.
+    """
+
+    def __init__(
+        self,
+        posteriors: Sequence[Posterior],
+        *,
+        weights: ArrayLike | str | None = None,
+        sharpness: float = 1.0,
+        n_codes: ArrayLike | None = None,
+    ) -> None:
+        self._posteriors = tuple(posteriors)
+        if not self._posteriors:
+            raise ValueError("posteriors is empty: a forest has at least one tree")
+        for i, post in enumerate(self._posteriors):
+            if not isinstance(post, Posterior):
+                raise TypeError(f"posteriors[{i}] must be a Posterior, not {type(post).__name__}")
+            if type(post.family) is not type(self.family) or post.family.n_statistics != self.family.n_statistics:
+                raise ValueError(f"posteriors[{i}] has leaves {post.family}, but posteriors[0] has {self.family}")
+            if not isinstance(post.family, NativeFamily) and post.family != self.family:
+                raise ValueError(
+                    f"posteriors[{i}] has leaves {post.family}; a family written in Python must be one for all"
+                )
+        if len({id(post) for post in self._posteriors}) < len(self._posteriors):
+            raise ValueError("posteriors has the same posterior twice; its rows would be counted twice")
+        widths = {post.tree.n_features for post in self._posteriors}
+        if len(widths) > 1:
+            raise ValueError(f"the trees of a forest read tables of one width, but these read {sorted(widths)}")
+        if not 0.0 < sharpness < np.inf:
+            raise ValueError(f"sharpness must be positive, but is {sharpness!r}")
+        if sharpness != 1.0 and getattr(self.family, "kernel", "") not in ("categorical", "normal", "linear"):
+            raise ValueError(f"sharpness is for classes and for measurements on the whole line, not for {self.family}")
+        self.sharpness = float(sharpness)
+        self._by_evidence = isinstance(weights, str)
+        if isinstance(weights, str) and weights != "evidence":
+            raise ValueError(f"weights must be numbers or 'evidence', but is {weights!r}")
+        self._weights = None if self._by_evidence else _checked_weights(weights, len(self._posteriors))
+        width = widths.pop()
+        self._known = read_only(_known_codes(n_codes, width, [post.tree for post in self._posteriors]))
+        self._engine = _kernels.Forest([post.tree._kernel for post in self._posteriors], self._known)
+        self._tables: tuple[Any, list[FloatArray], float] | None = None
+
+    # ---- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def posteriors(self) -> tuple[Posterior, ...]:
+        return self._posteriors
+
+    @property
+    def family(self) -> Any:
+        return self._posteriors[0].family
+
+    @property
+    def trees(self) -> list[MetaTree]:
+        return [post.tree for post in self._posteriors]
+
+    @property
+    def n_features(self) -> int:
+        return len(self._known)
+
+    @property
+    def n_codes(self) -> NDArray[np.uint16]:
+        return self._known
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen; the most that any tree has placed."""
+        return max(post.n_rows for post in self._posteriors)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n_trees,) weights that sum to 1."""
+        if self._weights is not None:
+            return self._weights
+        evidence = np.array([post.log_evidence for post in self._posteriors])
+        return np.asarray(np.exp(evidence - logsumexp(evidence)))
+
+    @property
+    def log_evidence(self) -> float:
+        """Log of the average evidence of the trees, each of them equally probable beforehand."""
+        evidence = [post.log_evidence for post in self._posteriors]
+        return float(logsumexp(evidence) - np.log(len(evidence)))
+
+    def feature_importances(self) -> FloatArray:
+        """(n_features,) weighted mean of the trees' importances; sums to 1 unless no tree has a split worth having."""
+        total = np.zeros(self.n_features)
+        for weight, post in zip(self.weights, self._posteriors, strict=True):
+            total += weight * post.feature_importances()
+        return total / total.sum() if total.sum() > 0.0 else total
+
+    def __len__(self) -> int:
+        return len(self._posteriors)
+
+    def __repr__(self) -> str:
+        return f"Forest(n_trees={len(self)}, {self.family}, n_rows={self.n_rows}, sharpness={self.sharpness:.4g})"
+
+    # ---- learning -------------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Condition every tree on more rows; one that fails changes nothing. Arguments as in `Posterior.update`."""
+        codes = _unsigned(as_codes(X))
+        if not ((codes >= self._known) | (codes == missing_code(codes.dtype))).any():
+            update_all(self._posteriors, codes, y, sample_weight, n_jobs=n_jobs, **row_data)
+            return self
+        self._update_where_placed(codes, np.asarray(y), sample_weight, n_jobs, row_data)
+        return self
+
+    def _update_where_placed(
+        self,
+        codes: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        row_data: Mapping[str, Any],
+    ) -> None:
+        """Each tree with the rows it can place. An answer that is not asked on a row's way may be anything."""
+        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
+        ends = self.ends(codes, n_jobs=n_jobs)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        columns = {name: np.asarray(values) for name, values in row_data.items() if values is not None}
+        with ExitStack() as held:
+            for post in sorted(self._posteriors, key=id):  # one order for all callers: no two wait for each other
+                held.enter_context(post._kernel.writing)
+            self._update_held(codes, y, weight, columns, ends, n_jobs)
+
+    def _update_held(
+        self,
+        codes: NDArray[Any],
+        y: NDArray[Any],
+        weight: NDArray[Any] | None,
+        columns: Mapping[str, NDArray[Any]],
+        ends: NDArray[np.int32],
+        n_jobs: int | None,
+    ) -> None:
+        """The same, nobody else reading or writing; if one tree fails, those before it are put back."""
+        before = [post.__getstate__() for post in self._posteriors]
+        missing = codes == missing_code(codes.dtype)
+        try:
+            for post, end in zip(self._posteriors, ends.T, strict=True):
+                placed = post.tree.is_terminal[end]
+                unknown = ((codes >= self._known) | missing) & ~(post.tree.has_missing & missing)
+                post.update(
+                    np.where(unknown, 0, codes)[placed].astype(codes.dtype),
+                    y[placed],
+                    None if weight is None else weight[placed],
+                    n_jobs=n_jobs,
+                    **{name: values[placed] for name, values in columns.items()},
+                )
+        except BaseException:
+            for post, state in zip(self._posteriors, before, strict=True):
+                post._restore(state)
+            raise
+
+    def merge(self, other: Forest) -> Self:
+        """Add the rows of another forest of the same trees and priors. Returns itself."""
+        self._check_mergeable(other)
+        mine = set(self._posteriors)
+        with ExitStack() as held:  # all of them, so that nobody sees rows in some trees and not in others
+            for post in sorted({*mine, *other._posteriors}, key=id):  # one order for all callers
+                held.enter_context(post._kernel.writing if post in mine else post._kernel)
+            for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+                own.merge(theirs)
+        return self
+
+    def _check_mergeable(self, other: Forest) -> None:
+        if not isinstance(other, Forest):
+            raise TypeError(f"other must be a Forest, not {type(other).__name__}")
+        if len(other) != len(self):
+            raise ValueError(f"other has {len(other)} trees, this forest {len(self)}")
+        for mine, theirs in zip(self._posteriors, other._posteriors, strict=True):
+            mine._check_mergeable(theirs)
+        apart = self._known != other._known
+        if apart.any():
+            k = int(np.argmax(apart))
+            raise ValueError(f"other has n_codes[{k}] = {other._known[k]}, this forest {self._known[k]}")
+        if self.sharpness != other.sharpness:
+            raise ValueError(f"other has sharpness {other.sharpness}, this forest {self.sharpness}")
+        if self._by_evidence != other._by_evidence or not (self._by_evidence or (self.weights == other.weights).all()):
+            raise ValueError("other has other weights than this forest")
+
+    def copy(self) -> Forest:
+        """An independent forest with the same rows."""
+        other = object.__new__(Forest)
+        other.__setstate__(self.__getstate__())
+        return other
+
+    # ---- predicting -----------------------------------------------------------------------------------------------
+
+    def ends(self, X: ArrayLike, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+        """(n_rows, n_trees) the node where each row ends in each tree: a terminal, or where it had to stop."""
+        jobs = resolve_n_jobs(n_jobs)
+        nodes: NDArray[np.int32] | None = self._engine.ends(X, jobs)
+        return self._engine.ends(as_codes(X), jobs) if nodes is None else nodes
+
+    def probs(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """(n_rows, n_classes) probability of each class; for families of classes."""
+        if not self._has_classes():
+            raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
+        return sharpen(self._average(X, self._values()[0], n_jobs), self.sharpness, resolve_n_jobs(n_jobs))
+
+    def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each row's target, for families of numbers whose rows bring nothing but their target."""
+        if self._has_classes():
+            raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
+        tables, centre = self._values()
+        if not all(np.isfinite(table).all() for table in tables):  # some leaf has no variance, or no mean
+            dist = self.predictive(X, n_jobs=n_jobs)
+            return dist.mean(), dist.variance()
+        first, second = self._average(X, tables, n_jobs).T
+        return first + centre, np.maximum(second - first**2, 0.0) / self.sharpness**2
+
+    def _has_classes(self) -> bool:
+        of_root = self.family.at(np.zeros(1, dtype=np.int64))
+        return hasattr(of_root.predictive(np.zeros((1, self.family.n_statistics))), "probs")
+
+    def _average(self, X: ArrayLike, tables: list[FloatArray], n_jobs: int | None) -> FloatArray:
+        jobs = resolve_n_jobs(n_jobs)
+        n_values = tables[0].shape[1]
+        values: FloatArray | None = self._engine.average(X, tables, self.weights, n_values, jobs)
+        return self._engine.average(as_codes(X), tables, self.weights, n_values, jobs) if values is None else values
+
+    def _values(self) -> tuple[list[FloatArray], float]:
+        """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for.
+
+        And the point about which moments are taken.
+        """
+        now, made = [post._kernel.version for post in self._posteriors], self._tables
+        if made is None or made[0] != now:
+            centre = self._new_centre()
+            made = self._tables = now, [_table(post, centre) for post in self._posteriors], centre
+        return made[1], made[2]
+
+    def _new_centre(self) -> float:
+        """Moments are kept about the overall mean, so that their difference keeps its digits."""
+        if self._has_classes():
+            return 0.0
+        post = self._posteriors[0]
+        root = float(np.ravel(post.family.at(np.zeros(1, dtype=np.int64)).predictive(post.statistics[:1]).mean())[0])
+        return root if np.isfinite(root) else 0.0
+
+    def predictive(self, X: ArrayLike, *, n_jobs: int | None = None, **row_data: Any) -> PooledPredictive:
+        """One predictive distribution for each row: the average over all trees and all their prunings."""
+        ends = self.ends(X, n_jobs=n_jobs)
+        columns = self.family.row_columns(row_data, len(ends))
+        return PooledPredictive(pool_nodes(self._posteriors, self.weights), ends, columns, self.sharpness)
+
+    # ---- copies and files -----------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "posteriors": pack_posteriors(self._posteriors),
+            "weights": "evidence" if self._by_evidence else self._weights,
+            "sharpness": self.sharpness,
+            "n_codes": self._known,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        posteriors = unpack_posteriors(state["posteriors"])
+        self.__init__(  # type: ignore[misc]
+            posteriors, weights=state["weights"], sharpness=state["sharpness"], n_codes=state["n_codes"]
+        )
+
+
+def _table(post: Posterior, centre: float) -> FloatArray:
+    """What a row that ends in each node is given: class probabilities, or mean and mean square about `centre`."""
+    with post._kernel:
+        statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
+    components: Any = post.family.predictive(statistics)
+    if hasattr(components, "probs"):
+        values = components.probs()
+    else:
+        away = mean_less(components, centre)
+        values = np.stack([away, components.variance() + away**2], axis=1)
+    table: FloatArray = _kernels.average_over_paths(
+        post.tree._kernel, *log_odds(post._split_prior), leaf, subtree, np.ascontiguousarray(values)
+    )
+    return table
+
+
+def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
+    """Codes of signed types, in which -1 is missing, as the unsigned ones."""
+    if codes.dtype.kind != "i":
+        return codes
+    if (codes < -1).any() or (codes > LARGEST_CODE).any():
+        row, column = np.argwhere((codes < -1) | (codes > LARGEST_CODE))[0]
+        raise ValueError(f"X: column {column}, row {row}: {codes[row, column]}, but codes are 0..{LARGEST_CODE}")
+    return np.where(codes < 0, np.uint16(65535), codes).astype(np.uint16)
+
+
+def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree]) -> NDArray[np.uint16]:
+    """How many codes of each column are answers; a split into all codes has a child for each of them."""
+    asked = np.max([tree.n_codes for tree in trees], axis=0) if width else np.zeros(0, dtype=np.int32)
+    if n_codes is None:
+        return np.where(asked > 0, asked, LARGEST_CODE + 1).astype(np.uint16)
+    known = whole_numbers("n_codes", n_codes, 1, LARGEST_CODE + 1)
+    if known.shape != (width,):
+        raise ValueError(f"n_codes has shape {known.shape}, but the trees read {width} columns")
+    for i, tree in enumerate(trees):
+        wrong = (tree.n_codes > 0) & (tree.n_codes < known)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"n_codes[{k}] is {known[k]}, but posteriors[{i}] splits column {k} into {tree.n_codes[k]}"
+            )
+    return known.astype(np.uint16)
+
+
+def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
+    values = np.full(n_trees, 1.0 / n_trees) if weights is None else np.array(weights, dtype=np.float64)
+    if values.shape != (n_trees,):
+        raise ValueError(f"weights has shape {values.shape}, but there are {n_trees} trees")
+    if not (np.isfinite(values) & (values >= 0.0)).all() or not abs(values.sum() - 1.0) < 1e-9:
+        raise ValueError("weights must be numbers from 0 on that sum to 1")
+    return read_only(values)

@@ -1,0 +1,301 @@
+"""No depth limit: Corollary 2 of the paper.
+
+With one prior for all nodes, a node whose rows are all equal need not be expanded: whatever lies below has evidence
+equal to its own, and its posterior there is the prior. So the tree is as deep as the data ask, and only nodes where
+rows have met and parted are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, as_table, readable
+from everytree.base.checks import whole_number
+from everytree.families.base import Family, NativeFamily
+from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.predictive.predictive import Paths, Predictive
+from everytree.trees.metatree import read_only, whole_numbers
+
+ROWS_AT_ONCE = 1 << 14
+"""Rows for which room is made at a time: a new point brings at most two nodes."""
+
+
+class GrowingPosterior:
+    """The posterior over all prunings of a meta-tree that is as deep as the data ask.
+
+    Every node asks one of the features not yet asked on its path, chosen by a hash of the path and `seed`: shards of a
+    table, in any order, grow the same tree. Memory is proportional to the number of distinct rows.
+
+    Parameters
+    ----------
+    n_children : sequence of int
+        Number of codes of each feature.
+    family : Family
+        The leaf model: a built-in family with one prior for all nodes.
+    split_prior : float or callable
+        Prior probability that a node is split: one number or a function of depth.
+    seed : int
+        Chooses the features.
+
+    Examples
+    --------
+    >>> import numpy as np, everytree as et
+    >>> grow = et.GrowingPosterior([2] * 40, et.Bernoulli(), split_prior=0.8, seed=1)
+    >>> X = np.random.default_rng(0).integers(0, 2, size=(1000, 40)).astype(np.uint8)
+    >>> grow.update(X, y=X[:, 3]).n_points
+    1000
+    """
+
+    def __init__(
+        self, n_children: Sequence[int], family: Family, split_prior: SplitPriorLike = 0.5, seed: int = 0
+    ) -> None:
+        self.n_children = read_only(whole_numbers("n_children", n_children, 1, LARGEST_CODE))
+        self.family = _check_family(family)
+        self.seed = whole_number("seed", seed, 0, 2**63 - 1)
+        self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one answer is no question
+        self._split_prior_of_depth = split_prior_of_depths(split_prior, len(self._features) + 1)
+        self._code: type = np.uint8 if self.n_children.max(initial=1) <= 255 else np.uint16
+        self._arrays = self._empty(0)
+        self._counts = np.array([0, 0, -1], dtype=np.int64)  # nodes, points, root: written by the kernel
+        self._n_rows = 0
+        self._borrow()
+
+    @classmethod
+    def _of_points(
+        cls,
+        n_children: Sequence[int],
+        family: Family,
+        split_prior: SplitPriorLike,
+        seed: int,
+        points: NDArray[np.unsignedinteger],
+        statistics: FloatArray,
+        n_rows: int,
+    ) -> GrowingPosterior:
+        """The posterior of rows whose distinct ones and their statistics are known; everything else follows."""
+        grow = cls(n_children, family, split_prior, seed)
+        grow._make_room(len(points))
+        grow._kernel.insert_points(points, statistics)
+        grow._n_rows = n_rows
+        return grow
+
+    def _empty(self, capacity: int) -> dict[str, NDArray[Any]]:
+        return {
+            "nodes": np.zeros((capacity, 8), dtype=np.int32),
+            "points": np.zeros((capacity, len(self.n_children)), dtype=self._code),
+            "log_odds": np.zeros((capacity, 2)),
+            "statistics": np.zeros((capacity, self.family.n_statistics)),
+            "leaf": np.zeros(capacity),
+            "subtree": np.zeros(capacity),
+            "split_prob": np.zeros(capacity),
+        }
+
+    def _borrow(self) -> None:
+        self._lock = _kernels.Guard()
+        log_split, _ = log_odds(self._split_prior_of_depth)
+        limit = (self.n_children - 1).astype(np.uint16)
+        self._kernel = _kernels.make_growing(
+            self.family.kernel, self.family.size, self._code is np.uint16, self.family._prior, self._features,
+            log_split, limit, self.seed, self.family.default_row_data,
+        )  # fmt: skip
+        self._kernel.attach(*self._arrays.values(), self._counts)
+
+    def _make_room(self, n_new: int) -> None:
+        """Capacity for so many new points, doubling when it runs out."""
+        nodes, points, _ = self._counts
+        needed = {name: points + n_new if name == "points" else nodes + 2 * n_new for name in self._arrays}
+        grown = False
+        for name, array in self._arrays.items():
+            if len(array) < needed[name]:
+                larger = np.zeros((max(needed[name], 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+                larger[: len(array)] = array
+                self._arrays[name] = larger
+                grown = True
+        if grown:
+            self._kernel.attach(*self._arrays.values(), self._counts)
+
+    # ---- learning -------------------------------------------------------------------------------------------------
+
+    def update(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **row_data: Any) -> Self:
+        """Condition on more rows. Any order and any chunking give the same; a call that fails changes nothing.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            As in `Posterior.update`.
+        """
+        extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None
+        codes, weight = X, sample_weight
+        with self._lock.writing:
+            if not self._kernel.check(codes, y, weight, extra):
+                codes, y, weight = readable(X, y, sample_weight)
+                read = self._kernel.check(codes, y, weight, extra)
+                assert read, "as_codes and as_column promise arrays that the kernels read"
+            n_rows = len(codes)  # type: ignore[arg-type]
+            before = self.__getstate__() if n_rows > ROWS_AT_ONCE else None
+            try:
+                for begin in range(0, n_rows, ROWS_AT_ONCE):
+                    n = min(ROWS_AT_ONCE, n_rows - begin)
+                    self._make_room(n)
+                    self._n_rows += self._kernel.insert(codes, y, weight, extra, begin, n)
+            except BaseException:
+                if before is not None:  # one piece either happens or does not; several are taken back together
+                    self._restore(before)
+                raise
+        return self
+
+    def merge(self, other: GrowingPosterior) -> Self:
+        """Add the rows of another growing posterior with the same questions and priors. Returns itself."""
+        self._check_mergeable(other)
+        with other._lock:
+            points, statistics, n_rows = other.points, other._point_statistics(), other._n_rows
+        with self._lock.writing:
+            self._make_room(len(points))
+            self._kernel.insert_points(points, statistics)
+            self._n_rows += n_rows
+        return self
+
+    def _check_mergeable(self, other: GrowingPosterior) -> None:
+        if not isinstance(other, GrowingPosterior):
+            raise TypeError(f"other must be a GrowingPosterior, not {type(other).__name__}")
+        if not np.array_equal(self.n_children, other.n_children):
+            raise ValueError(f"other has n_children {other.n_children.tolist()}, this one {self.n_children.tolist()}")
+        if self.family != other.family:
+            raise ValueError(f"other has leaves {other.family}, this one {self.family}")
+        if self.seed != other.seed:
+            raise ValueError(f"other has seed {other.seed}, this one {self.seed}: they ask different questions")
+        apart = self._split_prior_of_depth != other._split_prior_of_depth
+        if apart.any():
+            depth = int(np.argmax(apart))
+            mine, theirs = self._split_prior_of_depth[depth], other._split_prior_of_depth[depth]
+            raise ValueError(f"other has split_prior {theirs} at depth {depth}, this one {mine}")
+
+    def copy(self) -> GrowingPosterior:
+        """An independent posterior with the same rows."""
+        other = object.__new__(type(self))
+        other.__setstate__(self.__getstate__())
+        return other
+
+    # ---- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows seen, those of weight 0 not counted."""
+        with self._lock:
+            return self._n_rows
+
+    @property
+    def n_points(self) -> int:
+        """Number of distinct rows seen."""
+        with self._lock:
+            return int(self._counts[1])
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of stored nodes: the distinct rows, and the places where they part."""
+        with self._lock:
+            return int(self._counts[0])
+
+    @property
+    def points(self) -> NDArray[np.unsignedinteger]:
+        """(n_points, n_features) the distinct rows, in the order in which they first came."""
+        with self._lock:
+            return self._arrays["points"][: self.n_points].copy()
+
+    def _point_statistics(self) -> FloatArray:
+        """(n_points, n_statistics) statistics of each distinct row."""
+        nodes = self._arrays["nodes"][: self.n_nodes]
+        leaves = np.flatnonzero(nodes[:, 4] == len(self._features))
+        out = np.zeros((self.n_points, self.family.n_statistics))
+        out[nodes[leaves, 5]] = self._arrays["statistics"][leaves]
+        return out
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y | X), summed over every pruned tree however deep."""
+        with self._lock:
+            root = int(self._counts[2])
+            return float(self._arrays["subtree"][root]) if root >= 0 else 0.0
+
+    def feature_at(self, answers: Iterable[int]) -> int | None:
+        """The feature asked after the given answers, from the root down; None when none is left.
+
+        The answer to the first question comes first, and each answer decides what is asked next.
+        """
+        path = np.fromiter(answers, dtype=np.int32)
+        feature = _kernels.feature_after(self._features, self.seed, path)
+        return None if feature < 0 else int(feature)
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row, exact however far a new row is from those seen.
+
+        Where a row leaves the rows of a node after passing nodes with split probabilities g_1 .. g_j, it has the node's
+        predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
+        """
+        columns = self.family.row_columns(row_data, len(as_table(X)))
+        with self._lock:
+            shares = self._kernel.shares(X)
+            if shares is None:
+                shares = self._kernel.shares(as_codes(X))
+            assert shares is not None
+            start, nodes, log_weights = shares
+            on_paths, entries = np.unique(nodes, return_inverse=True)
+            nothing = np.zeros((1, self.family.n_statistics))  # node -1 is the prior: the last row
+            statistics = np.concatenate([self._arrays["statistics"][: self.n_nodes], nothing])[on_paths]
+        of_row = np.arange(len(start) - 1, dtype=np.int32)
+        summary = self.family.summarise(statistics)
+        return Predictive(self.family, summary, Paths(start, entries, log_weights, of_row), columns)
+
+    # ---- copies and files -----------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state = {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_kernel")}
+            nodes, points, _ = self._counts
+            state["_arrays"] = {
+                name: array[: points if name == "points" else nodes].copy() for name, array in self._arrays.items()
+            }
+            state["_counts"] = self._counts.copy()
+            return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        self.__dict__.update(state)
+        nodes, points, _ = self._counts = np.array(state["_counts"], dtype=np.int64)
+        arrays = {}
+        for name, like in self._empty(0).items():
+            given = np.array(state["_arrays"][name], dtype=like.dtype, order="C")
+            if given.shape != ((points if name == "points" else nodes), *like.shape[1:]):
+                raise ValueError(
+                    f"{name} has shape {given.shape}, which does not belong to {nodes} nodes, {points} points"
+                )
+            arrays[name] = given
+        self._arrays = arrays
+        self._borrow()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Back to an earlier state, keeping the lock that is held."""
+        lock = self._lock
+        self.__setstate__(state)
+        self._lock = lock
+
+    def __repr__(self) -> str:
+        return (
+            f"GrowingPosterior({len(self.n_children)} features, {self.family}, seed={self.seed}, n_rows={self.n_rows}, "
+            f"n_points={self.n_points}, log_evidence={self.log_evidence:.6g})"
+        )
+
+
+def _check_family(family: Family) -> NativeFamily:
+    if not isinstance(family, NativeFamily):
+        raise TypeError(f"family must be one of the built-in families, not {family!r}")
+    if not family.has_one_prior:
+        raise ValueError(
+            "a growing posterior needs one leaf prior for all nodes: only then has a node whose rows are all equal the "
+            "same evidence as everything below it (Corollary 2), and may stay unexpanded"
+        )
+    return family

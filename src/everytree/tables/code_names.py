@@ -1,0 +1,135 @@
+"""What the codes of a column stand for, in words that say no more than a split does.
+
+Numbers and dates are in order: a split goes up to a cut and beyond it. Categories are numbered by their mean targets,
+an order that nobody sees, so a split between them is written as sets of names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from numpy.typing import NDArray
+
+from everytree.tables.column import Column
+
+MOST_NAMED = 4
+"""Categories that a set names; of larger ones the rest is counted."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DATE_FORMATS = ("%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
+
+FEWEST_DIGITS, MOST_DIGITS = 6, 17
+"""Of a cut point; every double is told by seventeen."""
+
+NEAR = 0.01
+"""How far the text of a cut may be from it, as a share of the way to the next cut."""
+
+
+@dataclass(frozen=True)
+class CodeWords(Sequence[str]):
+    """The words of one column, a text for each code.
+
+    Attributes
+    ----------
+    values : tuple of tuple of str
+        For each code its categories, or the largest number that has it.
+    is_ordered : bool
+        Whether the codes have an order that a reader knows.
+    has_missing_code : bool
+        Whether a missing value is one code more, after these.
+    """
+
+    values: tuple[tuple[str, ...], ...]
+    is_ordered: bool
+    has_missing_code: bool = False
+
+    @classmethod
+    def of(cls, column: Column) -> CodeWords:
+        if column.kind in ("boolean", "categorical"):
+            names = ["no", "yes"] if column.kind == "boolean" else [one_line(value) for value in column.categories]
+            groups = column.groups or range(len(names))
+            members = (
+                tuple(name for name, group in zip(names, groups, strict=False) if group == code)
+                for code in range(column.n_codes)
+            )
+            return cls(tuple(members), is_ordered=False)
+        names = [*cut_texts(column), "more"]
+        if column.groups:
+            last = {group: place for place, group in enumerate(column.groups)}
+            names = [names[last.get(code, -1)] for code in range(column.n_codes)]
+        return cls(tuple((name,) for name in names), is_ordered=True)
+
+    def with_missing_code(self, has_missing_code: bool) -> CodeWords:
+        """The same for a model to which a missing value may be one more code."""
+        return replace(self, has_missing_code=has_missing_code)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, code: Any) -> Any:
+        return ", ".join(self.values[code])
+
+    def answer(self, threshold: int, child: int) -> str:
+        """What a row says to go to a child of a split: one child a code below 0, else up to the threshold or beyond."""
+        if threshold < 0:
+            return f"= {self[child]}" if child < len(self) else "missing"
+        or_missing = " or missing" if self.has_missing_code and child else ""
+        if self.is_ordered:
+            return f"{'>' if child else '≤'} {self[threshold]}{or_missing}"
+        low, high = (self._names(self.values[: threshold + 1]), self._names(self.values[threshold + 1 :]))
+        return (set_text(high, low) if child else set_text(low, high)) + or_missing
+
+    @staticmethod
+    def _names(values: Sequence[tuple[str, ...]]) -> list[str]:
+        return [name for names in values for name in names]
+
+
+def set_text(names: Sequence[str], others: Sequence[str]) -> str:
+    """A set of categories: its members, or the others if these are few and it is large, or some and how many more."""
+    if len(names) == 1:
+        return f"= {names[0]}"
+    is_small = 0 < len(names) <= MOST_NAMED
+    word, listed = ("in", names) if is_small or len(others) > MOST_NAMED else ("not in", others)
+    if len(listed) <= MOST_NAMED:
+        return f"{word} {', '.join(listed)}"
+    shown = listed[: MOST_NAMED - 1]
+    return f"{word} {', '.join(shown)} and {len(listed) - len(shown)} more"
+
+
+def cut_texts(column: Column) -> list[str]:
+    """Each cut in a few characters, so many that it is told from the cuts beside it."""
+    text = _date if column.kind == "datetime" else _number
+    return [text(float(cut), _gap(column.cuts, k)) for k, cut in enumerate(column.cuts)]
+
+
+def _gap(cuts: NDArray[Any], k: int) -> float:
+    """How far the nearest other cut is."""
+    return min((abs(float(cuts[j] - cuts[k])) for j in (k - 1, k + 1) if 0 <= j < len(cuts)), default=math.inf)
+
+
+def _number(cut: float, gap: float) -> str:
+    fits = abs(cut) < 1e15
+    if fits and 2.0 * cut == math.floor(2.0 * cut):  # between whole numbers: a rounded one might be on the other side
+        return f"{cut + 0.0:.1f}".removesuffix(".0")
+    least = max(FEWEST_DIGITS, len(str(int(abs(cut))))) if fits else FEWEST_DIGITS
+    texts = (f"{cut:.{digits}g}" for digits in range(least, MOST_DIGITS + 1))
+    return next(text for text in texts if abs(float(text) - cut) <= NEAR * gap)
+
+
+def _date(cut: float, gap: float) -> str:
+    """To the minute, or finer where another cut is in the same one; midnight goes without saying."""
+    try:
+        moment = EPOCH + timedelta(microseconds=cut)
+    except OverflowError:
+        return _number(cut, gap)
+    finest = 0 if gap >= 60e6 else 1 if gap >= 1e6 else 2
+    return moment.strftime(DATE_FORMATS[finest]).removesuffix(" 00:00")
+
+
+def one_line(name: Any) -> str:
+    """A name as text without line breaks and other characters that move the pen."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())

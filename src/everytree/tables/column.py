@@ -1,0 +1,287 @@
+"""One column: how it is fitted to the values of a table, and what of later values it can read."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import LARGEST_CODE, as_column, check_lengths
+from everytree.tables.cutting import category_scores, cut_points
+from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
+
+SAMPLE_ROWS = 200_000
+"""Cut points of longer tables are those of so many of their rows, drawn at random with a fixed seed."""
+
+
+def missing_code(dtype: DTypeLike) -> int:
+    """The code of a missing value: 255 in `uint8`, 65535 in `uint16`."""
+    return int(np.iinfo(dtype).max)
+
+
+def unseen_code(dtype: DTypeLike) -> int:
+    """The code of a category that was not there at fit: 254 in `uint8`, 65534 in `uint16`."""
+    return missing_code(dtype) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a schema, checked and frozen.
+
+    Attributes
+    ----------
+    name : str or None
+    kind : {"numeric", "boolean", "datetime", "categorical"}
+    cuts : (n_codes - 1,) float64
+        Ascending; empty in a categorical column.
+    categories : tuple of str, int, float or bool
+        In the order of their codes; empty in all other columns.
+    has_missing : bool
+        Whether rows of fit had no value here.
+    single : bool
+        Whether numbers are rounded to float32 before they are compared with the cuts.
+    source : str, int or None
+        Name or place of the input column that is read; None where it is the name or the place of this one.
+    groups : tuple of int
+        The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing, and so are
+        categories that are not listed. Empty where each has its own code.
+    """
+
+    name: str | None
+    kind: Kind
+    cuts: NDArray[np.float64] = ()  # type: ignore[assignment]
+    categories: tuple[Label, ...] = ()
+    has_missing: bool = False
+    single: bool = False
+    source: str | int | None = None
+    groups: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.name is None or isinstance(self.name, str)):
+            raise TypeError(f"name must be a str or None, but is {self.name!r}")
+        label = "a column" if self.name is None else f"column {self.name!r}"
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"kind of {label} must be one of {get_args(Kind)}, but is {self.kind!r}")
+        cuts = np.array(self.cuts, dtype=np.float64)
+        if cuts.ndim != 1 or not np.isfinite(cuts).all() or not (cuts[:-1] < cuts[1:]).all():
+            raise ValueError(f"cuts of {label} must be finite and ascending, but are {self.cuts!r}")
+        cuts.flags.writeable = False
+        categories = tuple(self.categories)
+        for value in categories:
+            if type(value) not in (str, int, float, bool) or (isinstance(value, float) and not math.isfinite(value)):
+                raise TypeError(f"categories of {label} must be str, int, float or bool, but one is {value!r}")
+        if len(set(categories)) < len(categories):
+            raise ValueError(f"categories of {label} hold {Counter(categories).most_common(1)[0][0]!r} twice")
+        if (len(cuts) or self.single) if self.kind == "categorical" else len(categories):
+            raise ValueError(f"{label} is {self.kind}: it has cuts or categories of another kind")
+        if isinstance(self.source, bool) or not isinstance(self.source, str | int | None):
+            raise TypeError(f"source of {label} must be a name, a place or None, but is {self.source!r}")
+        if isinstance(self.source, int) and self.source < 0:
+            raise ValueError(f"source of {label} must be a name or a place from 0 on, but is {self.source}")
+        groups = tuple(map(int, self.groups))
+        n_values = len(categories) if self.kind == "categorical" else len(cuts) + 1
+        if groups and (len(groups) != n_values or min(groups) < -1):
+            raise ValueError(f"groups of {label} must be {n_values} codes from -1 on, but are {self.groups!r}")
+        most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
+        if (max(groups) + 1 if groups else n_values) > most:
+            what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
+            what = what if groups or categories else f"{len(cuts)} cuts"
+            raise ValueError(f"{label} has {what}, but at most {most} codes are possible")
+        object.__setattr__(self, "cuts", cuts)
+        object.__setattr__(self, "categories", categories)
+        object.__setattr__(self, "has_missing", bool(self.has_missing))
+        object.__setattr__(self, "single", bool(self.single))
+        object.__setattr__(self, "groups", groups)
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes, those for missing and unseen values not among them; at least one."""
+        if self.groups:
+            return max(1, max(self.groups) + 1)
+        return max(1, len(self.categories)) if self.kind == "categorical" else len(self.cuts) + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; floats keep every bit."""
+        return {
+            "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
+            "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
+        }  # fmt: skip
+
+    def _key(self) -> tuple[Any, ...]:
+        types = tuple(map(type, self.categories))
+        numbers = self.cuts.tobytes(), self.single
+        return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, self.groups
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Column) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Column, tuple(self.to_dict().values())
+
+
+# ---- fitting --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The rows of fit: what they weigh, where their targets are, and which of them count."""
+
+    n_rows: int
+    targets: NDArray[np.float64] | None
+    weight: NDArray[np.float64] | None
+    counted: NDArray[np.int64] | slice
+    sample: NDArray[np.int64] | slice
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the sample lacks some of the rows that count."""
+        n_counted = self.n_rows if isinstance(self.counted, slice) else len(self.counted)
+        return n_counted > SAMPLE_ROWS
+
+    @classmethod
+    def of(cls, n_rows: int, y: ArrayLike | None, sample_weight: ArrayLike | None) -> FitRows:
+        check_lengths(n_rows, {"y": y, "sample_weight": sample_weight})
+        targets = None if y is None else _targets(y)
+        if sample_weight is None:
+            rows = slice(None) if n_rows <= SAMPLE_ROWS else _sampled(np.arange(n_rows))
+            return cls(n_rows, targets, None, slice(None), rows)
+        weight = as_column("sample_weight", sample_weight).astype(np.float64)
+        wrong = ~(np.isfinite(weight) & (weight >= 0))
+        if wrong.any() or not weight.any():
+            place = int(np.argmax(wrong)) if wrong.any() else 0
+            rule = "weights must be finite, not negative and not all zero"
+            raise ValueError(f"sample_weight[{place}] is {weight[place]}, but {rule}")
+        counted = np.flatnonzero(weight)
+        return cls(n_rows, targets, weight, counted, _sampled(counted))
+
+
+def _sampled(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(rows) <= SAMPLE_ROWS:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, SAMPLE_ROWS, replace=False))
+
+
+def _targets(y: ArrayLike) -> NDArray[np.float64]:
+    targets = np.asarray(y)
+    if targets.dtype.kind not in "biuf" or targets.ndim > 2:
+        raise TypeError(
+            f"y must be numbers, one or several a row, but has dtype {targets.dtype}, shape {targets.shape}"
+        )
+    targets = targets.astype(np.float64).reshape(len(targets), -1)
+    if not np.isfinite(targets).all():
+        row, k = np.argwhere(~np.isfinite(targets))[0]
+        raise ValueError(f"y: row {row} is {targets[row, k]}, but targets must be finite")
+    return targets
+
+
+def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> Column:
+    """A column of numbers, cut."""
+    if values.numbers is None:
+        return Column(name, "numeric", has_missing=True)
+    kind: Kind = values.kind or "numeric"
+    there = refuse_infinity(label, values.numbers)
+    has_missing = there is not None and not there[rows.counted].all()
+    if kind == "boolean":
+        return Column(name, kind, np.array([0.5]), has_missing=has_missing)
+    if rows.is_sampled:  # where distinct numbers are few, all of them count, those of rare rows too
+        distinct, _, _ = _kernels.scan_numbers(values.numbers[rows.counted], np.empty(0), max_bins)
+        if distinct is not None:
+            return Column(name, kind, cut_points(np.asarray(distinct), None, max_bins), has_missing=has_missing)
+    numbers = values.numbers[rows.sample].astype(np.float64)
+    weight = None if rows.weight is None else rows.weight[rows.sample]
+    if there is not None:
+        known = there[rows.sample]
+        numbers, weight = numbers[known], None if weight is None else weight[known]
+    return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
+
+
+def fit_categories(name: str | None, label: str, values: Values, rows: FitRows) -> Column:
+    """A column of categories, in order."""
+    if values.kind == "datetime":
+        raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
+    labels, index = _labels_and_index(label, values, rows.n_rows)
+    counted = index[rows.counted]
+    if not values.ordered:
+        present = range(len(labels)) if values.declared else np.unique(counted[counted >= 0]).tolist()
+        order = sorted(present, key=lambda place: (isinstance(labels[place], str), labels[place]))
+        if rows.targets is not None:
+            new_place = np.full(len(labels) + 1, -1)  # -1 of a missing value picks the last entry, -1
+            new_place[order] = np.arange(len(order))
+            weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+            scores = category_scores(new_place[index], len(order), rows.targets, weight)
+            order = [order[place] for place in np.argsort(scores, kind="stable")]
+        labels = tuple(labels[place] for place in order)
+    if len(labels) > LARGEST_CODE:
+        raise ValueError(f"X: {label} has {len(labels)} categories, but at most {LARGEST_CODE} are possible")
+    return Column(name, "categorical", categories=labels, has_missing=bool((counted < 0).any()))
+
+
+def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
+    if values.index is not None:
+        return values.labels, values.index
+    if values.numbers is None:
+        return (), np.full(n_rows, -1)
+    labels, index = number_labels(label, values.numbers)
+    return (tuple(map(bool, labels)) if values.kind == "boolean" else labels), index
+
+
+# ---- later values ---------------------------------------------------------------------------------------------------
+
+
+def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
+    """Values for a column of numbers; text that says numbers will do, dates for numbers will not."""
+    if values.numbers is not None and (column.kind == "datetime") == (values.kind == "datetime"):
+        if column.single and values.numbers.dtype.kind in "iu":  # by way of float64 they would be rounded twice
+            return values.numbers.astype(np.float32)
+        return values.numbers
+    row = _first_known(values)
+    if row is None:
+        return np.full(n_rows, np.nan)
+    if values.index is not None and column.kind != "datetime":
+        numbers, row = label_numbers(values)
+        if numbers is not None:
+            return numbers
+    raise _changed(column, label, values, row)
+
+
+def read_labels(column: Column, label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
+    """Values for a column of categories: distinct ones, and which one each row has; text is never a number."""
+    row = _first_known(values)
+    if row is None:
+        return (), np.full(n_rows, -1)
+    if values.kind == "datetime":
+        raise _changed(column, label, values, row)
+    labels, index = _labels_and_index(label, values, n_rows)
+    text_known = {isinstance(value, str) for value in column.categories}
+    if len(text_known) == 1 and text_known.isdisjoint(isinstance(value, str) for value in labels):
+        raise _changed(column, label, values, row)
+    return labels, index
+
+
+def _first_known(values: Values) -> int | None:
+    """The first row that has a value."""
+    if values.index is not None:
+        known = values.index >= 0
+    elif values.numbers is not None:
+        known = values.numbers == values.numbers
+    else:
+        return None
+    row = int(np.argmax(known))
+    return row if known[row] else None
+
+
+def _changed(column: Column, label: str, values: Values, row: int) -> ValueError:
+    example = f" (such as {column.categories[0]!r})" if column.categories else ""
+    value = values.labels[values.index[row]] if values.index is not None else values.numbers[row].item()  # type: ignore[index]
+    return ValueError(
+        f"X: {label} was {column.kind}{example} when the schema was fitted, but is {values.kind} now: "
+        f"row {row} holds {value!r}"
+    )

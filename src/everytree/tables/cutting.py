@@ -1,0 +1,97 @@
+"""Where a column of numbers is cut, and in which order a column of categories stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+
+FEWEST_ROWS = 10
+"""A category of fewer rows has no say in the order: it stands at the overall mean."""
+
+
+def midpoints(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Numbers m with lower <= m < upper, halfway where floating point has such a number."""
+    middle = lower / 2 + upper / 2  # a sum of the two could overflow
+    return np.where((lower <= middle) & (middle < upper), middle, lower)
+
+
+def cut_points(values: FloatArray, weight: FloatArray | None, max_bins: int) -> FloatArray:
+    """Cuts halfway between neighbouring values: all of them if that makes at most `max_bins` bins, else quantiles.
+
+    values : (n_rows,), no NaN;  weight : (n_rows,) positive, or None for one each
+    """
+    distinct, mass = _distinct_mass(values, weight)
+    if len(distinct) <= max_bins:
+        return midpoints(distinct[:-1], distinct[1:])
+    last = _last_of_bins(mass, max_bins)
+    return midpoints(distinct[last], distinct[last + 1])
+
+
+def _distinct_mass(values: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    if weight is None:
+        distinct, counts = np.unique(values, return_counts=True)
+        return distinct, counts.astype(np.float64)
+    distinct, index = np.unique(values, return_inverse=True)
+    return distinct, _sums(index, weight, len(distinct))
+
+
+def _sums(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
+    return np.bincount(index, weights=terms, minlength=n).astype(np.float64, copy=False)
+
+
+def _last_of_bins(mass: FloatArray, max_bins: int) -> NDArray[np.int64]:
+    """Last value of each bin but the final one, when more than `max_bins` values are shared out from below.
+
+    Each bin takes as many values as come nearest to an equal share of what is left. A value that is a share by itself
+    starts a new bin, and fills it.
+    """
+    total = np.concatenate([[0.0], np.cumsum(mass)])
+    n_values, first = len(mass), 0
+    last = np.empty(max_bins - 1, dtype=np.int64)
+    for k in range(max_bins - 1):
+        bins_left = max_bins - k
+        share = (total[-1] - total[first]) / bins_left
+        # The value in which the share is reached, with one value kept back for each later bin.
+        reached = int(np.searchsorted(total, total[first] + share)) - 1
+        reached = min(max(reached, first), n_values - bins_left)
+        missed, passed = total[first] + share - total[reached], total[reached + 1] - total[first] - share
+        stop_before = reached > first and (mass[reached] >= share or missed < passed)
+        last[k] = reached - 1 if stop_before else reached
+        first = int(last[k]) + 1
+    return last
+
+
+def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """One number a category, by which categories stand in order of their targets.
+
+    The mean target of the category's rows, less that of all rows. Of several target columns, the first principal
+    component of those means over the categories, each counting by its mass, turned so that the last target column
+    with a part in it counts upward. Rounded to twelve digits, so that equal means are equal.
+
+    index : (n_rows,), -1 where missing;  targets : (n_rows, n_targets);  weight : (n_rows,), not negative
+    """
+    known = (index >= 0) & (weight > 0)
+    kept, kept_weight = index[known], weight[known]
+    mass = _sums(kept, kept_weight, n_labels)
+    heard = np.bincount(kept, minlength=n_labels) >= FEWEST_ROWS
+    overall = weight @ targets / weight.sum()
+    apart = np.zeros((n_labels, targets.shape[1]))
+    for k in range(targets.shape[1]):
+        sums = _sums(kept, kept_weight * (targets[known, k] - overall[k]), n_labels)
+        apart[heard, k] = sums[heard] / mass[heard]
+    scores: FloatArray = apart @ _direction(apart, mass)
+    size = np.abs(scores).max(initial=0.0)
+    return np.round(scores / size, 12) if size > 0 else scores
+
+
+def _direction(apart: FloatArray, mass: FloatArray) -> FloatArray:
+    """First principal component of the rows, each counting by its mass."""
+    if apart.shape[1] == 1:
+        return np.ones(1)
+    direction: FloatArray = np.linalg.svd(np.sqrt(mass)[:, None] * apart, full_matrices=False)[2][0]
+    parts = np.flatnonzero(np.abs(direction) > 1e-6 * np.abs(direction).max())
+    return -direction if direction[parts[-1]] < 0 else direction

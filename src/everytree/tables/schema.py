@@ -1,0 +1,395 @@
+"""The only door for user tables: what each column is, and how its values become codes.
+
+The rule, stated once
+---------------------
+A column of numbers has ascending `cuts`; the code of x is the number of cuts strictly below x, so `code <= t` exactly
+when `x <= cuts[t]`, and a number beyond those of fit has the first or the last code. Booleans are the numbers 0 and 1,
+dates are microseconds since 1970 (UTC where they have a time zone, which all of a column or none must have), and all
+numbers are compared as float64. A column of categories has them in `categories`, in the order of their codes. The
+largest code of the type, 255 or 65535, is a missing value; the one below it is, in columns of categories, a category
+that was not there at fit.
+
+A column may have a `source`, the input column that it reads, so that several read the same one, and `groups`, which
+give several categories, or several stretches between cuts, the same code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import LARGEST_CODE
+from everytree.base.checks import resolve_n_jobs, whole_number
+from everytree.base.lazy import cached_property
+from everytree.tables.code_names import CodeWords
+from everytree.tables.column import (
+    Column,
+    FitRows,
+    fit_categories,
+    fit_numbers,
+    missing_code,
+    read_labels,
+    read_numbers,
+    unseen_code,
+)
+from everytree.tables.reading import Kind, Label, Table, infinity, read_table
+
+
+class Schema:
+    """What each column of a table is, and how its values become codes.
+
+    Frozen. Build one with `fit` from a table, or with `from_columns`.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    dtype : numpy.uint8 or numpy.uint16
+        Type of the codes.
+    names : list of str or None
+        None when the table of fit had no names.
+    n_features : int
+    input_names : list of str or None
+        Names of the input columns, in the order in which a table without names must have them; None where columns are
+        found by place.
+    n_inputs : int
+        Number of input columns; `n_features`, unless some are read several times.
+    n_codes : (n_features,) int32
+        Number of codes of each column, those for missing and unseen values not among them.
+    is_categorical : (n_features,) bool
+    """
+
+    columns: tuple[Column, ...]
+    dtype: type[np.uint8] | type[np.uint16]
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("use Schema.fit(...), Schema.from_columns(...) or Schema.from_dict(...)")
+
+    # ---- constructors -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        max_bins: int = 255,
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None = "from_dtype",
+        n_jobs: int | None = None,
+        owner: str = "Schema",
+    ) -> Schema:
+        """The schema of a table.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like, or a data frame of any library narwhals knows, in memory
+        y : (n_rows,) or (n_rows, n_targets) array_like of float, optional
+            Puts categories in order of their mean targets; of several target columns, by their first principal
+            component. Without it they are sorted. Categories whose type declares an order keep it, those of fewer than
+            10 rows stand at the overall mean, and ties are sorted.
+        sample_weight : (n_rows,) array_like, optional
+            A row of weight zero counts as if it were not there.
+        max_bins : int
+            Most codes of a column of numbers, from 2 to 65534. A column with no more distinct values than this is cut
+            halfway between all of them, any other at its quantiles, where a value that holds much of the mass has a
+            bin to itself. Quantiles of more than 200,000 rows are those of 200,000 drawn at random, with a fixed seed.
+        categorical_features : "from_dtype", None, or sequence of names, of places or of one bool a column
+            Which columns are categories: those of text or of a categorical type, none, or these.
+        n_jobs : int, optional
+            Number of threads; the schema does not depend on it.
+        owner : str
+            Who asks, for the wording of errors.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> schema = et.Schema.fit([[1.0, "red"], [2.0, "blue"], [4.0, "red"]])
+        >>> schema
+        Schema(2 columns: 1 numeric, 1 categorical; uint8)
+        >>> schema.encode([[3.5, "blue"], [None, "green"]])
+        array([[  2,   0],
+               [255, 254]], dtype=uint8)
+        """
+        max_bins = whole_number("max_bins", max_bins, 2, LARGEST_CODE)
+        jobs = resolve_n_jobs(n_jobs)
+        table = read_table(X, owner)
+        listed = listed_columns(categorical_features, table)
+        rows = FitRows.of(table.n_rows, y, sample_weight)
+        reading = Lock()  # data frames need not bear several readers at once
+
+        def fit_one(place: int) -> Column:
+            with reading:
+                values = table.column(place)
+            name = None if table.names is None else table.names[place]
+            if values.kind == "categorical" if listed is None else place in listed:
+                return fit_categories(name, table.label(place), values, rows)
+            if values.kind == "categorical":
+                raise ValueError(
+                    f"X: {table.label(place)} holds categories, {str(values.labels[:3])[1:-1]}, but "
+                    "categorical_features does not name it; name it there, or pass 'from_dtype'"
+                )
+            return fit_numbers(name, table.label(place), values, rows, max_bins)
+
+        if jobs == 1 or table.n_columns == 1:
+            return cls.from_columns(map(fit_one, range(table.n_columns)))
+        with ThreadPoolExecutor(jobs) as pool:
+            return cls.from_columns(pool.map(fit_one, range(table.n_columns)))
+
+    @classmethod
+    def from_columns(cls, columns: Iterable[Column], dtype: DTypeLike | None = None) -> Schema:
+        """A schema of columns that are known; `dtype` is the smallest one that holds their codes unless given."""
+        kept = tuple(columns)
+        if not kept:
+            raise ValueError("columns is empty: a schema has at least one column")
+        named = [column.name for column in kept if column.name is not None]
+        if named and (len(set(named)) < len(named) or len(named) < len(kept)):
+            raise ValueError(f"columns must have different names, or none at all, but are named {named}")
+        _check_sources(kept)
+        fitting = [np.uint8, np.uint16] if all(_fits(column, np.uint8) for column in kept) else [np.uint16]
+        wanted = [kind for kind in fitting if dtype is None or np.dtype(dtype) == kind]
+        if not wanted:
+            names = " or ".join(np.dtype(kind).name for kind in fitting)
+            raise ValueError(f"dtype must be {names} for these columns, but is {dtype!r}")
+        self = object.__new__(cls)
+        self.__dict__.update(columns=kept, dtype=wanted[0])
+        return self
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
+        """The schema that `to_dict` wrote, checked again."""
+        return cls.from_columns([Column(**column) for column in plain["columns"]], plain["dtype"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; floats keep every bit."""
+        return {"dtype": np.dtype(self.dtype).name, "columns": [column.to_dict() for column in self.columns]}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Schema is frozen: {name} cannot be set")
+
+    # ---- what follows from the columns ----------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> list[str] | None:
+        names = [column.name for column in self.columns if column.name is not None]
+        return names or None
+
+    @cached_property
+    def _inputs(self) -> dict[str | int, int]:
+        """The input columns by name, or by place, and where a table without names has each of them."""
+        sources = dict.fromkeys(_source(column, k) for k, column in enumerate(self.columns))
+        return {source: source if isinstance(source, int) else k for k, source in enumerate(sources)}
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self._inputs)
+
+    @property
+    def input_names(self) -> list[str] | None:
+        names = [source for source in self._inputs if isinstance(source, str)]
+        return names or None
+
+    @cached_property
+    def input_of(self) -> NDArray[np.int64]:
+        """(n_features,) which input column each code column reads, by its place among the inputs."""
+        return np.array([self._inputs[_source(column, k)] for k, column in enumerate(self.columns)])
+
+    @cached_property
+    def n_codes(self) -> NDArray[np.int32]:
+        n_codes = np.array([column.n_codes for column in self.columns], dtype=np.int32)
+        n_codes.flags.writeable = False
+        return n_codes
+
+    @cached_property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        is_categorical = np.array([column.kind == "categorical" for column in self.columns])
+        is_categorical.flags.writeable = False
+        return is_categorical
+
+    @cached_property
+    def _encoder(self) -> _kernels.Encoder:
+        start = np.cumsum([0, *(len(column.cuts) for column in self.columns)], dtype=np.int64)
+        single = np.array([column.single for column in self.columns], dtype=np.uint8)
+        groups = [
+            np.array(() if column.kind == "categorical" else column.groups, dtype=np.int32) for column in self.columns
+        ]
+        return _kernels.Encoder(np.concatenate([column.cuts for column in self.columns]), start, single, groups)
+
+    @cached_property
+    def _codes_of(self) -> list[dict[Label, int]]:
+        missing = missing_code(self.dtype)
+        return [
+            {
+                value: code if code >= 0 else missing
+                for value, code in zip(column.categories, column.groups or range(len(column.categories)), strict=True)
+            }
+            if column.kind == "categorical"
+            else {}
+            for column in self.columns
+        ]
+
+    # ---- codes ------------------------------------------------------------------------------------------------------
+
+    def encode(
+        self, X: Any, *, only: NDArray[np.bool_] | None = None, n_jobs: int | None = None, owner: str = "Schema"
+    ) -> NDArray[np.uint8] | NDArray[np.uint16]:
+        """The codes of a table.
+
+        Columns are found by name where the table and the schema both have names, in any order and among others; else
+        by place.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like, or a data frame
+        only : (n_features,) bool, optional
+            Which columns are wanted; codes of the others are 0, and a table with names need not have them.
+        n_jobs : int, optional
+            Number of threads; the codes do not depend on it.
+        owner : str
+            Who asks, for the wording of errors.
+
+        Returns
+        -------
+        (n_rows, n_features) uint8 or uint16
+        """
+        jobs = resolve_n_jobs(n_jobs)
+        table = read_table(X, owner)
+        make = np.empty if only is None else np.zeros
+        codes: NDArray[Any] = make((table.n_rows, self.n_features), dtype=self.dtype)
+        numbers: list[NDArray[Any] | None] = [None] * self.n_features
+        wanted = range(self.n_features) if only is None else np.flatnonzero(only).tolist()
+        places = self._places(table, owner, wanted)
+        for place, readers in _readers(places).items():
+            values, label = table.column(place), table.label(place)
+            labels: tuple[tuple[Label, ...], NDArray[Any]] | None = None
+            for k in readers:
+                column = self.columns[k]
+                if column.kind == "categorical":
+                    labels = labels or read_labels(column, label, values, table.n_rows)
+                    codes[:, k] = self._category_codes(k, *labels)
+                else:
+                    numbers[k] = read_numbers(column, label, values, table.n_rows)
+        found = self._encoder.encode(numbers, codes, jobs)
+        if found is not None:
+            row, k = found
+            raise infinity(table.label(places[k]), row, float(numbers[k][row]))  # type: ignore[index]
+        return codes
+
+    def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:
+        """(n_rows, n columns of numbers) the values themselves, NaN where missing; for leaves that are lines."""
+        table = read_table(X, owner)
+        wanted = [k for k, column in enumerate(self.columns) if column.kind != "categorical"]
+        places = self._places(table, owner, wanted)
+        out = np.empty((table.n_rows, len(wanted)))
+        for j, k in enumerate(wanted):
+            values, label = table.column(places[k]), table.label(places[k])
+            out[:, j] = read_numbers(self.columns[k], label, values, table.n_rows)
+        return out
+
+    @cached_property
+    def code_names(self) -> list[CodeWords]:
+        """For each column what each code stands for: its category, or the largest number that has it."""
+        return [CodeWords.of(column) for column in self.columns]
+
+    def _places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
+        """Where the table has the columns of this schema that are wanted."""
+        sources = {k: _source(self.columns[k], k) for k in wanted}
+        place = self._inputs
+        if self.input_names is not None and table.names is not None:
+            place = {name: k for k, name in enumerate(table.names)}
+            absent = [name for name in dict.fromkeys(sources.values()) if name not in place]
+            if absent:
+                raise ValueError(f"X lacks the columns {absent}, which {owner} was fitted with; it has {[*place]}")
+        elif table.n_columns != self.n_inputs:
+            raise ValueError(
+                f"X has {table.n_columns} features, but {owner} is expecting {self.n_inputs} features as input"
+            )
+        return {k: place[source] for k, source in sources.items()}
+
+    def _category_codes(self, k: int, labels: tuple[Label, ...], index: NDArray[Any]) -> NDArray[Any]:
+        codes_of, missing = self._codes_of[k], missing_code(self.dtype)
+        unseen = missing if self.columns[k].groups else unseen_code(self.dtype)
+        lookup = [*(codes_of.get(value, unseen) for value in labels), missing]
+        codes: NDArray[Any] = np.array(lookup, dtype=self.dtype)[index]
+        return codes
+
+    # ---- identity -------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return self.dtype == other.dtype and self.columns == other.columns
+
+    def __hash__(self) -> int:
+        return hash((np.dtype(self.dtype).name, self.columns))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema.from_columns, (self.columns, np.dtype(self.dtype).name)
+
+    def __repr__(self) -> str:
+        counts = Counter(column.kind for column in self.columns)
+        kinds = ", ".join(f"{counts[kind]} {kind}" for kind in get_args(Kind) if counts[kind])
+        plural = "" if self.n_features == 1 else "s"
+        return f"Schema({self.n_features} column{plural}: {kinds}; {np.dtype(self.dtype).name})"
+
+
+def _fits(column: Column, dtype: type[np.uint8]) -> bool:
+    """Whether all codes of a column lie below those that mean something else."""
+    return column.n_codes <= (unseen_code(dtype) if column.kind == "categorical" else missing_code(dtype))
+
+
+def _source(column: Column, place: int) -> str | int:
+    """The input column that a column reads."""
+    if column.source is not None:
+        return column.source
+    return place if column.name is None else column.name
+
+
+def _check_sources(columns: Sequence[Column]) -> None:
+    """Input columns are found all by name, or all by place; of places, none is left out."""
+    sources = [_source(column, k) for k, column in enumerate(columns)]
+    by_place = [source for source in sources if isinstance(source, int)]
+    if by_place and len(by_place) < len(sources):
+        raise ValueError(f"sources of columns must be all names or all places, but are {sources}")
+    if by_place and (max(by_place) >= len(by_place) or set(by_place) != set(range(max(by_place) + 1))):
+        raise ValueError(f"sources of columns must be all of the places 0..{max(by_place)}, but are {sources}")
+
+
+def _readers(places: Mapping[int, int]) -> dict[int, list[int]]:
+    """Which columns read each place of a table."""
+    readers: dict[int, list[int]] = {}
+    for k, place in places.items():
+        readers.setdefault(place, []).append(k)
+    return readers
+
+
+def listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
+    """Places of the columns that are to be categories; None leaves it to their types."""
+    if categorical_features is None:
+        return set()
+    if isinstance(categorical_features, str):
+        if categorical_features == "from_dtype":
+            return None
+        raise ValueError(f"categorical_features must be 'from_dtype', None or a list, but is {categorical_features!r}")
+    listed = [item.item() if isinstance(item, np.generic) else item for item in categorical_features]
+    if listed and all(isinstance(item, bool) for item in listed):
+        if len(listed) != table.n_columns:
+            raise ValueError(f"categorical_features has {len(listed)} entries, but X has {table.n_columns} columns")
+        return {place for place, item in enumerate(listed) if item}
+    place = {name: k for k, name in enumerate(table.names or ())}
+    for item in listed:
+        known = item in place if isinstance(item, str) else type(item) is int and 0 <= item < table.n_columns
+        if not known:
+            columns = f"0..{table.n_columns - 1}" + (f" or {[*place]}" if place else "; X has no names")
+            raise ValueError(f"categorical_features names {item!r}, but the columns of X are {columns}")
+    return {place[item] if isinstance(item, str) else item for item in listed}

@@ -1,0 +1,393 @@
+"""The shape: which feature each inner node asks, and where each answer leads.
+
+Array contract, stated once
+---------------------------
+Nodes are numbered in level order: node 0 is the root, each level is numbered from left to right, the children of a
+node are neighbours. A terminal has `feature` -1, `first_child` -1 and `n_children` 0. An inner node asks the code of
+its feature in one of two ways:
+
+* `threshold` -1, a multiway split: child number = code;
+* `threshold` t, a binary split: codes up to and including t go to child 0, all others to child 1.
+
+`missing_child` is the number of the child that takes the missing code, -1 where there is no such branch. In a multiway
+split it is always one more child, the last; in a binary split it is child 0, child 1, or a third child of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import LARGEST_CODE, MAX_FEATURES, NodeArray, as_codes
+from everytree.base.checks import resolve_n_jobs, whole_number
+from everytree.base.lazy import cached_property
+from everytree.trees.invariants import check_features, check_level_order, check_splits
+from everytree.trees.random import random_arrays
+
+_ROUTE = np.dtype(
+    [
+        ("next", "i4"),
+        ("feature", "i4"),
+        ("threshold", "u2"),
+        ("mask", "u2"),
+        ("missing", "u2"),
+        ("last", "u2"),
+    ]
+)
+
+
+class MetaTree:
+    """One big tree, read as the set of all its pruned subtrees (T_max with k in the paper).
+
+    Frozen: the arrays are read-only and all checks were made at construction. Build one with `complete`,
+    `from_arrays` or `random`.
+
+    Attributes
+    ----------
+    feature, first_child, n_children, threshold, missing_child : (n_nodes,) int32
+        The shape, as the array contract at the head of this module says.
+    parent, depth : (n_nodes,) int32
+        The node above (-1 at the root) and the number of nodes above.
+    is_terminal : (n_nodes,) bool
+    n_nodes, n_features : int
+    """
+
+    feature: NodeArray
+    first_child: NodeArray
+    n_children: NodeArray
+    threshold: NodeArray
+    missing_child: NodeArray
+    _declared_width: int | None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("use MetaTree.complete(...), MetaTree.from_arrays(...) or MetaTree.random(...)")
+
+    # ---- constructors -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        feature: ArrayLike,
+        first_child: ArrayLike,
+        n_children: ArrayLike,
+        threshold: ArrayLike | None = None,
+        *,
+        missing_child: ArrayLike | None = None,
+        n_features: int | None = None,
+    ) -> MetaTree:
+        """A meta-tree from flat arrays in level order, one entry a node.
+
+        Parameters
+        ----------
+        feature, first_child, n_children, threshold, missing_child : (n_nodes,) array_like of int
+            See the array contract of this module; `threshold` and `missing_child` default to -1 everywhere.
+        n_features : int, optional
+            Width of the code tables this tree reads. When it is not given, any table that has the columns asked is
+            accepted.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> tree = et.MetaTree.from_arrays([0, 1, -1, -1, -1], [1, 3, -1, -1, -1], [2, 2, 0, 0, 0])
+        >>> tree
+        MetaTree(n_nodes=5, n_terminals=3, depth=2, n_features>=2)
+        """
+        given = dict(zip(_NAMES, (feature, first_child, n_children, threshold, missing_child), strict=True))
+        arrays = _int_arrays(given)
+        n_features = None if n_features is None else whole_number("n_features", n_features, 0, MAX_FEATURES)
+        return cls._checked(arrays, n_features)
+
+    @classmethod
+    def complete(
+        cls, features: ArrayLike, n_children: int | Sequence[int] = 2, *, n_features: int | None = None
+    ) -> MetaTree:
+        """A tree whose terminals all have the same depth, with multiway splits.
+
+        Parameters
+        ----------
+        features : sequence of int
+            The feature asked at each inner node, in level order. An empty sequence makes a tree of one node.
+        n_children : int or sequence of int
+            Number of codes, for all features or one for each feature.
+        n_features : int, optional
+            Width of the code tables, when it is more than the features asked and not the length of `n_children`.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> et.MetaTree.complete([0, 1, 2])
+        MetaTree(n_nodes=7, n_terminals=4, depth=2, n_features>=3)
+        """
+        asked = whole_numbers("features", features)
+        n_features = None if n_features is None else whole_number("n_features", n_features, 0, MAX_FEATURES)
+        sizes = None
+        if np.ndim(n_children):
+            sizes = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
+            n_features = len(sizes) if n_features is None else n_features
+        _check_complete(asked, sizes, n_features)
+        one_size = 0 if sizes is not None else whole_number("n_children", n_children, 1, LARGEST_CODE)
+        children = np.full(len(asked), one_size, dtype=np.int32) if sizes is None else sizes[asked]
+        _check_full_levels(children)
+        n_nodes = 1 + int(children.sum(dtype=np.int64))
+        if n_nodes >= 2**31:
+            raise ValueError(f"features and n_children make {n_nodes} nodes, but at most 2**31 - 1 are possible")
+        arrays = {name: np.full(n_nodes, -1, dtype=np.int32) for name in _NAMES}
+        arrays["feature"][: len(asked)] = asked
+        arrays["n_children"][:] = 0
+        arrays["n_children"][: len(asked)] = children
+        arrays["first_child"][: len(asked)] = 1 + np.cumsum(children) - children
+        return cls._frozen(arrays, n_features)
+
+    @classmethod
+    def random(
+        cls,
+        n_children: Sequence[int],
+        max_depth: int,
+        *,
+        rng: np.random.Generator | int,
+        stop: float = 0.0,
+        kind: Literal["multiway", "threshold", "mixed"] = "multiway",
+        missing: bool = False,
+    ) -> MetaTree:
+        """A random meta-tree that asks nothing twice.
+
+        Parameters
+        ----------
+        n_children : sequence of int
+            Number of codes of each feature.
+        max_depth : int
+        rng : numpy.random.Generator or int
+            Source of randomness, or its seed.
+        stop : float
+            Probability that a node above `max_depth` is terminal although there is something left to ask.
+        kind : {"multiway", "threshold", "mixed"}
+        missing : bool
+            Give every inner node a branch for the missing code.
+        """
+        sizes = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
+        max_depth = whole_number("max_depth", max_depth, 0)
+        if not (isinstance(stop, int | float | np.number) and 0.0 <= stop <= 1.0):
+            raise ValueError(f"stop must be from 0 to 1, but is {stop!r}")
+        if kind not in ("multiway", "threshold", "mixed"):
+            raise ValueError(f"kind must be 'multiway', 'threshold' or 'mixed', but is {kind!r}")
+        arrays = random_arrays(sizes, max_depth, np.random.default_rng(rng), stop, kind, missing)
+        return cls.from_arrays(**arrays, n_features=len(sizes))
+
+    @classmethod
+    def _checked(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
+        """The tree of these arrays, all of one length, which are kept, not copied."""
+        check_level_order(arrays["first_child"], arrays["n_children"])
+        check_features(arrays["feature"], arrays["n_children"], n_features)
+        check_splits(**{name: arrays[name] for name in _NAMES if name != "first_child"})
+        return cls._frozen(arrays, n_features)
+
+    @classmethod
+    def _frozen(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
+        self = object.__new__(cls)
+        for name in _NAMES:
+            self.__dict__[name] = read_only(arrays[name])
+        self.__dict__["_declared_width"] = n_features
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a MetaTree is frozen: {name} cannot be set")
+
+    # ---- what follows from the arrays -----------------------------------------------------------------------------
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    @cached_property
+    def n_features(self) -> int:
+        """Width of the code tables; the smallest possible one where the tree was not told."""
+        return int(self.feature.max()) + 1 if self._declared_width is None else self._declared_width
+
+    @cached_property
+    def is_terminal(self) -> NDArray[np.bool_]:
+        return read_only(self.n_children == 0)
+
+    @property
+    def n_terminals(self) -> int:
+        return int(self.is_terminal.sum())
+
+    @cached_property
+    def parent(self) -> NodeArray:
+        parent = np.full(self.n_nodes, -1, dtype=np.int32)
+        parent[1:] = np.repeat(np.arange(self.n_nodes, dtype=np.int32), self.n_children)
+        return read_only(parent)
+
+    @cached_property
+    def depth(self) -> NodeArray:
+        depth = np.empty(self.n_nodes, dtype=np.int32)
+        start, stop, level = 0, 1, 0
+        while start < stop:
+            depth[start:stop] = level
+            start, stop, level = stop, stop + int(self.n_children[start:stop].sum()), level + 1
+        return read_only(depth)
+
+    @cached_property
+    def n_codes(self) -> NodeArray:
+        """Number of codes of each feature that a multiway split asks; 0 for all others, whose codes are free."""
+        multiway = ~self.is_terminal & (self.threshold < 0)
+        n_codes = np.zeros(self.n_features, dtype=np.int32)
+        own_branch = self.missing_child[multiway] >= 0
+        n_codes[self.feature[multiway]] = self.n_children[multiway] - own_branch
+        return read_only(n_codes)
+
+    @cached_property
+    def has_missing(self) -> NDArray[np.bool_]:
+        """Whether the nodes that ask a feature have a branch for its missing code."""
+        has_missing = np.zeros(self.n_features, dtype=bool)
+        has_missing[self.feature[self.missing_child >= 0]] = True
+        return read_only(has_missing)
+
+    @cached_property
+    def _kernel(self) -> _kernels.Tree:
+        inner = ~self.is_terminal
+        multiway, binary = inner & (self.threshold < 0), inner & (self.threshold >= 0)
+        routes = np.zeros(self.n_nodes, dtype=_ROUTE)
+        routes["next"] = np.where(inner, self.first_child, np.arange(self.n_nodes, dtype=np.int32))
+        routes["feature"] = np.where(inner, self.feature, 0)
+        routes["threshold"] = np.where(binary, self.threshold, 65535)
+        routes["mask"] = np.where(multiway, 65535, 0)
+        routes["last"] = np.maximum(self.n_children, 1) - 1
+        routes["missing"] = np.where(inner & (self.missing_child >= 0), self.missing_child, 65535)
+        # A column nobody asks may hold any code, the missing one too.
+        never_asked = np.ones(self.n_features, dtype=bool)
+        never_asked[self.feature[inner]] = False
+        shift = (self.has_missing | never_asked).astype(np.uint16)
+        limit = np.where(self.n_codes > 0, self.n_codes - 1 + shift, 65535).astype(np.uint16)
+        ends = self.depth[self.is_terminal]
+        return _kernels.Tree(
+            routes.view(np.uint8), self._binary_routes(), self.first_child, self.n_children, self.parent, self.depth,
+            limit, shift, int(ends.min()), int(ends.max()), self._declared_width is not None,
+        )  # fmt: skip
+
+    def _binary_routes(self) -> NDArray[np.uint64] | None:
+        """The whole of routing in one word a node, for trees that are simple enough; see tree.hpp."""
+        inner = ~self.is_terminal
+        if self.n_features > 65536 or self.has_missing.any() or not (self.n_children[inner] == 2).all():
+            return None
+        words: NDArray[np.uint64] = np.where(inner, self.feature, 0).astype(np.uint64)
+        words <<= np.uint64(32)
+        words |= np.where(inner, self.first_child, np.arange(self.n_nodes, dtype=np.int32)).astype(np.uint64)
+        words <<= np.uint64(16)
+        words |= (65535 - np.where(inner, np.maximum(self.threshold, 0), 65535)).astype(np.uint64)
+        return words
+
+    def route(self, X: ArrayLike, *, n_jobs: int | None = None) -> NodeArray:
+        """The terminal in which each row ends.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like of codes
+
+        Returns
+        -------
+        (n_rows,) int32
+        """
+        jobs = resolve_n_jobs(n_jobs)
+        ends: NodeArray | None = self._kernel.route(X, jobs)
+        return self._kernel.route(as_codes(X), jobs) if ends is None else ends
+
+    # ---- identity -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _digest(self) -> bytes:
+        digest = hashlib.blake2b(str(self._declared_width).encode(), digest_size=16)
+        for name in _NAMES:
+            digest.update(np.ascontiguousarray(getattr(self, name)).data)
+        return digest.digest()
+
+    def __hash__(self) -> int:
+        return int.from_bytes(self._digest[:8], "little")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MetaTree):
+            return NotImplemented
+        if self is other:
+            return True
+        return self._declared_width == other._declared_width and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in _NAMES
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (*(np.asarray(getattr(self, name)) for name in _NAMES), self._declared_width)
+
+    def __repr__(self) -> str:
+        width = (
+            f"n_features={self.n_features}" if self._declared_width is not None else f"n_features>={self.n_features}"
+        )
+        return f"MetaTree(n_nodes={self.n_nodes}, n_terminals={self.n_terminals}, depth={self.depth[-1]}, {width})"
+
+
+_NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
+
+
+def _rebuild(*parts: Any) -> MetaTree:
+    """Unpickle: checked again, since a pickle may come from anywhere."""
+    feature, first_child, n_children, threshold, missing_child, width = parts
+    return MetaTree.from_arrays(
+        feature, first_child, n_children, threshold, missing_child=missing_child, n_features=width
+    )
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, no longer to be written."""
+    array.flags.writeable = False
+    return array
+
+
+def whole_numbers(name: str, values: ArrayLike, low: int = -(2**31), high: int = 2**31 - 1) -> NodeArray:
+    """A sequence of whole numbers in a range, as int32."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a sequence of whole numbers, but is {values!r}")
+    wrong = (array.astype(np.float64) < low) | (array.astype(np.float64) > high)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{place}] is {array[place]}, but must be from {low} to {high}")
+    return array.astype(np.int32)
+
+
+def _int_arrays(given: Mapping[str, ArrayLike | None]) -> dict[str, NodeArray]:
+    """Own int32 copies of the arrays, all of the length of the first."""
+    n_nodes = np.size(given["feature"])  # type: ignore[arg-type]
+    if n_nodes == 0:
+        raise ValueError("feature is empty: a tree has at least one node")
+    arrays = {}
+    for name, values in given.items():
+        array = np.full(n_nodes, -1, dtype=np.int32) if values is None else whole_numbers(name, values)
+        if array.shape != (n_nodes,):
+            raise ValueError(f"{name} has {array.size} entries, but feature has {n_nodes}")
+        arrays[name] = array if values is None else array.copy()
+    return arrays
+
+
+def _check_complete(asked: NodeArray, sizes: NodeArray | None, n_features: int | None) -> None:
+    width = n_features if n_features is not None else MAX_FEATURES
+    if len(asked) and (asked.min() < 0 or asked.max() >= width):
+        place = int(np.flatnonzero((asked < 0) | (asked >= width))[0])
+        raise ValueError(f"features[{place}] is {asked[place]}, but features are 0..{width - 1}")
+    if sizes is not None and len(sizes) != n_features:
+        raise ValueError(f"n_children has {len(sizes)} entries, but there are {n_features} features")
+
+
+def _check_full_levels(children: NodeArray) -> None:
+    """The inner nodes of a complete tree fill whole levels."""
+    start, stop = 0, 1
+    while start < len(children):
+        if stop > len(children):
+            raise ValueError(
+                f"features has {len(children)} entries, but the levels of a complete tree end at {start} and {stop}"
+            )
+        start, stop = stop, stop + int(children[start:stop].sum())

@@ -1,0 +1,69 @@
+"""Random shapes, for tests, simulations and forests of random structures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from everytree.base.arrays import NodeArray
+
+
+@dataclass
+class _Open:
+    """A node that may still be split: how deep it is and which codes of each feature its conditions allow."""
+
+    depth: int
+    low: NodeArray
+    high: NodeArray
+
+
+@dataclass
+class _Arrays:
+    feature: list[int] = field(default_factory=list)
+    first_child: list[int] = field(default_factory=list)
+    n_children: list[int] = field(default_factory=list)
+    threshold: list[int] = field(default_factory=list)
+    missing_child: list[int] = field(default_factory=list)
+
+    def append(self, *values: int) -> None:
+        for column, value in zip(vars(self).values(), values, strict=True):
+            column.append(value)
+
+
+def random_arrays(
+    sizes: NodeArray, max_depth: int, rng: np.random.Generator, stop: float, kind: str, missing: bool
+) -> dict[str, list[int]]:
+    """Arrays of a random meta-tree in level order, as `MetaTree.random` describes it."""
+    arrays = _Arrays()
+    queue = [_Open(0, np.zeros_like(sizes), sizes - 1)]
+    for node in queue:  # grows while it is read: level order
+        useful = np.flatnonzero(node.low < node.high)
+        if node.depth == max_depth or len(useful) == 0 or rng.random() < stop:
+            arrays.append(-1, -1, 0, -1, -1)
+            continue
+        feature = int(rng.choice(useful))
+        # A feature that was narrowed by thresholds keeps them: a multiway split would have to know all its codes.
+        untouched = node.low[feature] == 0 and node.high[feature] == sizes[feature] - 1
+        multiway = untouched and (kind == "multiway" or (kind == "mixed" and rng.random() < 0.5))
+        first = len(queue)
+        if multiway:
+            codes = [(c, c) for c in range(sizes[feature])]
+            arrays.append(feature, first, len(codes) + missing, -1, len(codes) if missing else -1)
+            extra = missing
+        else:
+            threshold = int(rng.integers(node.low[feature], node.high[feature]))
+            codes = [(node.low[feature], threshold), (threshold + 1, node.high[feature])]
+            branch = int(rng.integers(3)) if missing else -1
+            extra = branch == 2
+            arrays.append(feature, first, 2 + extra, threshold, branch)
+        queue += [_child(node, feature, low, high) for low, high in codes]
+        if extra:
+            queue.append(_child(node, feature, 0, 0))  # nothing left to ask of a missing value
+    return vars(arrays)
+
+
+def _child(node: _Open, feature: int, low: int, high: int) -> _Open:
+    lows, highs = node.low.copy(), node.high.copy()
+    lows[feature], highs[feature] = low, high
+    return _Open(node.depth + 1, lows, highs)

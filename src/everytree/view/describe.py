@@ -1,0 +1,440 @@
+"""What all pictures of a posterior share: which nodes to draw, what to write on them, and in which colours.
+
+`describe` picks the nodes and words once; text, dot, html and plot only arrange them. Nothing here needs a library for
+drawing, so the colours are computed here too and are the same in every picture.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import LARGEST_CODE, FloatArray
+from everytree.base.checks import whole_number
+from everytree.families import Family, LinearRegression
+from everytree.tables.code_names import CodeWords, one_line
+from everytree.trees.metatree import MetaTree
+
+if TYPE_CHECKING:
+    from everytree.posterior.posterior import Posterior
+
+CodeNames = Sequence[Sequence[Any] | None] | Mapping[int, Sequence[Any] | None]
+
+MOST_CLASSES = 8
+"""So many colours can be told apart; where there are more classes, the less frequent ones are drawn together."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The predictive distribution of a node that is a leaf; what the family does not offer is empty or NaN.
+
+    Attributes
+    ----------
+    probs : tuple of float
+        One for each of `Drawing.classes`.
+    mean, std : float
+    coefficients : tuple of float
+        Posterior mean of a linear regression, where no inputs were given to predict at.
+    """
+
+    probs: tuple[float, ...] = ()
+    mean: float = math.nan
+    std: float = math.nan
+    coefficients: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class DrawnNode:
+    """One node of a drawing; `parent` and `children` are positions in `Drawing.nodes`.
+
+    Attributes
+    ----------
+    number : int
+        Its number in the meta-tree.
+    parent : int
+        -1 at the root.
+    children : tuple of int
+    depth : int
+    is_terminal : bool
+    answer : str
+        The answer that leads here; empty at the root.
+    question : str
+        The name of the feature it asks; empty at a terminal.
+    split_prob, split_prior : float
+        0 at a terminal.
+    node_prob : float
+        P(s in T), the product of `split_prob` above.
+    weight : float or None
+        Of the rows it has seen, in units of `Drawing.unit`.
+    n_hidden : int
+        Nodes below that are not drawn here nor below a drawn child.
+    outcome : Outcome
+    """
+
+    number: int
+    parent: int
+    children: tuple[int, ...]
+    depth: int
+    is_terminal: bool
+    answer: str
+    question: str
+    split_prob: float
+    split_prior: float
+    node_prob: float
+    weight: float | None
+    n_hidden: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The nodes to draw, parents before children and siblings in order (depth first).
+
+    Attributes
+    ----------
+    nodes : tuple of DrawnNode
+    classes : tuple of str
+        Names of the classes, empty for families without.
+    unit : str
+        What `DrawnNode.weight` counts: "rows", or what the family keeps instead.
+    scale : tuple of float or None
+        Ends of a scale for means and standard deviations, the same for all nodes; None where there are none.
+    """
+
+    nodes: tuple[DrawnNode, ...]
+    classes: tuple[str, ...]
+    unit: str
+    scale: tuple[float, float] | None
+
+    def on_scale(self, value: float) -> float:
+        """From 0 to 1, the ends of the scale."""
+        low, high = self.scale or (0.0, 0.0)
+        if high <= low:
+            return 0.5
+        return min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def describe(
+    post: Posterior,
+    *,
+    feature_names: Sequence[Any] | None = None,
+    code_names: CodeNames | None = None,
+    class_names: Sequence[Any] | None = None,
+    max_depth: int = 4,
+    max_nodes: int = 60,
+    row_data: Mapping[str, Any] | None = None,
+) -> Drawing:
+    """The part of a posterior's meta-tree that is worth drawing.
+
+    Nodes are taken in the order of their probability of being in the tree, those with smaller numbers first among
+    equals, down to `max_depth` and up to `max_nodes`.
+    """
+    tree, names = post.tree, Names(post.tree, feature_names, code_names)
+    max_depth, max_nodes = whole_number("max_depth", max_depth, 0), whole_number("max_nodes", max_nodes, 1)
+    split_prob, split_prior = post.split_prob, post.split_prior
+    node_prob = _likeliest(tree, split_prob, max_depth, max_nodes)
+    order = _depth_first(tree, node_prob)
+    place = {node: i for i, node in enumerate(order)}
+    sizes = _subtree_sizes(tree)
+    weights, unit = _weights(post.family, post.statistics[order])
+    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {})
+    nodes = []
+    for i, s in enumerate(order):
+        first, last = int(tree.first_child[s]), int(tree.first_child[s] + tree.n_children[s])
+        children = tuple(place[c] for c in range(first, last) if c in place)
+        above = int(tree.parent[s])
+        shown = sum(int(sizes[order[c]]) for c in children)
+        nodes.append(
+            DrawnNode(
+                number=s,
+                parent=place.get(above, -1),
+                children=children,
+                depth=int(tree.depth[s]),
+                is_terminal=bool(tree.is_terminal[s]),
+                answer=names.answer(above, s - int(tree.first_child[above])) if above >= 0 else "",
+                question="" if tree.is_terminal[s] else names.feature(int(tree.feature[s])),
+                split_prob=float(split_prob[s]),
+                split_prior=float(split_prior[s]),
+                node_prob=node_prob[s],
+                weight=None if weights is None else float(weights[i]),
+                n_hidden=int(sizes[s]) - 1 - shown,
+                outcome=outcomes[i],
+            )
+        )
+    positive = getattr(post.family, "kernel", "") in ("poisson", "exponential", "geometric")
+    return Drawing(tuple(nodes), classes, unit, _scale(outcomes, 0.0 if positive else -math.inf))
+
+
+# ---- which nodes ----------------------------------------------------------------------------------------------------
+
+
+def walk(drawing: Drawing) -> Iterator[tuple[Literal["open", "hidden", "close"], DrawnNode]]:
+    """From the top: each node opened, those below it, those that are hidden where there are some, and closed."""
+    waiting: list[tuple[Literal["open", "hidden", "close"], DrawnNode]] = [("open", drawing.nodes[0])]
+    while waiting:
+        step, node = waiting.pop()
+        yield step, node
+        if step == "open":
+            waiting.append(("close", node))
+            if node.n_hidden:
+                waiting.append(("hidden", node))
+            waiting += [("open", drawing.nodes[child]) for child in reversed(node.children)]
+
+
+def _likeliest(tree: MetaTree, split_prob: FloatArray, max_depth: int, max_nodes: int) -> dict[int, float]:
+    """P(s in T) of the nodes to draw."""
+    chosen: dict[int, float] = {}
+    waiting = [(-1.0, 0)]
+    while waiting and len(chosen) < max_nodes:
+        minus_prob, s = heapq.heappop(waiting)
+        chosen[s] = -minus_prob
+        if tree.depth[s] < max_depth:
+            for c in range(int(tree.n_children[s])):
+                heapq.heappush(waiting, (minus_prob * float(split_prob[s]), int(tree.first_child[s]) + c))
+    return chosen
+
+
+def _depth_first(tree: MetaTree, chosen: Mapping[int, float]) -> list[int]:
+    order, waiting = [], [0]
+    while waiting:
+        s = waiting.pop()
+        order.append(s)
+        children = range(int(tree.first_child[s]), int(tree.first_child[s] + tree.n_children[s]))
+        waiting += [c for c in reversed(children) if c in chosen]
+    return order
+
+
+def _subtree_sizes(tree: MetaTree) -> NDArray[np.int64]:
+    """(n_nodes,) number of nodes from each node down, itself included."""
+    sizes = np.ones(tree.n_nodes, dtype=np.int64)
+    starts = np.searchsorted(tree.depth, np.arange(int(tree.depth[-1]) + 2))
+    for level in range(len(starts) - 2, 0, -1):
+        nodes = np.arange(starts[level], starts[level + 1])
+        np.add.at(sizes, tree.parent[nodes], sizes[nodes])
+    return sizes
+
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Names:
+    """What features and codes are called: as the user says, or x0, x1, ... and the codes themselves."""
+
+    tree: MetaTree
+    feature_names: Sequence[Any] | None = None
+    code_names: CodeNames | None = None
+
+    def feature(self, feature: int) -> str:
+        if self.feature_names is None:
+            return f"x{feature}"
+        if len(self.feature_names) <= feature:
+            raise ValueError(
+                f"feature_names has {len(self.feature_names)} entries, but the tree asks feature {feature}"
+            )
+        return one_line(self.feature_names[feature])
+
+    def of_codes(self, feature: int) -> Sequence[Any] | None:
+        """The names of a feature's codes, where there are any."""
+        if self.code_names is None:
+            return None
+        if isinstance(self.code_names, Mapping):
+            return self.code_names.get(feature)
+        if len(self.code_names) <= feature:
+            raise ValueError(f"code_names has {len(self.code_names)} entries, but the tree asks feature {feature}")
+        return self.code_names[feature]
+
+    def code(self, feature: int, code: int) -> str:
+        names = self.of_codes(feature)
+        if names is None:
+            return str(code)
+        if len(names) <= code:
+            raise ValueError(f"code_names[{feature}] has {len(names)} entries, but the tree asks code {code}")
+        return one_line(names[code])
+
+    def answer(self, node: int, child: int) -> str:
+        """What a row says to go from a node to its child of this number."""
+        tree = self.tree
+        feature, threshold = int(tree.feature[node]), int(tree.threshold[node])
+        takes_missing = child == tree.missing_child[node]
+        if takes_missing and (threshold < 0 or child == 2):
+            return "missing"
+        words = self.of_codes(feature)
+        if not isinstance(words, CodeWords):
+            return self._plain_answer(feature, threshold, child, takes_missing)
+        if threshold >= len(words) - 1:  # the question is only whether there is a value
+            return "missing" if takes_missing or (words.has_missing_code and child == 1) else "known"
+        return words.answer(threshold, child) + (" or missing" if takes_missing else "")
+
+    def _plain_answer(self, feature: int, threshold: int, child: int, takes_missing: bool) -> str:
+        """The same for codes that are in order."""
+        if threshold < 0:
+            return f"= {self.code(feature, child)}"
+        if threshold == LARGEST_CODE:
+            return "missing" if takes_missing else "known"
+        answer = f"{'≤' if child == 0 else '>'} {self.code(feature, threshold)}"
+        return f"{answer} or missing" if takes_missing else answer
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number in a few characters."""
+    if math.isnan(value):
+        return "?"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.{digits}g}"
+
+
+def amount(value: float) -> str:
+    """A weight: a count of rows, most of the time."""
+    return f"{round(value):,}" if abs(value - round(value)) < 1e-9 * max(1.0, abs(value)) else f"{value:,.1f}"
+
+
+def weight_text(node: DrawnNode, unit: str) -> str:
+    """The weight of a node and what it counts; empty where the family does not say."""
+    if node.weight is None:
+        return ""
+    words = {"rows": "row", "events": "event"} if node.weight == 1.0 else {}
+    return f"{amount(node.weight)} {words.get(unit, unit)}"
+
+
+def more(n_hidden: int) -> str:
+    """What stands for nodes that are not drawn."""
+    return f"… {n_hidden:,} node{'s' if n_hidden != 1 else ''}"
+
+
+def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
+    """The predictive distribution of a leaf in a few words."""
+    if outcome.probs:
+        # Of two classes the second is the one that happens or does not.
+        best = 1 if len(classes) == 2 else max(range(len(classes)), key=outcome.probs.__getitem__)
+        return f"P({classes[best]}) = {outcome.probs[best]:.3f}"
+    if outcome.coefficients:
+        return "w = " + ", ".join(number(w, 3) for w in outcome.coefficients)
+    return f"{number(outcome.mean)} ± {number(outcome.std, 3)}"
+
+
+# ---- statistics -----------------------------------------------------------------------------------------------------
+
+
+def _weights(family: Family, statistics: FloatArray) -> tuple[FloatArray | None, str]:
+    """What each node has seen, and in what unit. Some families keep no number of rows; a user's own does not say."""
+    kernel = getattr(family, "kernel", "")
+    if kernel == "categorical":
+        return statistics.sum(axis=1), "rows"
+    if kernel in ("geometric", "normal", "linear"):
+        return statistics[:, 0], "rows"
+    if kernel == "poisson":
+        return statistics[:, 2], "exposure"
+    if kernel == "exponential":
+        return statistics[:, 0], "events"
+    return None, ""
+
+
+def _outcomes(
+    post: Posterior, nodes: NDArray[np.int64], class_names: Sequence[Any] | None, row_data: Mapping[str, Any]
+) -> tuple[list[Outcome], tuple[str, ...]]:
+    family, statistics = post.family.at(nodes), post.statistics[nodes]
+    if isinstance(family, LinearRegression) and not row_data:
+        coefficients = family.posterior_parameters(statistics)["mean"]
+        return [Outcome(coefficients=tuple(row)) for row in coefficients.tolist()], ()
+    components = family.predictive(statistics, **repeated(row_data, len(nodes)))
+    if hasattr(components, "probs"):
+        probs, classes = grouped(components.probs(), class_names)
+        return [Outcome(probs=tuple(row)) for row in probs.tolist()], classes
+    std = np.sqrt(components.variance())
+    return [Outcome(mean=m, std=d) for m, d in zip(components.mean().tolist(), std.tolist(), strict=True)], ()
+
+
+def _scale(outcomes: Sequence[Outcome], lowest: float) -> tuple[float, float] | None:
+    """From the lowest mean - std to the highest mean + std; nodes with few rows reach no further than the root's 3."""
+    root = outcomes[0]
+    has_limit = math.isfinite(root.mean) and math.isfinite(root.std)
+    low, high = [], []
+    for outcome in outcomes:
+        if math.isfinite(outcome.mean):
+            std = outcome.std if math.isfinite(outcome.std) else 0.0
+            limit = 3.0 * root.std if has_limit else math.inf
+            low.append(min(outcome.mean, max(outcome.mean - std, root.mean - limit, lowest)))
+            high.append(max(outcome.mean, min(outcome.mean + std, root.mean + limit)))
+    return (min(low), max(high)) if low else None
+
+
+def repeated(row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
+    """The row data of one row, for so many rows."""
+    return {name: np.repeat(np.asarray(value)[None], n_rows, axis=0) for name, value in row_data.items()}
+
+
+def leaf_classes(names: Sequence[str]) -> list[str]:
+    """Names of the classes that a leaf has: two at least, so that one alone stands beside those that never came."""
+    return [*names, "any other"] if len(names) == 1 else list(names)
+
+
+def grouped(probs: FloatArray, class_names: Sequence[Any] | None) -> tuple[FloatArray, tuple[str, ...]]:
+    """Class probabilities and names, the classes with the least probability in the first row together as "others"."""
+    n_classes = probs.shape[1]
+    if class_names is not None and len(class_names) != n_classes:
+        raise ValueError(f"class_names has {len(class_names)} entries, but there are {n_classes} classes")
+    names = [f"y = {c}" for c in range(n_classes)] if class_names is None else [one_line(c) for c in class_names]
+    if n_classes <= MOST_CLASSES:
+        return probs, tuple(names)
+    kept = np.sort(np.argsort(-probs[0], kind="stable")[: MOST_CLASSES - 1])
+    others = 1.0 - probs[:, kept].sum(axis=1, keepdims=True)
+    return np.column_stack([probs[:, kept], np.maximum(others, 0.0)]), (*(names[c] for c in kept), "others")
+
+
+# ---- colours --------------------------------------------------------------------------------------------------------
+
+SPLIT_COLOURS = (
+    "#f3efe2",
+    "#d6d8d6",
+    "#b9c1ca",
+    "#9eabbe",
+    "#8395b2",
+    "#687fa5",
+    "#4f6a98",
+    "#36548b",
+    "#1d3f7d",
+)
+"""Split probability 0, 1/8, ..., 1: equal steps along a straight line in OKLab, so that they look equally large."""
+
+CLASS_COLOURS = ("#e8a33d", "#4f9d86", "#b5739d", "#7fb3d5", "#c8553d", "#dccb5c", "#5b5f97", "#b4b2ac")
+INK, LINE = "#22252b", "#8a8f98"
+
+
+def split_colour(split_prob: float) -> str:
+    """From pale to dark, "#rrggbb"."""
+    place = min(max(split_prob, 0.0), 1.0) * (len(SPLIT_COLOURS) - 1)
+    left = min(int(place), len(SPLIT_COLOURS) - 2)
+    return _mixed(SPLIT_COLOURS[left], SPLIT_COLOURS[left + 1], place - left)
+
+
+def class_colour(which: int) -> str:
+    """Of one of `Drawing.classes`."""
+    return CLASS_COLOURS[which % len(CLASS_COLOURS)]
+
+
+def faded(colour: str, node_prob: float, least: float = 0.25) -> str:
+    """A colour mixed with white, the more the less likely its node is in the tree."""
+    return _mixed("#ffffff", colour, least + (1.0 - least) * node_prob)
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever can be read on a colour."""
+    red, green, blue = _channels(colour)
+    return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < 140.0 else INK
+
+
+def _mixed(one: str, other: str, share: float) -> str:
+    pairs = zip(_channels(one), _channels(other), strict=True)
+    return "#" + "".join(f"{round((1.0 - share) * a + share * b):02x}" for a, b in pairs)
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

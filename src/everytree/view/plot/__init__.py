@@ -1,0 +1,10 @@
+"""Pictures with matplotlib: the meta-tree, predictions along a feature, split probabilities.
+
+Each function takes an `ax` to draw on, or makes a figure of a fitting size, and returns the axes; none shows anything.
+"""
+
+from everytree.view.plot.along import plot_predictive
+from everytree.view.plot.splits import plot_split_probs
+from everytree.view.plot.tree import plot_tree
+
+__all__ = ["plot_predictive", "plot_split_probs", "plot_tree"]

@@ -1,0 +1,137 @@
+"""A picture of the meta-tree, the probability of each split written on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from everytree.view.describe import (
+    INK,
+    LINE,
+    CodeNames,
+    Drawing,
+    DrawnNode,
+    class_colour,
+    describe,
+    faded,
+    ink_on,
+    split_colour,
+)
+
+if TYPE_CHECKING:
+    from everytree.posterior.posterior import Posterior
+from everytree.view.plot.key import draw_key, key_of, key_row
+from everytree.view.plot.layout import BAR_HEIGHT, GAP, LINE_HEIGHT, PAD, SMALL, Item, Layout, captions
+from everytree.view.plot.pen import Pen
+
+
+def plot_tree(
+    post: Posterior,
+    *,
+    feature_names: Sequence[Any] | None = None,
+    code_names: CodeNames | None = None,
+    class_names: Sequence[Any] | None = None,
+    max_depth: int = 4,
+    max_nodes: int = 60,
+    ax: Any = None,
+    **row_data: Any,
+) -> Any:
+    """Draw the top of a posterior's meta-tree, from the root on the left to the leaves on the right.
+
+    A node's head says what it asks, its colour and number how probable it is that it is split given that it is in the
+    tree. Below are what it predicts if it is a leaf (class probabilities side by side, or mean and standard deviation
+    on a scale that all nodes share) and the weight of its rows. Nodes are the paler the less likely they are in the
+    tree at all. What is left out is counted: "… 12 nodes".
+
+    Parameters
+    ----------
+    post : Posterior
+    feature_names : sequence of str, optional
+    code_names : sequence or mapping of sequences of str, optional
+        For each feature what each code stands for; in a binary split at t, entry t is the largest value to the left.
+    class_names : sequence of str, optional
+    max_depth, max_nodes : int
+        Nodes below, and those least likely to be in the tree, are left out.
+    ax : matplotlib.axes.Axes, optional
+        Drawn on at the scale that fits; a new figure of the right size by default.
+    **row_data
+        What the family wants to know of a row, such as `inputs`: one value, for all nodes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    drawing = describe(
+        post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
+        max_nodes=max_nodes, row_data=row_data,
+    )  # fmt: skip
+    layout = Layout(drawing)
+    key, key_width = key_of(drawing, max(layout.width, 320.0))
+    width, height = max(layout.width, key_width), layout.height
+    if key:
+        height += 18.0 + key_row(key[-1].row) + 13.0
+    pen = Pen.on(ax, width + 2 * GAP, height + 2 * GAP)
+    left = (width - layout.width) / 2
+    for item in layout.items:
+        if item.parent >= 0:
+            _draw_edge(pen, layout, item, left)
+    for item in layout.items:
+        x = left + layout.column[item.depth]
+        if item.node is None:
+            pen.text(x, item.y, item.label, size=SMALL, color=faded(INK, item.node_prob, 0.5))
+        else:
+            _draw_card(pen, drawing, item, x, layout.card)
+    draw_key(pen, key, layout.height + 18.0)
+    return pen.ax
+
+
+def _draw_edge(pen: Pen, layout: Layout, item: Item, left: float) -> None:
+    parent = layout.items[item.parent]
+    start, end = left + layout.column[parent.depth] + layout.card, left + layout.column[item.depth]
+    trunk, color = start + 7.0, faded(LINE, item.node_prob, 0.35)
+    if item.node is None:
+        pen.line([start, trunk, trunk, end - 3.0], [parent.y, parent.y, item.y, item.y], color=color, linestyle=":")
+        return
+    pen.line([start, trunk, trunk, end], [parent.y, parent.y, item.y, item.y], color=color)
+    ink = faded(INK, item.node_prob, 0.5)
+    pen.text((trunk + end) / 2, item.y - 2.0, item.label, size=SMALL, color=ink, ha="center", va="bottom")
+
+
+def _draw_card(pen: Pen, drawing: Drawing, item: Item, x: float, width: float) -> None:
+    node, top, prob = item.node, item.y - item.height / 2, item.node_prob
+    assert node is not None
+    ink = faded(INK, prob, 0.5)
+    y = top
+    if item.title:
+        fill, head = faded(split_colour(node.split_prob), prob), LINE_HEIGHT * len(item.title) + PAD
+        pen.box(x, top, width, head, facecolor=fill)
+        for i, line in enumerate(item.title):
+            pen.text(x + PAD, top + PAD / 2 + LINE_HEIGHT * (i + 0.5), line, color=ink_on(fill))
+        place = x + width - PAD, top + PAD / 2 + LINE_HEIGHT / 2
+        pen.text(*place, f"{node.split_prob:.2f}", color=ink_on(fill), ha="right", weight="bold")
+        y += head
+    pen.box(x, top, width, item.height, facecolor="none", edgecolor=faded(LINE, prob, 0.35), linewidth=0.8)
+    pen.text(x + width, top - 1.2, f"#{node.number}", size=6.0, color=faded(LINE, prob, 0.6), ha="right", va="bottom")
+    _draw_outcome(pen, drawing, node, x + PAD, y + PAD * 0.75, width - 2 * PAD)
+    left, right = captions(drawing, node)
+    y += PAD + BAR_HEIGHT + LINE_HEIGHT / 2
+    pen.text(x + PAD, y, left, size=SMALL, color=ink)
+    pen.text(x + width - PAD, y, right, size=SMALL, color=ink, ha="right")
+
+
+def _draw_outcome(pen: Pen, drawing: Drawing, node: DrawnNode, x: float, y: float, width: float) -> None:
+    """Class probabilities side by side, or one standard deviation to both sides of the mean."""
+    outcome, prob = node.outcome, node.node_prob
+    for c, share in enumerate(outcome.probs):
+        pen.box(x, y, width * share, BAR_HEIGHT, facecolor=faded(class_colour(c), prob))
+        x += width * share
+    if outcome.probs or not math.isfinite(outcome.mean):
+        return
+    y += BAR_HEIGHT / 2
+    pen.line([x, x + width], [y, y], color=faded(LINE, 0.3 * prob, 0.1), zorder=2)
+    left, right, at = (
+        x + width * drawing.on_scale(value)
+        for value in (outcome.mean - outcome.std, outcome.mean + outcome.std, outcome.mean)
+    )
+    pen.interval(left, right, at, y, faded(split_colour(0.8), prob), "-" if math.isfinite(outcome.std) else ":")

@@ -1,0 +1,120 @@
+"""A meta-tree drawn with characters, a line a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from everytree.view.describe import CodeNames, Drawing, DrawnNode, amount, describe, more, number
+
+if TYPE_CHECKING:
+    from everytree.posterior.posterior import Posterior
+
+MOST_COLUMNS = 4
+"""So many classes have a column each; where there are more, the likeliest is named."""
+
+
+def tree_text(
+    post: Posterior,
+    *,
+    feature_names: Sequence[Any] | None = None,
+    code_names: CodeNames | None = None,
+    class_names: Sequence[Any] | None = None,
+    max_depth: int = 3,
+    max_nodes: int = 200,
+    **row_data: Any,
+) -> str:
+    """The top of a posterior's meta-tree, a line a node.
+
+    Each line has the answer that leads to the node and what it asks, then `split`, the posterior probability that it
+    is split given that it is in the tree, `in tree`, the probability that it is in the tree at all, the weight of its
+    rows, and what it predicts if it is a leaf.
+
+    Parameters
+    ----------
+    post : Posterior
+    feature_names : sequence of str, optional
+    code_names : sequence or mapping of sequences of str, optional
+        For each feature what each code stands for; in a binary split at t, entry t is the largest value to the left.
+    class_names : sequence of str, optional
+    max_depth, max_nodes : int
+        Nodes below, and those least likely to be in the tree, are only counted.
+    **row_data
+        What the family wants to know of a row, such as `inputs`: one value, for all nodes.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> post = et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli(1, 1))
+    >>> print(tree_text(post.update([[0, 0], [0, 1], [1, 0], [1, 1]] * 3, [0, 0, 1, 1] * 3), max_depth=1))
+                     split  in tree  rows  P(y = 1)
+    x0?              0.992    1.000    12     0.500
+    ├─ = 0  x1?      0.304    0.992     6     0.125
+    │  └─ … 2 nodes
+    └─ = 1  x1?      0.304    0.992     6     0.875
+       └─ … 2 nodes
+    """
+    drawing = describe(
+        post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
+        max_nodes=max_nodes, row_data=row_data,
+    )  # fmt: skip
+    labels = _labels(drawing)
+    header = ["split", "in tree", *([drawing.unit] if drawing.unit else []), *_outcome_header(drawing)]
+    table = [header, *(_cells(drawing, node) if node is not None else [] for _, node in labels)]
+    widths = [max(len(row[i]) for row in table if row) for i in range(len(header))]
+    margin = max(len(label) for label, _ in labels)
+    lines = [
+        f"{label:<{margin}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False))
+        for label, row in zip(["", *(label for label, _ in labels)], table, strict=True)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _labels(drawing: Drawing) -> list[tuple[str, DrawnNode | None]]:
+    """The left side of each line and the node it is about; no node where others are only counted."""
+    lines: list[tuple[str, DrawnNode | None]] = []
+    tails = [""] * len(drawing.nodes)
+    waiting: list[tuple[int, bool]] = [(0, True)]
+    while waiting:
+        place, is_node = waiting.pop()
+        node = drawing.nodes[place]
+        if not is_node:
+            lines.append((f"{tails[place]}└─ {more(node.n_hidden)}", None))
+            continue
+        lead = ""
+        if node.parent >= 0:
+            above = drawing.nodes[node.parent]
+            is_last = place == above.children[-1] and not above.n_hidden
+            lead = tails[node.parent] + ("└─ " if is_last else "├─ ") + node.answer + "  "
+            tails[place] = tails[node.parent] + ("   " if is_last else "│  ")
+        lines.append((lead + ("leaf" if node.is_terminal else f"{node.question}?"), node))
+        if node.n_hidden:
+            waiting.append((place, False))
+        waiting += [(child, True) for child in reversed(node.children)]
+    return lines
+
+
+def _outcome_header(drawing: Drawing) -> list[str]:
+    classes = drawing.classes
+    if drawing.nodes[0].outcome.coefficients:
+        return ["coefficients"]
+    if not classes:
+        return ["mean", "std"]
+    if len(classes) > MOST_COLUMNS:
+        return ["likeliest", "P"]
+    return [f"P({name})" for name in (classes[1:] if len(classes) == 2 else classes)]
+
+
+def _cells(drawing: Drawing, node: DrawnNode) -> list[str]:
+    outcome, classes = node.outcome, drawing.classes
+    cells = ["" if node.is_terminal else f"{node.split_prob:.3f}", f"{node.node_prob:.3f}"]
+    if node.weight is not None:
+        cells.append(amount(node.weight))
+    if outcome.coefficients:
+        return [*cells, ", ".join(number(w, 3) for w in outcome.coefficients)]
+    if not classes:
+        return [*cells, number(outcome.mean), number(outcome.std, 3)]
+    if len(classes) > MOST_COLUMNS:
+        best = max(range(len(classes)), key=outcome.probs.__getitem__)
+        return [*cells, classes[best], f"{outcome.probs[best]:.3f}"]
+    return [*cells, *(f"{p:.3f}" for p in (outcome.probs[1:] if len(classes) == 2 else outcome.probs))]

@@ -18,7 +18,8 @@ import naive_forest
 from cases import CASES, Case, examples, random_codes, random_tree, rng_for, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
-from everytree.fitting.search import SHARPNESS, SHARPNESS_SPREAD, Choice, HeldOut, Search, best_sharpness, choose
+from everytree.families.prior_search import Search
+from everytree.fitting.search import SHARPNESS, SHARPNESS_SPREAD, Choice, HeldOut, best_sharpness, choose
 from everytree.fitting.stacking import stacking_weights
 from everytree.posterior.split_prior import log_odds, resolve_split_prior
 from forests import CLASSES, families

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from everytree.base.arrays import FloatArray, as_column
 from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows, LearningRows
+from everytree.families.prior_search import Search
 from everytree.fitting.fit import Rows
-from everytree.fitting.search import Search
 from everytree.tables.schema import Schema
 
 FEW_PER_ROW = 0.2

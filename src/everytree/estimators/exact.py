@@ -22,7 +22,6 @@ from everytree.exact.trees import ExactTree
 from everytree.families import Bernoulli, Categorical
 from everytree.families.base import NativeFamily
 from everytree.fitting.fit import Rows
-from everytree.fitting.search import start_family
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.pooled import PooledPredictive
 from everytree.structure.cut_choice import with_few_cuts
@@ -100,7 +99,8 @@ class _ExactStructure(Readable):
         return self
 
     def _leaf_model(self, rows: Rows) -> NativeFamily:
-        return start_family(self._search(rows))
+        family: NativeFamily = self._search(rows).first_family
+        return family
 
     def _run(self, rows: Rows, family: NativeFamily) -> Self:
         has_missing = np.array([column.has_missing for column in self.schema_.columns])

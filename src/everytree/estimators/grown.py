@@ -28,7 +28,6 @@ from everytree.estimators.base import MetaEstimator
 from everytree.estimators.early_rows import LearningRows
 from everytree.families.base import NativeFamily
 from everytree.fitting.fit import Rows, Weights, fit_forest
-from everytree.fitting.search import start_family
 from everytree.posterior.counts import ForestCounts
 from everytree.posterior.posterior import Posterior
 from everytree.structure.growers import GROWERS, Grown, Growth, grow
@@ -129,7 +128,7 @@ class GrownEstimator(MetaEstimator):
             has_missing=np.array([column.has_missing for column in self.schema_.columns]), seeds=seeds,
             group=rows.group, n_jobs=resolve_n_jobs(self.n_jobs), progress=progress.step,
         )  # fmt: skip
-        family, schema = start_family(self._search(rows)), self.schema_
+        family, schema = self._search(rows).first_family, self.schema_
         return [Grown(_widened(one, rows, family, schema, self.min_samples_leaf), one.in_bag) for one in grown]
 
     def _check_parameters(self) -> None:

@@ -18,13 +18,13 @@ from everytree.base.arrays import FloatArray, as_column, as_labels
 from everytree.batches.target_column import Target
 from everytree.estimators.base import MetaEstimator, read_weight
 from everytree.estimators.early_rows import LearningRows
+from everytree.families.base import NativeFamily
+from everytree.families.categorical import class_search
+from everytree.families.prior_search import Search
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.fit import Rows
-from everytree.fitting.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
-from everytree.fitting.search import Search
+from everytree.fitting.grow_on import centred_and_scaled
 from everytree.predictive.predictive import probabilities
-
-LOG_SCORED = ("exponential", "geometric")
-"""Families whose targets vary as much as their mean: there R2 says little, and nothing of censored rows."""
 
 
 class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
@@ -187,7 +187,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     family: str
     prior: Mapping[str, Any] | str
-    _known_row_data = MappingProxyType({"exposure": "poisson", "censored": "exponential"})
+    _known_row_data = MappingProxyType(
+        {column.name: name for name, family in NUMBER_FAMILIES.items() for column in family.given_columns}
+    )
 
     def fit(
         self,
@@ -280,7 +282,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         counts, families exponential and geometric, whose noise is as large as their mean and which may be censored, the
         mean log score: the log density of the target, or of a censored one the log probability to exceed it.
         """
-        if self.family in LOG_SCORED:
+        if self._leaves.is_scored_by_log:
             scores = self.log_scores(X, y, exposure=exposure, censored=censored)
             return float(np.average(scores, weights=read_weight(sample_weight, len(scores))))
         target = self._read_target(y, first=False)
@@ -291,14 +293,21 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def _warn_without(self, name: str) -> None:
         """What the first rows had besides, and these have not, is said."""
-        if name in getattr(self, "_row_names", ()):
-            means = {"exposure": "every exposure is taken to be 1", "censored": "every target is taken for an event"}
-            warnings.warn(f"{name} was given to fit, but is not given here: {means[name]}", UserWarning, stacklevel=3)
+        for column in self._leaves.given_columns:
+            if column.name == name and name in getattr(self, "_row_names", ()):
+                warnings.warn(
+                    f"{name} was given to fit, but is not given here: {column.if_absent}", UserWarning, stacklevel=3
+                )
+
+    @property
+    def _leaves(self) -> type[NativeFamily]:
+        """The leaf model that is named."""
+        return NUMBER_FAMILIES[self.family]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.family not in FAMILIES:
-            raise ValueError(f"family must be one of {list(FAMILIES)}, but is {self.family!r}")
+        if not isinstance(self.family, str) or self.family not in NUMBER_FAMILIES:
+            raise ValueError(f"family must be one of {list(NUMBER_FAMILIES)}, but is {self.family!r}")
         if not (isinstance(self.prior, Mapping) or self.prior == "auto"):
             raise ValueError(f"prior must be 'auto' or a dict of parameters, but is {self.prior!r}")
 
@@ -316,12 +325,14 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
                 raise ValueError(f"y must be numbers, but has {such_as}; for classes use a classifier") from None
         numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
         _refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
-        if self.family in ("poisson", "geometric"):
-            _refuse(numbers, (numbers < 0.0) | (numbers != np.floor(numbers)), f"counts from 0 on for {self.family}")
-        elif self.family == "exponential":
-            _refuse(numbers, numbers < 0.0, "times from 0 on for exponential")
-            if first and not numbers.any():
-                raise ValueError("y is 0 for every row: times of family 'exponential' must not all be 0")
+        support = self._leaves.support
+        _refuse(numbers, ~support.holds(numbers), f"{support.must} for {self.family}")
+        if first and support.needs_some_above and (numbers == support.lowest).all():
+            what = support.must.split()[0]
+            raise ValueError(
+                f"y is {support.lowest:g} for every row: {what} of family {self.family!r} must not all be "
+                f"{support.lowest:g}"
+            )
         return np.asarray(numbers)
 
     def _labels_in(self, target: Target) -> None:
@@ -338,17 +349,18 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return np.asarray(y, dtype=np.float64)
 
     def _grow_on(self, rows: Rows) -> tuple[NDArray[Any], FloatArray | None, str]:
-        return (*numbers_to_grow_on(self.family, rows.y, rows.weight, rows.row_data), "squared_error")
+        follow, weight = self._leaves.to_grow_on(rows.y, rows.weight, rows.row_data)
+        return centred_and_scaled(follow, weight), weight, "squared_error"
 
     def _search(self, rows: Rows) -> Search:
         prior = {} if isinstance(self.prior, str) else self.prior
-        return number_search(self.family, rows.y, rows.weight, rows.row_data, prior, self.split_prior)
+        return self._leaves.prior_search(rows.y, rows.weight, rows.row_data, dict(prior), self.split_prior)
 
     def _row_data(
         self, X: Any, n_rows: int, given: Mapping[str, Any], *, first: bool, used: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
         columns = self._checked_row_data(n_rows, given)
-        if self.family == "linear":
+        if "inputs" in self._leaves.row_data:
             columns["inputs"] = self._inputs(X, first, used)
         return columns
 
@@ -363,11 +375,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             columns[name] = as_column(name, given[name]).astype(np.float64)
             if len(columns[name]) != n_rows:
                 raise ValueError(f"{name} has {len(columns[name])} entries, but X has {n_rows} rows")
-        if "exposure" in columns:
-            outside = ~((columns["exposure"] > 0.0) & (columns["exposure"] <= 1e60))
-            _refuse(columns["exposure"], outside, "positive and at most 1e60", "exposure")
-        if "censored" in columns:
-            _refuse(columns["censored"], ~np.isin(columns["censored"], (0.0, 1.0)), "0 or 1", "censored")
+        for column in self._leaves.given_columns:
+            if (values := columns.get(column.name)) is not None:
+                _refuse(values, ~column.holds(values), column.must, column.name)
         return columns
 
     def _inputs(self, X: Any, first: bool, used: NDArray[np.bool_] | None) -> FloatArray:

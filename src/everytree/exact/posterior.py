@@ -437,7 +437,7 @@ class ExactPosterior:
 
     @property
     def _has_classes(self) -> bool:
-        return self.family.kernel == "categorical"
+        return self.family.has_classes
 
     def _overall_mean(self, statistics: FloatArray) -> float:
         """Where moments are taken about, so that they do not cancel; 0 where there are none."""
@@ -509,7 +509,7 @@ def _is_missing(codes: NDArray[Any]) -> NDArray[np.bool_]:
 def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:
     """Where each row is among the bits, the statistics of each place, and where classes start if bits are counted."""
     n_rows = len(statistics)
-    if family.kernel == "categorical" and statistics.shape[1] <= 64 and np.isin(statistics, (0.0, 1.0)).all():
+    if family.has_classes and statistics.shape[1] <= 64 and np.isin(statistics, (0.0, 1.0)).all():
         of_class = statistics.argmax(axis=1)
         place, start = np.empty(n_rows, dtype=np.int64), [0]
         for c in range(statistics.shape[1]):

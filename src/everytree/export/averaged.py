@@ -24,16 +24,6 @@ from everytree.posterior.posterior import Posterior
 from everytree.predictive.pooled import NEGLIGIBLE, PooledPredictive
 from everytree.tables.schema import Schema
 
-_MASS: dict[str, Any] = {
-    "categorical": slice(None),
-    "normal": slice(0, 1),
-    "geometric": slice(0, 1),
-    "poisson": slice(2, 3),
-    "exponential": slice(1, 2),
-}
-"""The statistics that add up to the weight of a node's rows, for each family that can be exported."""
-
-
 _FORESTS = (MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor)
 
 
@@ -145,9 +135,8 @@ def check_exportable(model: Any) -> None:
     if not hasattr(model, "forest_"):
         raise ValueError(f"this {name} is not fitted yet: call fit, or partial_fit, and export it then")
     family = model.forest_.family if isinstance(model, _FORESTS) else model.posterior_.family
-    kernel = getattr(family, "kernel", None)
-    if kernel not in _MASS:
-        what = "leaves that are lines" if kernel == "linear" else f"leaves of a family of its own, {family}"
+    if getattr(family, "mass", None) is None:
+        what = "leaves that are lines" if "inputs" in family.row_data else f"leaves of a family of its own, {family}"
         raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")
 
 
@@ -166,4 +155,4 @@ def forest_of(model: Any) -> Forest:
 def _mass(post: Posterior) -> FloatArray:
     """(n_nodes,) weight of the rows in each node."""
     family: Any = post.family
-    return np.asarray(post.statistics[:, _MASS[family.kernel]].sum(axis=1))
+    return np.asarray(post.statistics[:, family.mass].sum(axis=1))

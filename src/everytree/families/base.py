@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
-from everytree.trees.metatree import MetaTree
+from everytree.families.prior_search import Search
+from everytree.families.traits import REAL_LINE, RowColumn, Seen, Support
 
 
 class Components(Protocol):
@@ -42,10 +43,16 @@ class Family(ABC):
         sum of theirs, and no rows are all zeros.
     row_data : tuple of str
         Names of what a row brings besides its target, given to `update` and `predictive` by keyword.
+    has_classes : bool
+        Whether targets are classes 0, 1, ..., and predictives have `probs`.
+    support : Support
+        Which numbers targets may be.
     """
 
     n_statistics: int
     row_data: ClassVar[tuple[str, ...]] = ()
+    has_classes: ClassVar[bool] = False
+    support: ClassVar[Support] = REAL_LINE
 
     @abstractmethod
     def statistics(self, y: NDArray[Any], weight: FloatArray, **row_data: Any) -> FloatArray:
@@ -83,6 +90,11 @@ class Family(ABC):
     def check_nodes(self, n_nodes: int) -> None:
         """Raise when the prior is given per node, but not for this number of nodes."""
         del n_nodes
+
+    def seen(self, statistics: FloatArray) -> Seen | None:
+        """How much each row of statistics stands for; None where the statistics do not tell."""
+        del statistics
+        return None
 
     @property
     def has_one_prior(self) -> bool:
@@ -139,11 +151,67 @@ class NativeFamily(Family):
     """A family whose statistics and evidence are computed in C++.
 
     Hyperparameters are scalars, or have one value for each node along their first axis.
+
+    Attributes
+    ----------
+    kernel : str
+        Its name in C++, and for families of numbers the value of an estimator's parameter `family`.
+    default_row_data : float
+        What is taken where the row data are not given.
+    given_columns : tuple of RowColumn
+        The row data that users give to estimators; `inputs` are read from the table.
+    is_scored_by_log : bool
+        Whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score.
+    size_parameter : tuple or None
+        The parameter that sets how many statistics there are, and its least and largest value.
+    never_negative : tuple of int or None
+        Places of the statistics that are sums of numbers from 0 on; None where all of them are.
+    mass : slice or None
+        The statistics that add up to a weight of the node's rows; None where leaves are no constants.
+    is_in_browser : bool
+        Whether the script of the report has this family.
     """
 
     kernel: ClassVar[str]
     default_row_data: ClassVar[float] = 0.0
+    given_columns: ClassVar[tuple[RowColumn, ...]] = ()
+    is_scored_by_log: ClassVar[bool] = False
+    size_parameter: ClassVar[tuple[str, int, int] | None] = None
+    never_negative: ClassVar[tuple[int, ...] | None] = None
+    mass: ClassVar[slice | None] = slice(0, 1)
+    is_in_browser: ClassVar[bool] = False
     size: int = 0
+
+    # ---- what estimators ask of a family of numbers ----------------------------------------------------------------
+
+    @classmethod
+    def prior_search(
+        cls,
+        y: FloatArray,
+        weight: FloatArray | None,
+        row_data: Mapping[str, NDArray[Any]],
+        given: Mapping[str, Any],
+        split_prior: Any,
+    ) -> Search:
+        """Conjugate priors centred on the data; `given` fixes some of their parameters."""
+        raise TypeError(f"{cls.__name__} is no family of numbers")
+
+    @classmethod
+    def to_grow_on(
+        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Numbers and weights for trees that minimise squares, so that leaves of this family come out apart."""
+        del row_data
+        return y, weight
+
+    # ---- what pictures and files ask -------------------------------------------------------------------------------
+
+    def seen(self, statistics: FloatArray) -> Seen:
+        return Seen(statistics[:, 0], "rows")
+
+    def additive(self, statistics: FloatArray) -> FloatArray:
+        """Numbers that add up over disjoint rows, and from which, with the prior, the leaf's parameters follow."""
+        return np.ascontiguousarray(statistics[:, : self._hyper.shape[1]])
 
     @abstractmethod
     def _hyperparameters(self) -> FloatArray:
@@ -268,15 +336,6 @@ class NativeFamily(Family):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, self._hyper))
-
-
-def check_model(tree: object, family: object) -> None:
-    """A tree and a leaf model that fit each other."""
-    if not isinstance(tree, MetaTree):
-        raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
-    if not isinstance(family, Family):
-        raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
-    family.check_nodes(tree.n_nodes)
 
 
 def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> float | FloatArray:

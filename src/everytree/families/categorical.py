@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +12,24 @@ from scipy.special import betaincinv
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for
+from everytree.families.traits import COUNTS, Seen, Support
+
+USUAL_ALPHA, ALPHA_SPREAD = 0.1, 2.0
+"""Rows a class that a leaf's prior is thought to be worth before any are seen, and how sure that is, in logs."""
 
 
 class _Classes(NativeFamily):
     """What Bernoulli and Categorical share. Statistics: the weight of each class."""
 
     kernel: ClassVar[str] = "categorical"
+    has_classes: ClassVar[bool] = True
+    support: ClassVar[Support] = COUNTS
+    mass: ClassVar[slice | None] = slice(None)
+    is_in_browser: ClassVar[bool] = True
+
+    def seen(self, statistics: FloatArray) -> Seen:
+        return Seen(statistics.sum(axis=1), "rows")
 
     def components(self, summary: FloatArray, **row_data: Any) -> ClassComponents:
         return ClassComponents(summary)
@@ -46,13 +58,13 @@ class Bernoulli(_Classes):
     array([-2.07944154])
     """
 
+    size = 2  # no parameter
     alpha: ArrayLike = 0.5
     beta: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", hyperparameter("alpha", self.alpha))
         object.__setattr__(self, "beta", hyperparameter("beta", self.beta))
-        object.__setattr__(self, "size", 2)
         self._freeze()
 
     def _hyperparameters(self) -> FloatArray:
@@ -85,6 +97,7 @@ class Categorical(_Classes):
         Prior weight of each class; (n_nodes, 1) gives each node one for all classes.
     """
 
+    size_parameter: ClassVar[tuple[str, int, int] | None] = ("n_classes", 2, 1_000_000)
     n_classes: int
     alpha: ArrayLike = 0.5
 
@@ -164,3 +177,22 @@ class ClassComponents:
         which = np.where(possible, y, 0).astype(np.int64)
         with np.errstate(divide="ignore"):
             return np.where(possible, np.log(self._probs[np.arange(len(y)), which]), -np.inf)
+
+
+def class_search(
+    y: NDArray[np.int64], weight: FloatArray | None, n_classes: int, alpha: Any, split_prior: Any
+) -> Search:
+    """Dirichlet priors whose mean is the class frequencies, of `alpha` rows a class.
+
+    Half a row is added to each class before frequencies are taken, so that none is impossible.
+    """
+    counts = np.bincount(y, weights=weight, minlength=n_classes) + 0.5
+    mean = counts / counts.sum()
+
+    def make(alpha: float) -> NativeFamily:
+        each = alpha * n_classes * mean
+        return Bernoulli(each[1], each[0]) if n_classes == 2 else Categorical(n_classes, each)
+
+    grids = {"alpha": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), "split_prior": SPLIT_PRIORS}
+    search = search_for(make, {"alpha": 0.3}, {"alpha": alpha}, split_prior, [grids], {"alpha": STRENGTHS})
+    return replace(search, log_prior=lambda one: -0.5 * (np.log(one["alpha"] / USUAL_ALPHA) / ALPHA_SPREAD) ** 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +12,9 @@ from scipy.special import betaincinv
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.prior_search import STRENGTHS, Search, search_for, strengths
 from everytree.families.special import log_beta_ratio
+from everytree.families.traits import COUNTS, Support
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,9 @@ class Geometric(NativeFamily):
     """
 
     kernel: ClassVar[str] = "geometric"
+    support: ClassVar[Support] = COUNTS
+    is_scored_by_log: ClassVar[bool] = True
+    is_in_browser: ClassVar[bool] = True
     alpha: ArrayLike = 1.0
     beta: ArrayLike = 1.0
 
@@ -44,6 +50,23 @@ class Geometric(NativeFamily):
     def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
         alpha, beta = self.summarise(statistics).T
         return {"theta": np.asarray(betaincinv(alpha, beta, p))}
+
+    @classmethod
+    def prior_search(
+        cls,
+        y: FloatArray,
+        weight: FloatArray | None,
+        row_data: Mapping[str, NDArray[Any]],
+        given: Mapping[str, Any],
+        split_prior: Any,
+    ) -> Search:
+        """A mean around the overall one, worth `shape` rows; above 2 the variance of a new row is finite."""
+        mean = max(float(np.average(y, weights=weight)), 1e-3)
+
+        def make(shape: float) -> Geometric:
+            return cls(1.0 + shape, shape * mean)  # the mean of y given theta ~ Beta(a, b) is b / (a - 1)
+
+        return search_for(make, {"shape": 2.0}, given, split_prior, [strengths()], {"shape": STRENGTHS})
 
     def components(self, summary: FloatArray, **row_data: Any) -> FailureComponents:
         return FailureComponents(summary[:, 0], summary[:, 1])

@@ -14,7 +14,11 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import StudentComponents
+
+SHAPES = (1.25, 2.0, 4.0, 8.0, 16.0, 50.0, 200.0, 1e3, 1e4)
+"""Of the prior of a variance; above 1, so that a new row has one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,9 @@ class LinearRegression(NativeFamily):
     """
 
     kernel: ClassVar[str] = "linear"
+    size_parameter: ClassVar[tuple[str, int, int] | None] = ("n_inputs", 1, 1000)
+    never_negative: ClassVar[tuple[int, ...] | None] = (0,)
+    mass: ClassVar[slice | None] = None
     row_data: ClassVar[tuple[str, ...]] = ("inputs",)
     n_inputs: int
     precision: ArrayLike = 1.0
@@ -119,6 +126,43 @@ class LinearRegression(NativeFamily):
         inverse_root[:, *np.tril_indices(p)] = values[:, :n_triangle]
         return inverse_root, values[:, n_triangle:], summary[:, -2], summary[:, -1]
 
+    @classmethod
+    def prior_search(
+        cls,
+        y: FloatArray,
+        weight: FloatArray | None,
+        row_data: Mapping[str, NDArray[Any]],
+        given: Mapping[str, Any],
+        split_prior: Any,
+    ) -> Search:
+        """Coefficients around those of one ridge regression over all rows; the inputs are scaled, the last is 1."""
+        inputs = np.asarray(row_data["inputs"], dtype=np.float64)
+        centre = ridge_coefficients(inputs, y, weight)
+        residuals = y - inputs @ centre
+        variance = variance_about(0.0, residuals, weight)
+
+        def make(precision: float, shape: float, noise: float) -> LinearRegression:
+            scale = max(shape - 1.0, 0.5) * noise * variance
+            return cls(inputs.shape[1], precision=precision, shape=shape, scale=scale, mean=centre)
+
+        stages = [
+            {"precision": (0.1, 1.0, 10.0, 100.0), "noise": (0.1, 0.5, 1.0), "split_prior": SPLIT_PRIORS},
+            {"shape": (1.25, 2.0, 4.0), "noise": (0.03, 0.1, 0.3, 0.6, 1.0)},
+        ]
+        ladders = {
+            "precision": STRENGTHS,
+            "shape": SHAPES,
+            "noise": (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 0.5, 0.6, 1.0, 1.5, 3.0),
+        }
+        return search_for(make, {"precision": 10.0, "shape": 2.0, "noise": 0.5}, given, split_prior, stages, ladders)
+
+    @classmethod
+    def to_grow_on(
+        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """What one line leaves unexplained."""
+        return y - row_data["inputs"] @ ridge_coefficients(row_data["inputs"], y, weight), weight
+
     def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
         inputs = np.ascontiguousarray(self.pack(row_data))
         location, location_rest, spread = _kernels.linear_predictions(self.size, summary, inputs).T
@@ -138,3 +182,14 @@ class LinearRegression(NativeFamily):
     def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> FloatArray:
         location = (self.pack(row_data) * theta[:, :-1]).sum(axis=1)
         return rng.normal(location, 1.0 / np.sqrt(theta[:, -1]))
+
+
+def ridge_coefficients(inputs: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Of one ridge regression over all rows; the last input is the constant, which is not shrunk."""
+    scaled = inputs if weight is None else inputs * weight[:, None]
+    ridge = np.eye(inputs.shape[1])
+    ridge[-1, -1] = 0.0
+    mean = float(np.average(y, weights=weight))  # goes into the constant alone: targets far from zero lose no digits
+    coefficients = np.linalg.solve(scaled.T @ inputs + ridge, scaled.T @ (y - mean))
+    coefficients[-1] += mean
+    return np.asarray(coefficients)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from scipy.special import gammaincinv, stdtrit
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, rounding, search_for, variance_about
 from everytree.families.student import StudentComponents
 
 
@@ -31,6 +33,8 @@ class Normal(NativeFamily):
     """
 
     kernel: ClassVar[str] = "normal"
+    never_negative: ClassVar[tuple[int, ...] | None] = (0,)
+    is_in_browser: ClassVar[bool] = True
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     shape: ArrayLike = 1.0
@@ -54,6 +58,42 @@ class Normal(NativeFamily):
         mean, strength, shape, scale, _ = self.summarise(statistics).T
         spread = np.sqrt(scale / (shape * strength))
         return {"mean": mean + spread * stdtrit(2.0 * shape, p), "precision": gammaincinv(shape, p) / scale}
+
+    @classmethod
+    def prior_search(
+        cls,
+        y: FloatArray,
+        weight: FloatArray | None,
+        row_data: Mapping[str, NDArray[Any]],
+        given: Mapping[str, Any],
+        split_prior: Any,
+    ) -> Search:
+        """`noise`: expected variance in a leaf as a share of that of y; `strength` and `shape`: worth so many rows."""
+        mean = float(np.average(y, weights=weight))
+        variance = variance_about(mean, y, weight)
+
+        def make(strength: float, shape: float, noise: float) -> Normal:
+            return cls(mean, strength, shape, max(shape - 1.0, 0.5) * noise * variance)
+
+        floor = rounding(y) ** 2 / 12.0 / variance
+        shares = [1e-6, 1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.8, 1.0, 1.3, 2.0, 4.0]
+        ladder = [share for share in shares if share > min(floor, 0.5)]
+        noise = [share for share in ladder if 0.003 <= share <= 0.8]
+        stages: list[dict[str, Sequence[float]]] = [
+            {"noise": noise[::2] if len(noise) > 2 else noise, "split_prior": SPLIT_PRIORS},
+            {"strength": (0.03, 0.3), "shape": (1.25, 2.0, 4.0)},
+            {"noise": noise[1::2] or noise, "split_prior": SPLIT_PRIORS},
+        ]
+        ladders = {"noise": ladder, "strength": STRENGTHS}
+        return search_for(make, {"strength": 0.1, "shape": 2.0, "noise": 0.1}, given, split_prior, stages, ladders)
+
+    def additive(self, statistics: FloatArray) -> FloatArray:
+        """The weight, and the sums of y - m and of (y - m)**2 about the prior mean m."""
+        mean, strength, _, scale, mean_rest = self.summarise(statistics).T
+        prior_mean, _, _, prior_scale = self._hyper[0]
+        first = (mean - prior_mean + mean_rest) * strength
+        second = 2.0 * (scale - prior_scale) + first**2 / strength
+        return np.stack([statistics[:, 0], first, second], axis=1)
 
     def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
         mean, strength, shape, scale, mean_rest = summary.T

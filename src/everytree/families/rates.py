@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,13 +12,16 @@ from scipy.special import betainc, betaincc, gammaincinv
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, overall_rate, search_for, strengths
 from everytree.families.special import log_negative_binomial
+from everytree.families.traits import CENSORED, COUNTS, EXPOSURE, TIMES, RowColumn, Seen, Support
 
 
 @dataclass(frozen=True, eq=False)
 class _Rate(NativeFamily):
     """What Poisson and Exponential share: lambda ~ Gamma(shape, rate)."""
 
+    is_in_browser: ClassVar[bool] = True
     shape: ArrayLike = 1.0
     rate: ArrayLike = 1.0
 
@@ -60,6 +64,44 @@ class Poisson(_Rate):
     kernel: ClassVar[str] = "poisson"
     row_data: ClassVar[tuple[str, ...]] = ("exposure",)
     default_row_data: ClassVar[float] = 1.0
+    given_columns: ClassVar[tuple[RowColumn, ...]] = (EXPOSURE,)
+    support: ClassVar[Support] = COUNTS
+    never_negative: ClassVar[tuple[int, ...] | None] = (0, 2)
+    mass: ClassVar[slice | None] = slice(2, 3)
+
+    @classmethod
+    def prior_search(
+        cls,
+        y: FloatArray,
+        weight: FloatArray | None,
+        row_data: Mapping[str, NDArray[Any]],
+        given: Mapping[str, Any],
+        split_prior: Any,
+    ) -> Search:
+        """A rate around the overall one, worth `shape` events."""
+        exposure = np.asarray(row_data.get("exposure", np.ones(len(y))), dtype=np.float64)
+        rate = overall_rate(y, exposure, weight)
+
+        def make(shape: float) -> Poisson:
+            return cls(shape, shape / rate)
+
+        return search_for(make, {"shape": 1.0}, given, split_prior, [strengths()], {"shape": STRENGTHS})
+
+    @classmethod
+    def to_grow_on(
+        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Rates, each worth its exposure."""
+        if "exposure" not in row_data:
+            return y, weight
+        exposure = row_data["exposure"]
+        return y / exposure, exposure if weight is None else weight * exposure
+
+    def seen(self, statistics: FloatArray) -> Seen:
+        return Seen(statistics[:, 2], "exposure")
+
+    def additive(self, statistics: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(statistics[:, 0:4:2])  # pairs (value, rest)
 
     def components(self, summary: FloatArray, **row_data: Any) -> CountComponents:
         return CountComponents(summary[:, 0], summary[:, 1], row_data.get("exposure", 1.0))
@@ -85,6 +127,42 @@ class Exponential(_Rate):
 
     kernel: ClassVar[str] = "exponential"
     row_data: ClassVar[tuple[str, ...]] = ("censored",)
+    given_columns: ClassVar[tuple[RowColumn, ...]] = (CENSORED,)
+    support: ClassVar[Support] = TIMES
+    is_scored_by_log: ClassVar[bool] = True
+    mass: ClassVar[slice | None] = slice(1, 2)
+
+    @classmethod
+    def prior_search(
+        cls,
+        y: FloatArray,
+        weight: FloatArray | None,
+        row_data: Mapping[str, NDArray[Any]],
+        given: Mapping[str, Any],
+        split_prior: Any,
+    ) -> Search:
+        """A rate around the overall one, worth `shape` events: above 2, so that a new row has a variance."""
+        rate = overall_rate(1.0 - _censored(row_data, len(y)), y, weight)
+
+        def make(shape: float) -> Exponential:
+            return cls(shape, shape / rate)
+
+        shapes = (2.1, 4.0, 8.0, 16.0)
+        grids = {"shape": shapes, "split_prior": SPLIT_PRIORS}
+        return search_for(
+            make, {"shape": 2.1}, given, split_prior, [grids], {"shape": (*shapes, 32.0, 100.0, 1e3, 1e4)}
+        )
+
+    @classmethod
+    def to_grow_on(
+        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Events that the overall rate leaves unexplained."""
+        events = 1.0 - _censored(row_data, len(y))
+        return events - overall_rate(events, y, weight) * y, weight
+
+    def seen(self, statistics: FloatArray) -> Seen:
+        return Seen(statistics[:, 0], "events")
 
     def components(self, summary: FloatArray, **row_data: Any) -> WaitingComponents:
         return WaitingComponents(summary[:, 0], summary[:, 1], row_data.get("censored", 0.0))
@@ -199,6 +277,10 @@ class WaitingComponents:
         mean_power = np.where(power == 0.0, 1.0, -np.expm1(-power) / np.where(power == 0.0, 1.0, power))
         integral = (self._rate + low) * self.sf(low) * log_ratio * mean_power
         return np.asarray(away - 2.0 * np.copysign(integral, away) + (time - y))
+
+
+def _censored(row_data: Mapping[str, NDArray[Any]], n_rows: int) -> FloatArray:
+    return np.asarray(row_data.get("censored", np.zeros(n_rows)), dtype=np.float64)
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

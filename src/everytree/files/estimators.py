@@ -18,6 +18,7 @@ from everytree.estimators import (
 from everytree.estimators.exact import _Exact
 from everytree.estimators.grown import GrownEstimator
 from everytree.families.base import NativeFamily
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.families import check_all
 from everytree.files.others import read_exact, read_schema, write_exact, write_schema
 from everytree.files.plain import read_plain, write_plain
@@ -129,12 +130,13 @@ def _read_fitted(of: Reader, model: Any) -> None:
 
 def _check_numbers(of: Reader, model: Any) -> None:
     """A regressor's leaves, and what they want to know of rows, are those of its family."""
-    if _family(model).kernel != model.family:
+    leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
+    if leaves is None or not isinstance(_family(model), leaves):
         raise of.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {_family(model)}")
-    possible = {"linear": [["inputs"]], "poisson": [[], ["exposure"]], "exponential": [[], ["censored"]]}
-    if model._row_names not in possible.get(model.family, [[]]):
+    optional = [[], *([column.name] for column in leaves.given_columns)]
+    if model._row_names not in ([["inputs"]] if "inputs" in leaves.row_data else optional):
         raise of.error("row_data", f"is {model._row_names}, which family {model.family!r} does not go with")
-    if ("input_mean" in of) != (model.family == "linear"):
+    if ("input_mean" in of) != ("inputs" in leaves.row_data):
         raise of.error("input_mean", f"is there, or not there, unlike in a file of family {model.family!r}")
 
 
@@ -146,7 +148,7 @@ def _family(model: Any) -> NativeFamily:
 
 def _read_row_names(of: Reader) -> list[str]:
     names = of.value("row_data", list)
-    if names not in ([], ["censored"], ["exposure"], ["inputs"]):
+    if names not in ([], *([name] for family in NUMBER_FAMILIES.values() for name in family.row_data)):
         raise of.error("row_data", f"must be nothing or one name of row data, but is {names!r:.200}")
     return names
 
@@ -173,7 +175,7 @@ def _read_classes(of: Reader, model: Any) -> None:
     with of.checking("classes"):
         if not isinstance(classes, np.ndarray) or not np.array_equal(np.unique(classes), classes):
             raise ValueError("must be distinct labels in ascending order")
-    if family.kernel != "categorical" or family.size != max(len(classes), 2):
+    if not family.has_classes or family.size != max(len(classes), 2):
         raise of.error("classes", f"are {len(classes)}, but the leaves are {family}")
     model.classes_, model.n_classes_ = classes, len(classes)
 

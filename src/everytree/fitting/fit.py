@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.search import SCORED_PAIRS, SCORED_ROWS, Choice, HeldOut, Search, choose, start_family
+from everytree.families.prior_search import Search
+from everytree.fitting.search import SCORED_PAIRS, SCORED_ROWS, Choice, HeldOut, choose
 from everytree.fitting.stacking import stacking_weights
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
@@ -100,7 +101,7 @@ def count(
     rows: Rows, tree: MetaTree, search: Search, n_jobs: int, progress: Callable[[], object]
 ) -> tuple[FloatArray, int]:
     """Statistics of the rows in a tree, and their number; they do not depend on any prior."""
-    post = Posterior(tree, start_family(search))
+    post = Posterior(tree, search.first_family)
     post.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
     progress()
     return post._arrays["statistics"], post.n_rows

@@ -22,6 +22,7 @@ from scipy.optimize import minimize_scalar
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
+from everytree.families.prior_search import Search
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.predictive.predictive import Paths, Predictive
 from everytree.trees.metatree import MetaTree
@@ -39,9 +40,6 @@ SHARPENED_ROWS = 1000
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
 
-REAL_LINE = ("normal", "linear")
-"""Families whose targets may be anywhere; others live on a half-line or on whole numbers: not to be drawn anywhere."""
-
 WORTH_FOLLOWING = 2.0
 """Nats that a step along a ladder must gain over all rows; its ends stand for limits, which scores approach slowly."""
 
@@ -54,32 +52,6 @@ the best of 24 priors leads by 4 nats in one case of ten; where columns matter, 
 
 SHARPNESS_SPREAD = 0.5
 """Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""
-
-
-@dataclass(frozen=True)
-class Search:
-    """Which priors to try.
-
-    Attributes
-    ----------
-    make : callable
-        Leaf model from hyperparameters by name.
-    start : mapping
-        Hyperparameters and `split_prior` to start from; those that no stage names stay as they are.
-    stages : sequence of mappings
-        Each stage tries every combination of the values it lists, the others being the best so far.
-    log_prior : callable
-        What is thought of hyperparameters beforehand, in nats; it matters on small tables.
-    ladders : mapping
-        For some of these names, all values they may take, in ascending order. Where the best of a stage is the least or
-        the largest that it lists, the search goes on along the ladder.
-    """
-
-    make: Callable[..., NativeFamily]
-    start: Mapping[str, Any]
-    stages: Sequence[Mapping[str, Sequence[Any]]] = ()
-    log_prior: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
-    ladders: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -233,11 +205,11 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
             search, held, {"split_prior": search.ladders["split_prior"][:1]}, search.start, sharpen=False
         )
         return Choice(
-            _family(search, best.parameters), best.parameters["split_prior"], best.parameters, best.score
+            search.family(best.parameters), best.parameters["split_prior"], best.parameters, best.score
         )  # fmt: skip
-    family, split_prior = _family(search, best.parameters), best.parameters["split_prior"]
+    family, split_prior = search.family(best.parameters), best.parameters["split_prior"]
     score, sharpness = best.score, best.sharpness
-    if sharpen and n_held and family.kernel in REAL_LINE:
+    if sharpen and n_held and family.support.is_real_line:
         score, sharpness = _sharpness_of(held, family, split_prior)
     return Choice(family, split_prior, best.parameters, score, sharpness)
 
@@ -276,7 +248,7 @@ def _try_all(
     split_priors = [*stage.get("split_prior", [start["split_prior"]]), *([0.0] if with_null else [])]
     combinations = product(*(stage[name] for name in leaf_names))
     leaves = [dict(start) | dict(zip(leaf_names, values, strict=True)) for values in combinations]
-    families = [_family(search, parameters) for parameters in leaves]
+    families = [search.family(parameters) for parameters in leaves]
     scores, sharpnesses = _scores(held, families, split_priors, sharpen)
     total = float(held.scored_weight.sum())
     scores += np.array([[search.log_prior(one) / total] for one in leaves])
@@ -318,19 +290,6 @@ def _next(ladder: Sequence[Any], tried: set[int], value: Any) -> list[Any]:
     return [ladder[place] for place in beyond if 0 <= place < len(ladder)]
 
 
-def start_family(search: Search) -> NativeFamily:
-    """The leaf model that a search starts from."""
-    return _family(search, search.start)
-
-
-def _family(search: Search, parameters: Mapping[str, Any]) -> NativeFamily:
-    return search.make(**{name: value for name, value in parameters.items() if name != "split_prior"})
-
-
-def _is_classes(family: NativeFamily) -> bool:
-    return family.kernel == "categorical"
-
-
 def _stacked(split_priors: Sequence[SplitPriorLike], tree: MetaTree) -> tuple[FloatArray, FloatArray]:
     """Log odds of several split priors, (n, 1) or (n, n_nodes)."""
     resolved = np.stack(np.broadcast_arrays(*(resolve_split_prior(prior, tree) for prior in split_priors)))
@@ -347,7 +306,7 @@ def _scores(
     weight = held.scored_weight[asked]
     for place in np.ndindex(*scores.shape):
         values = pooled[place][asked]
-        if _is_classes(families[0]):
+        if families[0].has_classes:
             of_class = held.y[: held.n_scored][asked].astype(np.int64)
             scores[place], sharpness[place] = best_sharpness(values, of_class, weight, sharpen)
         else:
@@ -362,7 +321,7 @@ def _pooled(
 
     (n families, n split priors, n_rows, n_values): probabilities of classes, else the log of the average density.
     """
-    n_rows, is_classes = held.n_scored, _is_classes(families[0])
+    n_rows, is_classes = held.n_scored, families[0].has_classes
     counts = np.zeros(n_rows)
     for rows in held.rows:
         counts[rows] += 1.0

@@ -24,7 +24,7 @@ def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
         if len(rows) == 0:
             continue
         values = held.predict(tree, [choice.family], [choice.split_prior])[0, 0]
-        if choice.family.kernel == "categorical":
+        if choice.family.has_classes:
             with np.errstate(divide="ignore"):
                 log_probs[tree, rows] = np.log(values[np.arange(len(rows)), held.y[rows].astype(np.int64)])
         else:

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from everytree import _kernels
 from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths
 from everytree.base.checks import resolve_n_jobs
-from everytree.families.base import NativeFamily, mean_less
+from everytree.families.base import Family, NativeFamily, mean_less
 from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from everytree.posterior.pooling import pool_nodes
 from everytree.posterior.posterior import Posterior
@@ -73,7 +73,7 @@ class Forest:
             raise ValueError(f"the trees of a forest read tables of one width, but these read {sorted(widths)}")
         if not 0.0 < sharpness < np.inf:
             raise ValueError(f"sharpness must be positive, but is {sharpness!r}")
-        if sharpness != 1.0 and getattr(self.family, "kernel", "") not in ("categorical", "normal", "linear"):
+        if sharpness != 1.0 and not _can_be_sharpened(self.family):
             raise ValueError(f"sharpness is for classes and for measurements on the whole line, not for {self.family}")
         self.sharpness = float(sharpness)
         self._by_evidence = isinstance(weights, str)
@@ -356,6 +356,11 @@ def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree
                 f"n_codes[{k}] is {known[k]}, but posteriors[{i}] splits column {k} into {tree.n_codes[k]}"
             )
     return known.astype(np.uint16)
+
+
+def _can_be_sharpened(family: Family) -> bool:
+    """Own families do not say enough of themselves."""
+    return isinstance(family, NativeFamily) and (family.has_classes or family.support.is_real_line)
 
 
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import Family, NativeFamily, check_model
+from everytree.families.base import Family, NativeFamily
+from everytree.posterior.checks import check_model
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.trees.metatree import MetaTree
 from everytree.trees.pruned import PrunedTree

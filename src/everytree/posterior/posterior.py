@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
 from everytree.base.checks import resolve_n_jobs
-from everytree.families.base import Family, NativeFamily, check_model
+from everytree.families.base import Family, NativeFamily
+from everytree.posterior.checks import check_model
 from everytree.posterior.python_kernel import PythonKernel
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.predictive.predictive import Paths, Predictive, probabilities

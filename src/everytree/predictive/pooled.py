@@ -112,7 +112,7 @@ class PooledPredictive:
         self._pool = pool
         self._ends = ends
         self._row_data = row_data
-        is_classes = getattr(pool.family, "kernel", None) == "categorical"
+        is_classes = pool.family.has_classes
         self._power = sharpness if is_classes else 1.0  # of the probabilities of classes
         self._sharpness = 1.0 if is_classes else sharpness  # of numbers about their mean
         self._mean: FloatArray | None = None

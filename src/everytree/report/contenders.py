@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from everytree.base.arrays import FloatArray
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.report.rows import JudgedRows
 from everytree.tables.schema import Schema
 
@@ -109,7 +110,7 @@ def _ours(model: Any, rows: JudgedRows, rng: np.random.Generator) -> tuple[Float
     """Mean, PIT and loss."""
     dist = model.predictive(rows.inputs, **rows.row_data)
     pit, draws = dist.cdf(rows.y), rng.random(len(rows))
-    if model.family in ("poisson", "geometric"):
+    if NUMBER_FAMILIES[model.family].support.is_whole:
         below = dist.cdf(rows.y - 1.0)
         pit = below + draws * (pit - below)
     if "censored" not in rows.row_data:

@@ -72,23 +72,18 @@ const question = (tree, s) => data.features[tree.feature[s]];
 const nodeAnswer = (tree, s, most) => (s ? answerText(tree, tree.parent[s], s - tree.firstChild[tree.parent[s]], most) : "");
 
 function weightText(statistics, i) {
-  if (!data.kernel) return "";
-  const [column, unit] = { poisson: [1, "exposure"], exponential: [0, "events"] }[data.kernel] || [0, "rows"];
-  const weight = data.kernel === "categorical" ? statistics.reduce((sum, c) => sum + c[i], 0) : statistics[column][i];
+  if (!family) return "";
+  const weight = family.seen(statistics, i);
   const amount = Math.abs(weight - Math.round(weight)) < 1e-9 * Math.max(1, weight) ? Math.round(weight).toLocaleString("en") : weight.toFixed(1);
-  return `${amount} ${unit}`;
+  return `${amount} ${family.unit}`;
 }
 
 function leafOutcome(statistics, i) {
-  if (!data.kernel) return {};
-  const values = parameters(statistics, i);
-  if (data.kernel !== "categorical") return FAMILIES[data.kernel](values);
-  const total = values.reduce((sum, v) => sum + v, 0);
-  return { probs: values.map((v) => v / total) };
+  return family ? family.predict(family.parameters(statistics, i)) : {};
 }
 
 function outcomeText(outcome) {
-  if (!data.kernel) return "";
+  if (!family) return "";
   if (!outcome.probs) return `${nice(outcome.mean)} ± ${nice(Math.sqrt(outcome.variance), 3)}`;
   const best = data.classes.length === 2 ? 1 : outcome.probs.indexOf(Math.max(...outcome.probs));
   return `${data.classes[best] ?? data.classes[0]} ${percent(outcome.probs[best])}`;
@@ -169,7 +164,7 @@ function draw() {
   const links = [], nodes = [];
   view.drawn = new Map();
   view.places = places;
-  view.scale = data.kernel && data.kernel !== "categorical" ? commonScale() : null;
+  view.scale = family && !family.hasClasses ? commonScale() : null;
   for (const s of view.order) {
     const { x, y } = places.get(s);
     if (s && places.has(tree.parent[s])) links.push(link(places.get(tree.parent[s]), { x, y }, s));
@@ -341,7 +336,7 @@ function showTip(s) {
   const { tree } = view, answer = nodeAnswer(tree, s, MOST_IN_TIP), at = view.places.get(s);
   const rows = [["in the tree", percent(tree.prob[s])]];
   if (tree.nChildren[s]) rows.push(["split", percent(tree.split[s])]);
-  if (data.kernel) rows.push(["seen", weightText(tree.statistics, s)], ...outcomeRows(leafOutcome(tree.statistics, s)));
+  if (family) rows.push(["seen", weightText(tree.statistics, s)], ...outcomeRows(leafOutcome(tree.statistics, s)));
   const list = element("dl");
   for (const [name, value] of rows) list.append(element("dt", {}, name), element("dd", {}, value));
   const said = s ? `${question(tree, tree.parent[s])} ${answer}` : "all rows";
@@ -506,7 +501,7 @@ function startDrawing() {
   }
   data.classes.forEach((name, c) => byId("tree-key").append(element("span", { class: "key square", style: `--of:${classColour(c)}` }, name)));
   byId("tree-key").append(element("span", {}, "A number in a coloured field: probability that the node is split."));
-  if (data.kernel && !data.classes.length) byId("tree-key").append(element("span", {}, "Bars: mean ± standard deviation of the node's rows."));
+  if (family && !data.classes.length) byId("tree-key").append(element("span", {}, "Bars: mean ± standard deviation of the node's rows."));
   byId("reach").addEventListener("input", () => setReach(Number(byId("reach").value)));
   byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
   byId("zoom-out").addEventListener("click", () => zoomBy(0.8));

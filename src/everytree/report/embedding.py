@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Leaves
+from everytree.families.base import NativeFamily
 from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 from everytree.tables.code_names import cut_texts
@@ -36,14 +37,11 @@ NEVER = 1e-13
 
 ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
 
-ADDITIVE = ("categorical", "poisson", "exponential", "geometric")
-"""Leaf models whose parameters a posteriori are those a priori plus statistics."""
-
 
 def model_data(subject: Subject) -> dict[str, Any]:
     """Everything the script of the page knows, ready for JSON."""
     model, family, words = subject.model, subject.family, subject.words
-    can_predict = family.kernel in (*ADDITIVE, "normal") and family.has_one_prior
+    can_predict = family.is_in_browser and family.has_one_prior
     columns = [
         column_data(column, int(place))
         for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
@@ -197,7 +195,8 @@ def _tree_arrays(
     post: Posterior, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
 ) -> dict[str, NDArray[Any]]:
     """One tree. A node whose children are left out is a terminal here."""
-    tree = post.tree
+    tree, family = post.tree, post.family
+    assert isinstance(family, NativeFamily)
     first_child = np.where(tree.is_terminal, 0, tree.first_child)
     inner = keep & ~tree.is_terminal & keep[first_child]
     ends = keep & ~inner
@@ -210,27 +209,8 @@ def _tree_arrays(
         "missing_child": tree.missing_child[inner] + 1,
         "split_high": (fixed >> np.uint64(8)).astype(np.uint32),
         "split_low": (fixed & np.uint64(255)).astype(np.uint8),
-        "statistics": additive(post.family, post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
+        "statistics": family.additive(post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
     }
-
-
-def additive(family: Any, statistics: FloatArray) -> FloatArray:
-    """Numbers that add up over disjoint rows and from which, with the prior, the leaf's parameters follow.
-
-    For `normal`: the weight, and the sums of y - m and of (y - m)**2 about the prior mean m.
-    """
-    if family.kernel in ADDITIVE:
-        step = 2 if family.kernel == "poisson" else 1  # pairs (value, rest)
-        return np.ascontiguousarray(statistics[:, : step * _n_columns(family) : step])
-    mean, strength, _, scale, mean_rest = family.summarise(statistics).T
-    prior_mean, _, _, prior_scale, _ = family.summarise(np.zeros((1, family.n_statistics)))[0]
-    first = (mean - prior_mean + mean_rest) * strength
-    second = 2.0 * (scale - prior_scale) + first**2 / strength
-    return np.stack([statistics[:, 0], first, second], axis=1)
-
-
-def _n_columns(family: Any) -> int:
-    return 3 if family.kernel == "normal" else family.summarise(np.zeros((1, family.n_statistics))).shape[1]
 
 
 # ---- exact models ---------------------------------------------------------------------------------------------------
@@ -239,7 +219,7 @@ def _n_columns(family: Any) -> int:
 def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
     """The leaf regions of an exact model: their conditions, how probable they are, and their statistics."""
     engine, family = posterior._fitted(), posterior.family
-    most = budget // (16 + 4 * posterior.max_depth + 4 * _n_columns(family))
+    most = budget // (16 + 4 * posterior.max_depth + 4 * family.additive(np.zeros((1, family.n_statistics))).shape[1])
     leaves = posterior._leaves(False)
     if len(leaves.weight) > most:
         leaves = Leaves.of(engine, engine.threshold(posterior.target_truncation, most, False), False)
@@ -252,7 +232,7 @@ def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
         "column": packed(leaves.column),
         "low": packed(low),
         "high": packed(high),
-        "statistics": [packed(column) for column in additive(family, leaves.statistics).T],
+        "statistics": [packed(column) for column in family.additive(leaves.statistics).T],
         "left_out": leaves.left_out if len(leaves.weight) < len(posterior._leaves(False).weight) else 0.0,
     }
 

@@ -141,100 +141,6 @@ function regions(codes) {
   return found;
 }
 
-// ---- leaf models -----------------------------------------------------------------------------------------------------
-
-// Parameters a posteriori from additive statistics at place i.
-function parameters(statistics, i) {
-  if (data.kernel !== "normal") return data.prior.map((prior, j) => prior + statistics[j][i]);
-  const [mean, strength, shape, scale] = data.prior;
-  const [n, first, second] = statistics.map((column) => column[i]);
-  const total = strength + n;
-  return [mean + first / total, total, shape + 0.5 * n, scale + 0.5 * (second - (first * first) / total)];
-}
-
-// Each: mean, variance, log density or log probability, and distribution function.
-const FAMILIES = {
-  normal: ([mean, strength, shape, scale]) => {
-    const freedom = 2 * shape, squared = (scale / shape) * (1 + 1 / strength), spread = Math.sqrt(squared);
-    const constant = logGamma(shape + 0.5) - logGamma(shape) - 0.5 * Math.log(Math.PI * freedom * squared);
-    return {
-      mean: freedom > 1 ? mean : NaN,
-      variance: freedom > 2 ? (squared * freedom) / (freedom - 2) : Infinity,
-      logProb: (y) => constant - (shape + 0.5) * Math.log1p(((y - mean) / spread) ** 2 / freedom),
-      cdf: (y) => studentCdf((y - mean) / spread, freedom),
-    };
-  },
-  poisson: ([shape, rate]) => {
-    const odds = 1 / rate;
-    return {
-      mean: shape / rate,
-      variance: (shape / rate) * (1 + odds),
-      logProb: (k) => logGamma(shape + k) - logGamma(shape) - logGamma(k + 1) - shape * Math.log1p(odds) - k * Math.log1p(rate),
-      cdf: (y) => (y < 0 ? 0 : incompleteBeta(shape, Math.floor(y) + 1, 1 / (1 + odds))),
-    };
-  },
-  exponential: ([shape, rate]) => {
-    const mean = shape > 1 ? rate / (shape - 1) : Infinity;
-    return {
-      mean,
-      variance: shape > 2 ? (mean * mean * shape) / (shape - 2) : Infinity,
-      logProb: (y) => (y < 0 ? -Infinity : Math.log(shape) - Math.log(rate + y) - shape * Math.log1p(y / rate)),
-      cdf: (y) => (y < 0 ? 0 : -Math.expm1(-shape * Math.log1p(y / rate))),
-    };
-  },
-  geometric: ([alpha, beta]) => {
-    const logBeta = (a, b) => logGamma(a) + logGamma(b) - logGamma(a + b);
-    return {
-      mean: alpha > 1 ? beta / (alpha - 1) : Infinity,
-      variance: alpha > 2 ? (alpha * beta * (alpha + beta - 1)) / ((alpha - 1) ** 2 * (alpha - 2)) : Infinity,
-      logProb: (k) => logBeta(alpha + 1, beta + k) - logBeta(alpha, beta),
-      cdf: (y) => (y < 0 ? 0 : -Math.expm1(logBeta(alpha, beta + Math.floor(y) + 1) - logBeta(alpha, beta))),
-    };
-  },
-};
-const IS_COUNT = data.kernel === "poisson" || data.kernel === "geometric";
-const IS_POSITIVE = IS_COUNT || data.kernel === "exponential";
-
-// Stirling's series, after steps up to where it has every digit.
-function logGamma(x) {
-  let product = 1;
-  for (; x < 12; x++) product *= x;
-  const z = 1 / (x * x);
-  const series = (1 / 12 + z * (-1 / 360 + z * (1 / 1260 + z * (-1 / 1680 + z * (1 / 1188 - (z * 691) / 360360))))) / x;
-  return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series - Math.log(product);
-}
-
-// The regularised incomplete beta function by its continued fraction, on the side where that converges fast.
-function incompleteBeta(a, b, x) {
-  if (x <= 0) return 0;
-  if (x >= 1) return 1;
-  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x));
-  if (x > (a + 1) / (a + b + 2)) return 1 - (front * betaFraction(b, a, 1 - x)) / b;
-  return (front * betaFraction(a, b, x)) / a;
-}
-
-function betaFraction(a, b, x) {
-  const guard = (v) => (Math.abs(v) < 1e-300 ? 1e-300 : v);
-  let c = 1, d = 1 / guard(1 - ((a + b) * x) / (a + 1)), value = d;
-  for (let m = 1; m < 10000; m++) {
-    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 / guard(1 + even * d);
-    c = guard(1 + even / c);
-    value *= d * c;
-    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 / guard(1 + odd * d);
-    c = guard(1 + odd / c);
-    value *= d * c;
-    if (Math.abs(d * c - 1) < 1e-16) break;
-  }
-  return value;
-}
-
-function studentCdf(t, freedom) {
-  const tail = 0.5 * incompleteBeta(0.5 * freedom, 0.5, freedom / (freedom + t * t));
-  return t > 0 ? 1 - tail : tail;
-}
-
 // ---- predictions -------------------------------------------------------------------------------------------------------
 
 // All (statistics, place, weight) that a row's prediction is the mixture of.
@@ -252,9 +158,8 @@ function components(codes) {
 function classProbs(parts) {
   const probs = new Float64Array(data.prior.length);
   for (const { statistics, place, weight } of parts) {
-    const alpha = parameters(statistics, place);
-    const total = alpha.reduce((sum, a) => sum + a, 0);
-    alpha.forEach((a, c) => (probs[c] += (weight * a) / total));
+    const leaf = family.predict(family.parameters(statistics, place));
+    leaf.probs.forEach((p, c) => (probs[c] += weight * p));
   }
   const top = Math.max(...probs);
   const sharp = Array.from(probs, (p) => (data.sharpness === 1 ? p : (p / top) ** data.sharpness));
@@ -264,10 +169,10 @@ function classProbs(parts) {
 
 // A distribution over numbers: the mixture, drawn towards its mean by the sharpness.
 function numberDistribution(parts) {
-  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...FAMILIES[data.kernel](parameters(statistics, place)) }));
+  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...family.predict(family.parameters(statistics, place)) }));
   const total = mixed.reduce((sum, one) => sum + one.weight, 0);
   for (const one of mixed) one.weight /= total;
-  const centre = data.kernel === "normal" ? data.prior[0] : 0;
+  const centre = family.centre();
   let first = 0, second = 0;
   for (const one of mixed) {
     const away = one.mean - centre;

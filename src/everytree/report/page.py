@@ -26,7 +26,7 @@ from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
 from everytree.view.describe import number
 
-SCRIPTS = ("model.js", "drawing.js", "whatif.js", "main.js")
+SCRIPTS = ("model.js", "families.js", "drawing.js", "whatif.js", "main.js")
 
 MOST_IMPORTANCES = 30
 
@@ -185,7 +185,7 @@ def _importances(subject: Subject) -> str:
 
 
 def _trees(subject: Subject) -> str:
-    if subject.family.kernel == "linear":
+    if "inputs" in subject.family.row_data:
         return _absent("Leaves of this model are lines through the columns; single trees of them are not written out.")
     parts = []
     for rank, (prob, n_leaves, text) in enumerate(probable_trees(subject), start=1):

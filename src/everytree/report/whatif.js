@@ -3,14 +3,13 @@
 const row = []; // one value an input column: null is missing
 
 function startPanel() {
-  if (!data.kernel) {
+  if (!family) {
     byId("no-whatif").hidden = false;
     return;
   }
   byId("panel").hidden = false;
   const off = data.left_out > 1e-10 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
-  const unit = data.kernel === "poisson" ? " Counts are for an exposure of 1." : "";
-  byId("exactness").textContent = off + unit;
+  byId("exactness").textContent = off + family.note;
   byId("inputs").addEventListener("submit", (event) => event.preventDefault());
   byId("inputs").append(...data.inputs.map((input, k) => field(input, k)));
 }
@@ -105,9 +104,9 @@ function change(k, value) {
 // ---- the answer ----------------------------------------------------------------------------------------------------------
 
 function answer() {
-  if (!data.kernel) return;
+  if (!family) return;
   const codes = encode(row), parts = components(codes);
-  if (data.kernel === "categorical") showClasses(classProbs(parts));
+  if (family.hasClasses) showClasses(classProbs(parts));
   else showNumbers(numberDistribution(parts));
   showPath(codes);
 }

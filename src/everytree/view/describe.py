@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import whole_number
-from everytree.families import Family, LinearRegression
+from everytree.families.base import NativeFamily
 from everytree.tables.code_names import CodeWords, one_line
 from everytree.trees.metatree import MetaTree
 
@@ -142,7 +142,8 @@ def describe(
     order = _depth_first(tree, node_prob)
     place = {node: i for i, node in enumerate(order)}
     sizes = _subtree_sizes(tree)
-    weights, unit = _weights(post.family, post.statistics[order])
+    seen = post.family.at(np.array(order)).seen(post.statistics[order])
+    weights, unit = (None, "") if seen is None else seen
     outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {})
     nodes = []
     for i, s in enumerate(order):
@@ -167,8 +168,7 @@ def describe(
                 outcome=outcomes[i],
             )
         )
-    positive = getattr(post.family, "kernel", "") in ("poisson", "exponential", "geometric")
-    return Drawing(tuple(nodes), classes, unit, _scale(outcomes, 0.0 if positive else -math.inf))
+    return Drawing(tuple(nodes), classes, unit, _scale(outcomes, post.family.support.lowest))
 
 
 # ---- which nodes ----------------------------------------------------------------------------------------------------
@@ -323,25 +323,11 @@ def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
 # ---- statistics -----------------------------------------------------------------------------------------------------
 
 
-def _weights(family: Family, statistics: FloatArray) -> tuple[FloatArray | None, str]:
-    """What each node has seen, and in what unit. Some families keep no number of rows; a user's own does not say."""
-    kernel = getattr(family, "kernel", "")
-    if kernel == "categorical":
-        return statistics.sum(axis=1), "rows"
-    if kernel in ("geometric", "normal", "linear"):
-        return statistics[:, 0], "rows"
-    if kernel == "poisson":
-        return statistics[:, 2], "exposure"
-    if kernel == "exponential":
-        return statistics[:, 0], "events"
-    return None, ""
-
-
 def _outcomes(
     post: Posterior, nodes: NDArray[np.int64], class_names: Sequence[Any] | None, row_data: Mapping[str, Any]
 ) -> tuple[list[Outcome], tuple[str, ...]]:
     family, statistics = post.family.at(nodes), post.statistics[nodes]
-    if isinstance(family, LinearRegression) and not row_data:
+    if "inputs" in family.row_data and isinstance(family, NativeFamily) and not row_data:
         coefficients = family.posterior_parameters(statistics)["mean"]
         return [Outcome(coefficients=tuple(row)) for row in coefficients.tolist()], ()
     components = family.predictive(statistics, **repeated(row_data, len(nodes)))

@@ -1,0 +1,119 @@
+"""Which priors of the leaves to try: centred on the data (empirical Bayes), of several strengths.
+
+The prior mean of a leaf is what the table as a whole says: the class frequencies, the mean of y, the overall rate. How
+much that counts against the rows of a leaf is searched, or given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import positive_number
+
+SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
+"""Tried first; those of the ladder beyond them where the best lies at an end."""
+
+SPLIT_PRIOR_LADDER = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
+"""From hardly ever splitting, which is what pure noise asks for, to hardly any pruning."""
+
+STRENGTHS = tuple(float(f"{digit}e{power}") for power in range(-5, 5) for digit in (1, 3))
+"""1e-5, 3e-5, ..., 1e4, 3e4: rows that a prior may be worth."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which priors to try.
+
+    Attributes
+    ----------
+    make : callable
+        Leaf model from hyperparameters by name.
+    start : mapping
+        Hyperparameters and `split_prior` to start from; those that no stage names stay as they are.
+    stages : sequence of mappings
+        Each stage tries every combination of the values it lists, the others being the best so far.
+    log_prior : callable
+        What is thought of hyperparameters beforehand, in nats; it matters on small tables.
+    ladders : mapping
+        For some of these names, all values they may take, in ascending order. Where the best of a stage is the least or
+        the largest that it lists, the search goes on along the ladder.
+    """
+
+    make: Callable[..., Any]
+    start: Mapping[str, Any]
+    stages: Sequence[Mapping[str, Sequence[Any]]] = ()
+    log_prior: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
+    ladders: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def family(self, parameters: Mapping[str, Any]) -> Any:
+        """The leaf model of these parameters."""
+        return self.make(**{name: value for name, value in parameters.items() if name != "split_prior"})
+
+    @property
+    def first_family(self) -> Any:
+        """The leaf model that the search starts from."""
+        return self.family(self.start)
+
+
+def search_for(
+    make: Callable[..., Any],
+    start: Mapping[str, float],
+    given: Mapping[str, Any],
+    split_prior: Any,
+    stages: Sequence[Mapping[str, Sequence[float]]],
+    ladders: Mapping[str, Sequence[float]],
+) -> Search:
+    """A search in which parameters that are given, not "auto", are fixed: no stage tries others."""
+    unknown = sorted(set(given) - set(start))
+    if unknown:
+        raise ValueError(f"prior has {unknown}, but the parameters of this family are {sorted(start)}")
+    fixed = {name: value for name, value in given.items() if not _is_auto(value)}
+    for name, value in fixed.items():
+        positive_number(name, value, " or 'auto'")
+    if not _is_auto(split_prior):
+        fixed["split_prior"] = split_prior
+    tried = [{name: grid for name, grid in stage.items() if name not in fixed} for stage in stages]
+    return Search(
+        make,
+        {"split_prior": 0.8, **start, **fixed},
+        [stage for stage in tried if stage],
+        ladders={"split_prior": SPLIT_PRIOR_LADDER, **ladders},
+    )
+
+
+def strengths() -> dict[str, tuple[float, ...]]:
+    """The stage of priors whose `shape` counts rows or events."""
+    return {"shape": (0.3, 1.0, 3.0, 10.0, 30.0), "split_prior": SPLIT_PRIORS}
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+# ---- what the table as a whole says ---------------------------------------------------------------------------------
+
+
+def variance_about(mean: float, y: FloatArray, weight: FloatArray | None) -> float:
+    """Of y, never quite zero: a constant column has a prior too."""
+    return max(float(np.average((y - mean) ** 2, weights=weight)), (1e-13 * mean) ** 2, 1e-50)
+
+
+def overall_rate(events: FloatArray, time: FloatArray, weight: FloatArray | None) -> float:
+    """Events over time, half an event added so that it is never zero."""
+    total = float(np.sum(time if weight is None else weight * time))
+    return (float(np.sum(events if weight is None else weight * events)) + 0.5) / max(total, 1e-300)
+
+
+def rounding(y: FloatArray) -> float:
+    """To how much the targets are rounded: the smallest step between them where most values come several times, else 0.
+
+    Densities know no ties: where targets are rounded, a spike at each of their values would win any log score. A leaf
+    is therefore never expected to have less variance than rounding itself brings.
+    """
+    values = np.unique(y)
+    return float(np.diff(values).min()) if 1 < len(values) <= len(y) / 5 else 0.0

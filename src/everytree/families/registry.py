@@ -1,0 +1,21 @@
+"""All built-in families. A new one is a file beside this, a struct in C++, and a line here."""
+
+from __future__ import annotations
+
+from everytree.families.base import NativeFamily
+from everytree.families.categorical import Bernoulli, Categorical
+from everytree.families.geometric import Geometric
+from everytree.families.linear import LinearRegression
+from everytree.families.normal import Normal
+from everytree.families.rates import Exponential, Poisson
+
+FAMILIES: dict[str, type[NativeFamily]] = {
+    family.__name__: family
+    for family in (Bernoulli, Categorical, Normal, LinearRegression, Poisson, Exponential, Geometric)
+}
+"""By the name of the class."""
+
+NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
+    family.kernel: family for family in FAMILIES.values() if not family.has_classes
+}
+"""By the name that regressors know them by."""

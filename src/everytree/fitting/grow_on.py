@@ -1,0 +1,20 @@
+"""Numbers that scikit-learn's regression trees are grown on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.families.prior_search import variance_about
+
+
+def centred_and_scaled(follow: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """The same numbers near zero and of size one.
+
+    scikit-learn's trees see no variance below 2e-16 and lose digits far from zero. The centre is one of the values and
+    the scale a power of two, so that nothing is rounded and splits that were equally good still are.
+    """
+    mean = float(np.average(follow, weights=weight))
+    centre = follow[np.argmin(np.abs(follow - mean))]
+    scale = 2.0 ** -np.round(0.5 * np.log2(variance_about(mean, follow, weight)))
+    return np.asarray((follow - centre) * scale)

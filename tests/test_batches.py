@@ -57,7 +57,7 @@ def test_statistics_are_those_of_all_rows_in_the_same_structures(case, size):
     table, roles = frame_of(case)
     model = case.make().fit_batches(cut(table, size), sample_rows=SAMPLE, **roles)
     X, row_data = table[["a", "b", "c", "d"]], {name: table[name].to_numpy() for name in roles if name != "target"}
-    y = model._read_target(table["y"], first=False)
+    y = model.fitted_.target.numbers(model.fitted_.target.read(table["y"]))
     expected = emptied(model).update(model.schema_.encode(X), y, **of_leaf(model, X.to_numpy(), row_data))
     assert model.forest_.n_rows == len(table)
     for post, other in zip(model.forest_.posteriors, expected.posteriors, strict=True):
@@ -358,7 +358,7 @@ def test_row_data_may_be_left_out():
     table, _ = frame_of(next(case for case in ALL if "poisson" in str(case)))
     X = table[["a", "b", "c", "d", "y"]]
     model = et.MetaTreeRegressor(family="poisson", random_state=0).fit_batches([X], "y", exposure=None)
-    assert model._row_names == []
+    assert model.fitted_.row_names == []
 
 
 def test_decimal_weights_are_weights():

@@ -19,7 +19,9 @@ from cases import CASES, Case, examples, random_codes, random_tree, rng_for, tak
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
-from everytree.fitting.search import SHARPNESS, SHARPNESS_SPREAD, Choice, HeldOut, best_sharpness, choose
+from everytree.fitting.held_out import HeldOut
+from everytree.fitting.search import Choice, choose
+from everytree.fitting.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
 from everytree.fitting.stacking import stacking_weights
 from everytree.posterior.split_prior import log_odds, resolve_split_prior
 from forests import CLASSES, families

@@ -124,11 +124,11 @@ def test_single_rows_leave_no_digest():
     rng = rng_for("digest")
     X, y = table(rng, et.MetaTreeClassifier, 60)
     model = made(et.MetaTreeClassifier).fit(X, y)
-    n = len(model._batches)
+    n = len(model.fitted_.batches)
     model.partial_fit(X[:9], y[:9])
-    assert len(model._batches) == n == 1
+    assert len(model.fitted_.batches) == n == 1
     model.partial_fit(X[:10], y[:10])
-    assert len(model._batches) == 2
+    assert len(model.fitted_.batches) == 2
 
 
 def test_passes_over_batches_leave_a_digest():

@@ -21,10 +21,11 @@ import numpy as np
 
 from everytree.batches.batch import Batch, Place
 from everytree.batches.dask_parts import Partitions, compute, once
-from everytree.batches.passes import Labels, count_rows
+from everytree.batches.passes import count_rows
 from everytree.batches.sketch import SchemaSketch
-from everytree.fitting.fit import Rows
+from everytree.fitting.targets import Labels
 from everytree.posterior.counts import ForestCounts, Tally
+from everytree.posterior.rows import Rows
 
 MERGED_TOGETHER = 8
 """Tallies that one task adds up: few enough for a worker's memory, many enough that merging is not a long chain."""

@@ -19,17 +19,15 @@ from everytree.batches.batch import Batch, Place, Roles, batches_of
 from everytree.batches.shape import Shape
 from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
 from everytree.batches.sources import Mark, Source, open_source
-from everytree.fitting.fit import Rows
+from everytree.fitting.targets import Labels
 from everytree.posterior.counts import ForestCounts
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
+from everytree.posterior.rows import Rows
 from everytree.tables.reading import Table
 from everytree.tables.schema import Schema
 
 Model = TypeVar("Model", Posterior, Forest)
-
-
-Labels = NDArray[Any] | None
 
 
 class Passes(Protocol):

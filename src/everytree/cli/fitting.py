@@ -204,4 +204,4 @@ def rows_placed(model: Any) -> NDArray[np.int64]:
 
 def n_rows_of(model: Any) -> int:
     """Rows that a fitted model has seen."""
-    return int(model.forest_.n_rows if hasattr(model.forest_, "n_rows") else len(model._rows.y))
+    return int(model.forest_.n_rows)

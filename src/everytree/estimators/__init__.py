@@ -2,9 +2,9 @@
 
 from everytree.estimators import scorers
 from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
-from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
-from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
+from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
 
 __all__ = [
     "ExactTreeClassifier",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,10 +15,11 @@ from everytree.batches.batch import Place
 from everytree.batches.dask_parts import Partitions, is_dask
 from everytree.batches.dask_passes import DaskPasses, map_parts
 from everytree.batches.sketch import SAMPLE_ROWS
-from everytree.estimators.batched import BatchedEstimator
-from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
-from everytree.estimators.targets import Classification, Regression
-from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
+from everytree.estimators.batches import BatchedEstimator
+from everytree.estimators.classifier import Classification
+from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.regressor import Regression
+from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
 from everytree.predictive.predictive import probabilities
 
 __all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor"]
@@ -49,9 +50,8 @@ class _OnDask(BatchedEstimator):
         parameters = self._plain_parameters()
         local = self._plain(**parameters)
         learnt = {name: value for name, value in vars(self).items() if name not in (*parameters, "client")}
-        if "forest_" in learnt:
-            # More rows for one are none for the other.
-            learnt["forest_"], learnt["_batches"] = self.forest_.copy(), list(self._batches)
+        if "fitted_" in learnt:
+            learnt["fitted_"] = replace(self.fitted_, forest=self.forest_.copy())  # more rows for one are none for both
         local.__dict__.update(learnt)
         return local
 
@@ -65,17 +65,16 @@ class _OnDask(BatchedEstimator):
         return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
 
     def _fit_partitions(self, X: Any, row_data: Mapping[str, Any], sample_rows: int) -> Self:
-        with self._anew():
-            self._check_parameters()
-            parts = Partitions.of(X, **row_data)
-            return self._two_passes(DaskPasses(parts, type(self).__name__, self.n_jobs, self.client), sample_rows)
+        self._check_parameters()
+        parts = Partitions.of(X, **row_data)
+        return self._two_passes(DaskPasses(parts, type(self).__name__, self.n_jobs, self.client), sample_rows)
 
     def _mapped(
         self, X: Any, method: str, shape: tuple[int, ...] = (), dtype: Any = np.float64, exposure: Any = None,
         **options: Any,
     ) -> Any:  # fmt: skip
         """(n_rows, *shape) lazily what a method of the plain estimator says of the rows of each partition."""
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self, "fitted_")
         if isinstance(exposure, str):
             X, exposure = Partitions.of(X, exposure=exposure).split("exposure")
         job = _Answering(self.to_local(), method, options, shape, np.dtype(dtype))
@@ -139,21 +138,21 @@ class _DaskClassifier(Classification, _OnDask):
         """(n_rows, n_classes) probability of each class, in the order of `classes_`; a Dask array where X is Dask's."""
         if not is_dask(X):
             return super().predict_proba(X)
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self, "fitted_")
         return self._mapped(X, "predict_proba", (self.n_classes_,))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Log of `predict_proba`."""
         if not is_dask(X):
             return super().predict_log_proba(X)
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self, "fitted_")
         return self._mapped(X, "predict_log_proba", (self.n_classes_,))
 
     def predict(self, X: Any) -> Any:
         """(n_rows,) the most probable class of each row; a Dask array where X is Dask's."""
         if not is_dask(X):
             return super().predict(X)
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self, "fitted_")
         return self._mapped(X, "predict", dtype=self.classes_.dtype)
 
 

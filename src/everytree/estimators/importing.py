@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.estimators.forests import MetaForestClassifier, MetaForestRegressor
-from everytree.estimators.trees import MetaTreeClassifier, MetaTreeRegressor
+from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
 from everytree.structure.importers import Imported, read_lightgbm, read_sklearn, read_xgboost
 
 

@@ -29,7 +29,7 @@ from everytree.exact.prediction import (
     tabulate,
     warn_of_left_out,
 )
-from everytree.exact.regions import KINDS, MOST_CATEGORIES, Kind, count_regions
+from everytree.exact.regions import KINDS, MAX_CATEGORIES, Kind, count_regions
 from everytree.exact.trees import ExactTree, Forestry
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
@@ -262,6 +262,22 @@ class ExactPosterior:
         if self._has_trees:
             self._sums()
         return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
+
+    def without_rows(self) -> ExactPosterior:
+        """The same columns, splits and priors, and no rows."""
+        return ExactPosterior(
+            self.n_codes, self.family, self.max_depth, self.split_prior, candidates=self.candidates, kinds=self.kinds,
+            truncation=self.target_truncation, max_regions=self.max_regions, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+    def check_mergeable(self, other: ExactPosterior) -> None:
+        """Raise unless the other sums over the same trees with the same priors."""
+        for name in ("family", "max_depth", "candidates", "kinds"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(f"other has {name} {theirs}, this one {mine}")
+        if not np.array_equal(self._log_split, other._log_split):
+            raise ValueError("other has another split_prior")
 
     def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
@@ -531,8 +547,8 @@ def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list
     for column, (kind, n) in enumerate(zip(each, n_codes, strict=True)):
         if kind not in KINDS:
             raise ValueError(f"kinds[{column}] must be one of {list(KINDS)}, but is {kind!r}")
-        if kind != "ordered" and n > MOST_CATEGORIES:
+        if kind != "ordered" and n > MAX_CATEGORIES:
             raise ValueError(
-                f"kinds[{column}] is {kind!r} with {n} categories, but at most {MOST_CATEGORIES} are possible"
+                f"kinds[{column}] is {kind!r} with {n} categories, but at most {MAX_CATEGORIES} are possible"
             )
     return each

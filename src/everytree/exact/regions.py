@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Kind = Literal["ordered", "one_against_rest", "multiway"]
 KINDS: tuple[Kind, ...] = ("ordered", "one_against_rest", "multiway")
 
-MOST_CATEGORIES = 64
+MAX_CATEGORIES = 64
 """Of a column that is not ordered: its codes are the bits of a word."""
 
 Codes = tuple[int, ...]

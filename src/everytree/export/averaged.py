@@ -134,7 +134,7 @@ def check_exportable(model: Any) -> None:
         raise TypeError(f"model must be one of {[one.__name__ for one in known]}, fitted, not a {name}")
     if not hasattr(model, "forest_"):
         raise ValueError(f"this {name} is not fitted yet: call fit, or partial_fit, and export it then")
-    family = model.forest_.family if isinstance(model, _FORESTS) else model.posterior_.family
+    family = model.forest_.family
     if getattr(family, "mass", None) is None:
         what = "leaves that are lines" if "inputs" in family.row_data else f"leaves of a family of its own, {family}"
         raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from everytree.base.arrays import FloatArray
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
@@ -15,8 +18,8 @@ from everytree.estimators import (
     MetaTreeClassifier,
     MetaTreeRegressor,
 )
-from everytree.estimators.exact import _Exact
 from everytree.estimators.grown import GrownEstimator
+from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.families import check_all
@@ -24,9 +27,12 @@ from everytree.files.others import read_exact, read_schema, write_exact, write_s
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
-from everytree.fitting.fit import Rows
+from everytree.fitting.fit import Fitted
 from everytree.fitting.search import Choice
+from everytree.posterior.forest import Forest
+from everytree.posterior.rows import Rows
 from everytree.structure.importers.model import Imported
+from everytree.tables.schema import Schema
 
 KINDS = {
     kind.__name__: kind
@@ -43,11 +49,11 @@ def write_estimator(to: Writer, model: Any) -> None:
     for name, value in model.get_params(deep=False).items():
         write_plain(parameters, name, value)
     structures = getattr(model, "structures_", None)
-    to.put(is_fitted=hasattr(model, "forest_"), is_imported=structures is not None)
-    if hasattr(model, "forest_"):
+    to.put(is_fitted=hasattr(model, "fitted_"), is_imported=structures is not None)
+    if hasattr(model, "fitted_"):
         _write_fitted(to, model)
     if structures is not None:
-        _write_structures(to, structures, fitted=hasattr(model, "forest_"))
+        _write_structures(to, structures, fitted=hasattr(model, "fitted_"))
 
 
 def read_estimator(of: Reader, kind: type[Any]) -> Any:
@@ -90,60 +96,58 @@ def _read_structures(of: Reader, model: Any, is_fitted: bool) -> Imported:
 
 
 def _write_fitted(to: Writer, model: Any) -> None:
-    write_schema(to.section("schema"), model.schema_)
-    to.put(has_names=hasattr(model, "feature_names_in_"), row_data=model._row_names)
-    to.put(weight_factor=model._weight_factor, batches=list(model._batches))
+    fitted: Fitted = model.fitted_
+    write_schema(to.section("schema"), fitted.schema)
+    to.put(has_names=hasattr(model, "feature_names_in_"), row_data=fitted.row_names)
+    to.put(weight_factor=fitted.weight_factor, batches=list(fitted.batches))
     if is_classifier(model):
         write_plain(to, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
         to.put_arrays(input_mean=model.input_mean_, input_scale=model.input_scale_)
-    if isinstance(model, GrownEstimator):
-        write_forest(to.section("forest"), model.forest_)
-        _write_choice(to.section("choice"), model.choice_)
+    if isinstance(fitted.forest, ExactForest):
+        write_exact(to.section("posterior"), fitted.forest.posterior)
+        _write_rows(to.section("rows"), fitted.forest.rows)
     else:
-        write_exact(to.section("posterior"), model.posterior_)
-        _write_rows(to.section("rows"), model._rows)
+        write_forest(to.section("forest"), fitted.forest)
+        _write_choice(to.section("choice"), model.choice_)
 
 
 def _read_fitted(of: Reader, model: Any) -> None:
-    model.schema_ = schema = read_schema(of.section("schema"))
-    model.n_features_in_ = schema.n_inputs
+    schema = read_schema(of.section("schema"))
     if of.value("has_names", bool):
         if schema.input_names is None:
             raise of.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
-    model._row_names = _read_row_names(of)
-    model._weight_factor, model._batches = _read_weight_factor(of), _read_batches(of)
+    row_names, choice = _read_row_names(of), None
+    forest: Forest | ExactForest
     if isinstance(model, GrownEstimator):
-        model.forest_ = read_forest(of.section("forest"))
-        model.choice_ = _read_choice(of.section("choice"), _family(model))
-        _check_forest(of, model)
+        forest = read_forest(of.section("forest"))
+        choice = _read_choice(of.section("choice"), forest.family)
+        _check_forest(of, model, forest, schema)
     else:
-        model.forest_, model._rows = _read_exact_forest(of, model)
+        forest = _read_exact_forest(of, schema, row_names, is_classifier(model))
+    target = model.target_before_fit()
     if is_classifier(model):
-        _read_classes(of, model)
+        target = replace(target, classes=_read_classes(of, forest.family))
     else:
-        _check_numbers(of, model)
+        _check_numbers(of, model, forest.family, row_names)
     if "input_mean" in of:
-        _read_inputs(of, model)
+        mean, scale = _read_inputs(of, schema, forest.family)
+        target = replace(target, input_mean=mean, input_scale=scale)
+    factor, batches = _read_weight_factor(of), _read_batches(of)
+    model.fitted_ = Fitted(target, schema, forest, choice, row_names, factor, batches)
 
 
-def _check_numbers(of: Reader, model: Any) -> None:
+def _check_numbers(of: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
     """A regressor's leaves, and what they want to know of rows, are those of its family."""
     leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
-    if leaves is None or not isinstance(_family(model), leaves):
-        raise of.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {_family(model)}")
+    if leaves is None or not isinstance(family, leaves):
+        raise of.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {family}")
     optional = [[], *([column.name] for column in leaves.given_columns)]
-    if model._row_names not in ([["inputs"]] if "inputs" in leaves.row_data else optional):
-        raise of.error("row_data", f"is {model._row_names}, which family {model.family!r} does not go with")
+    if row_names not in ([["inputs"]] if "inputs" in leaves.row_data else optional):
+        raise of.error("row_data", f"is {row_names}, which family {model.family!r} does not go with")
     if ("input_mean" in of) != ("inputs" in leaves.row_data):
         raise of.error("input_mean", f"is there, or not there, unlike in a file of family {model.family!r}")
-
-
-def _family(model: Any) -> NativeFamily:
-    """The leaf model."""
-    family: NativeFamily = getattr(model.forest_, "posterior", model.forest_).family
-    return family
 
 
 def _read_row_names(of: Reader) -> list[str]:
@@ -169,33 +173,33 @@ def _read_batches(of: Reader) -> list[str]:
     return list(batches)
 
 
-def _read_classes(of: Reader, model: Any) -> None:
+def _read_classes(of: Reader, family: NativeFamily) -> NDArray[Any]:
     """Labels in ascending order, as many as the leaves have classes."""
-    classes, family = read_plain(of, "classes"), _family(model)
+    classes = read_plain(of, "classes")
     with of.checking("classes"):
         if not isinstance(classes, np.ndarray) or not np.array_equal(np.unique(classes), classes):
             raise ValueError("must be distinct labels in ascending order")
     if not family.has_classes or family.size != max(len(classes), 2):
         raise of.error("classes", f"are {len(classes)}, but the leaves are {family}")
-    model.classes_, model.n_classes_ = classes, len(classes)
+    return np.asarray(classes)
 
 
-def _read_inputs(of: Reader, model: Any) -> None:
+def _read_inputs(of: Reader, schema: Schema, family: NativeFamily) -> tuple[FloatArray, FloatArray]:
     """Centre and scale of the columns of numbers, for leaves that are lines."""
-    n = int((~model.schema_.is_categorical).sum())
+    n = int((~schema.is_categorical).sum())
     mean, scale = (of.array(name, np.float64, (n,)) for name in ("input_mean", "input_scale"))
     check_all(of, "input_mean", mean, np.isfinite(mean), "must be finite")
     check_all(of, "input_scale", scale, np.isfinite(scale) & (scale > 0.0), "must be positive")
-    if _family(model).size != n + 1:
-        raise of.error("input_mean", f"is for {n} columns of numbers and a one, but leaves are {_family(model)}")
-    model.input_mean_, model.input_scale_ = mean, scale
+    if family.size != n + 1:
+        raise of.error("input_mean", f"is for {n} columns of numbers and a one, but leaves are {family}")
+    return mean, scale
 
 
-def _check_forest(of: Reader, model: Any) -> None:
-    if not np.array_equal(model.forest_.n_codes, model.schema_.n_codes):
+def _check_forest(of: Reader, model: Any, forest: Forest, schema: Schema) -> None:
+    if not np.array_equal(forest.n_codes, schema.n_codes):
         raise of.error("forest.n_codes", "are not those of the schema")
-    if isinstance(model, MetaTreeClassifier | MetaTreeRegressor) and len(model.forest_) != 1:
-        raise of.error("forest", f"has {len(model.forest_)} trees, but a {type(model).__name__} has one")
+    if isinstance(model, MetaTreeClassifier | MetaTreeRegressor) and len(forest) != 1:
+        raise of.error("forest", f"has {len(forest)} trees, but a {type(model).__name__} has one")
 
 
 def _write_choice(to: Writer, choice: Choice) -> None:
@@ -221,30 +225,30 @@ def _write_rows(to: Writer, rows: Rows) -> None:
     to.put_arrays(codes=rows.codes, y=rows.y, **weight, **rows.row_data)
 
 
-def _read_rows(of: Reader, model: Any, family: NativeFamily) -> Rows:
+def _read_rows(of: Reader, schema: Schema, row_names: list[str], family: NativeFamily, is_classes: bool) -> Rows:
     """Rows that the leaf model accepts."""
-    codes = of.array("codes", model.schema_.dtype, (None, model.schema_.n_features))
-    y = of.array("y", np.int64 if is_classifier(model) else np.float64, (len(codes),))
+    codes = of.array("codes", schema.dtype, (None, schema.n_features))
+    y = of.array("y", np.int64 if is_classes else np.float64, (len(codes),))
     weight = of.array("weight", np.float64, (len(codes),)) if "weight" in of else None
     row_data = {
         name: of.array(name, np.float64, (len(codes), None) if name == "inputs" else (len(codes),))
-        for name in model._row_names
+        for name in row_names
     }
     with of.checking("y"):
         family.statistics(y, weight, **row_data)
     return Rows(codes, y, weight, row_data)
 
 
-def _read_exact_forest(of: Reader, model: Any) -> tuple[_Exact, Rows]:
+def _read_exact_forest(of: Reader, schema: Schema, row_names: list[str], is_classes: bool) -> ExactForest:
     posterior = read_exact(of.section("posterior"))
     if not hasattr(posterior, "n_rows"):
         raise of.error("posterior", "has seen no rows, but the estimator is fitted")
-    has_missing = np.array([column.has_missing for column in model.schema_.columns])
-    n_codes = model.schema_.n_codes.astype(np.int64)
+    has_missing = np.array([column.has_missing for column in schema.columns])
+    n_codes = schema.n_codes.astype(np.int64)
     if posterior.n_codes != (n_codes + has_missing).tolist():
         raise of.error("posterior.state.n_codes", "are not those of the schema")
-    rows = _read_rows(of.section("rows"), model, posterior.family)
-    forest = _Exact(posterior, has_missing, n_codes)
+    rows = _read_rows(of.section("rows"), schema, row_names, posterior.family, is_classes)
+    forest = ExactForest(posterior, has_missing, n_codes, rows)
     is_known = forest.read(rows.codes) < np.array(posterior.n_codes)
     check_all(of.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
-    return forest, rows
+    return forest

@@ -1,77 +1,220 @@
-"""From codes and targets to a forest: grow structures, count all rows in each, choose the priors, set the weights."""
+"""From a table and its target to a model, top to bottom.
+
+    table, target -> codes -> structures -> counts -> priors -> forest
+
+`fit` is the first half, up to coded rows; a structure's `learn` is the second, for trees that are grown `learn_forest`.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.families.prior_search import Search
-from everytree.fitting.search import SCORED_PAIRS, SCORED_ROWS, Choice, HeldOut, choose
+from everytree.base.checks import resolve_n_jobs
+from everytree.base.progress import Progress
+from everytree.exact.forest import ExactForest
+from everytree.families.base import NativeFamily
+from everytree.fitting.held_out import held_out
+from everytree.fitting.search import Choice, choose
 from everytree.fitting.stacking import stacking_weights
+from everytree.fitting.targets import Target
+from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
+from everytree.posterior.rows import Rows
 from everytree.structure.growers import Grown
-from everytree.trees.metatree import MetaTree
+from everytree.tables.repeats import read_groups
+from everytree.tables.schema import Schema
 
 Weights = Literal["uniform", "evidence", "stacking"]
 
+MIN_DIGEST_ROWS = 10
+"""Smaller batches leave no digest: from one of a few rows these could be guessed."""
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a fit.
+
+class GivenRows(NamedTuple):
+    """Rows as a user gives them.
 
     Attributes
     ----------
-    codes : (n_rows, n_features) uint8 or uint16
-    y : (n_rows,)
-    weight : (n_rows,) float64 or None
+    X : (n_rows, n_features) table
+    y : (n_rows,) array_like
+    weight : (n_rows,) array_like or None
     row_data : mapping
-        What the family wants to know besides, one entry a row.
-    group : (n_rows,) int64 or None
-        Numbers from 0 on, equal for rows that belong together; None where each row stands alone.
+        What the family wants to know of each row; None where it is not given.
+    groups : (n_rows,) array_like or None
     """
 
-    codes: NDArray[Any]
-    y: NDArray[Any]
-    weight: FloatArray | None = None
-    row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    group: NDArray[np.int64] | None = None
-
-    def at(self, rows: NDArray[Any]) -> Rows:
-        """Some of the rows."""
-        weight, group = (None if column is None else column[rows] for column in (self.weight, self.group))
-        row_data = {name: column[rows] for name, column in self.row_data.items()}
-        return Rows(self.codes[rows], self.y[rows], weight, row_data, group)
-
-    def digest(self) -> str:
-        """By which these rows in this order are recognised, and from which none of them can be read."""
-        found = hashlib.blake2b(digest_size=16)
-        columns = {"codes": self.codes, "y": self.y, "weight": self.weight, **self.row_data}
-        for name in sorted(columns):
-            if (column := columns[name]) is not None:
-                found.update(f"{name} {column.shape} {column.dtype.str} ".encode())
-                found.update(np.ascontiguousarray(column).tobytes())
-        return found.hexdigest()
+    X: Any
+    y: Any
+    weight: Any = None
+    row_data: Mapping[str, Any] = {}
+    groups: Any = None
 
 
-def fit_forest(
+@dataclass(frozen=True)
+class Settings:
+    """How tables are read, whatever is fitted to them.
+
+    Attributes
+    ----------
+    owner : str
+        The estimator's name, for errors.
+    categorical_features, max_bins, relative_weights, n_jobs, verbose
+        As in the estimators.
+    """
+
+    owner: str
+    categorical_features: Any
+    max_bins: int
+    relative_weights: bool
+    n_jobs: int | None
+    verbose: int
+
+
+class Structure(Protocol):
+    """Who chooses the splits."""
+
+    def schema(
+        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+    ) -> Schema:
+        """Columns, cut points and categories of the first rows."""
+
+    def learn(
+        self, rows: Rows, target: Target, schema: Schema, settings: Settings
+    ) -> tuple[Forest | ExactForest, Choice | None]:
+        """The model of the rows, and the priors where they were chosen."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Everything that was learnt.
+
+    Attributes
+    ----------
+    target : Target
+    schema : Schema
+    forest : Forest or ExactForest
+    choice : Choice or None
+        None where no priors were chosen.
+    row_names : list of str
+        What the rows came with besides.
+    weight_factor : float
+        By what weights are multiplied.
+    batches : list of str
+        Digests of the batches that were counted.
+    """
+
+    target: Target
+    schema: Schema
+    forest: Forest | ExactForest
+    choice: Choice | None
+    row_names: list[str]
+    weight_factor: float
+    batches: list[str]
+
+    def and_batch(self, rows: Rows) -> Fitted:
+        """The same, with the digest of one more batch that was counted."""
+        return replace(self, batches=[*self.batches, rows.digest()]) if len(rows) >= MIN_DIGEST_ROWS else self
+
+
+def fit(
+    given: GivenRows,
+    target: Target,
+    structure: Structure,
+    settings: Settings,
+    *,
+    schema: Schema | None = None,
+    of_all: TotalWeight | None = None,
+) -> Fitted:
+    """The model of a table.
+
+    Parameters
+    ----------
+    given : GivenRows
+    target : Target
+    structure : Structure
+    settings : Settings
+    schema : Schema, optional
+        Where it is known already, as from a first pass over batches.
+    of_all : TotalWeight, optional
+        Of all rows, where these are a sample of them.
+    """
+    labels = target.read(given.y)
+    weight = read_weight(given.weight, len(labels))
+    factor = weight_factor(weight, of_all, is_relative=settings.relative_weights, owner=settings.owner)
+    weight = None if weight is None else weight * factor
+    target, y = target.learn(labels, weight)
+    schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
+    target, rows = code_first_rows(given, target, y, weight, schema, settings)
+    forest, choice = structure.learn(rows, target, schema, settings)
+    return Fitted(target, schema, forest, choice, sorted(rows.row_data), factor, []).and_batch(rows)
+
+
+def code_first_rows(
+    given: GivenRows,
+    target: Target,
+    y: NDArray[Any],
+    weight: FloatArray | None,
+    schema: Schema,
+    settings: Settings,
+) -> tuple[Target, Rows]:
+    """The target that knows the inputs of leaves, and coded rows, those of weight 0 as if they were not there.
+
+    The groups of the rows are those that were given.
+    """
+    named = read_groups(given.groups, len(y))
+    codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
+    check_same_length(codes, y)
+    used = None if weight is None else weight > 0.0
+    target = target.learn_inputs(schema, given.X, used)
+    columns = target.columns(schema, given.X, len(y), given.row_data)
+    rows = Rows(codes, y, weight, columns)
+    if used is not None:
+        rows, named = rows.at(used), None if named is None else named[used]
+    return target, replace(rows, group=named)
+
+
+def code_more_rows(given: GivenRows, fitted: Fitted, settings: Settings, only: NDArray[np.bool_] | None = None) -> Rows:
+    """Rows after the first, their targets as the family takes them; `only` some columns are coded."""
+    weight = scaled_weight(given.weight, len(given.y), fitted.weight_factor)
+    codes = fitted.schema.encode(given.X, only=only, n_jobs=settings.n_jobs, owner=settings.owner)
+    check_same_length(codes, given.y)
+    columns = fitted.target.columns(fitted.schema, given.X, len(given.y), given.row_data)
+    if sorted(columns) != fitted.row_names:
+        raise ValueError(
+            f"the first rows came with {fitted.row_names or 'nothing'} besides, these with {sorted(columns)}"
+        )
+    return Rows(codes, given.y, weight, columns)
+
+
+def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
+    """As many targets as rows, in the words that scikit-learn has for it."""
+    if len(codes) != len(y):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {len(codes)} rows, y {len(y)}"
+        )
+
+
+# ---- trees that are grown -------------------------------------------------------------------------------------------
+
+
+def learn_forest(
     rows: Rows,
     kept: Sequence[Grown],
     judged: Sequence[Grown],
-    search: Search,
+    target: Target,
+    schema: Schema,
+    settings: Settings,
     *,
-    n_codes: NDArray[Any],
     weights: Weights = "uniform",
     sharpen: bool = True,
     rng: np.random.Generator,
-    n_jobs: int = 1,
-    progress: Callable[[], object] = lambda: None,
 ) -> tuple[Forest, Choice]:
     """A forest of the structures to keep, with statistics of all rows.
 
@@ -79,84 +222,24 @@ def fit_forest(
     rows count in them, as in the forest. Where they are stand-ins, each grown without some of the rows for one that is
     grown on all of them, only the rows that grew them count, as in what they stand for.
     """
-    stand_in = judged is not kept
-    statistics = [
-        count(rows.at(one.in_bag) if stand_in else rows, one.tree, search, n_jobs, progress) for one in judged
-    ]
-    held = held_out(rows, judged, statistics, rng, n_jobs, is_counted=not stand_in)
-    choice = choose(search, held, sharpen=sharpen)
-    if stand_in:
-        statistics = [count(rows, one.tree, search, n_jobs, progress) for one in kept]
-    posteriors = [
-        Posterior._counted(one.tree, choice.family, choice.split_prior, *counted)
-        for one, counted in zip(kept, statistics, strict=True)
-    ]
+    search, n_jobs, stand_in = target.search(rows), resolve_n_jobs(settings.n_jobs), judged is not kept
+    n_counted = len(judged) + (len(kept) if stand_in else 0)
+    with Progress("counting", n_counted, bool(settings.verbose)) as progress:
+        counted = [count(rows.at(one.in_bag) if stand_in else rows, one, search.first_family, n_jobs) for one in judged]
+        progress.step(len(judged))
+        held = held_out(rows, judged, [post.statistics for post in counted], rng, n_jobs, is_counted=not stand_in)
+        choice = choose(search, held, sharpen=sharpen)
+        if stand_in:
+            counted = [count(rows, one, search.first_family, n_jobs) for one in kept]
+            progress.step(len(kept))
+    posteriors = [post.with_priors(choice.family, choice.split_prior) for post in counted]
     of_tree: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[weights]
     if weights == "stacking":
         of_tree = stacking_weights(held, choice)
-    return Forest(posteriors, weights=of_tree, sharpness=choice.sharpness, n_codes=n_codes), choice
+    return Forest(posteriors, weights=of_tree, sharpness=choice.sharpness, n_codes=schema.n_codes), choice
 
 
-def count(
-    rows: Rows, tree: MetaTree, search: Search, n_jobs: int, progress: Callable[[], object]
-) -> tuple[FloatArray, int]:
-    """Statistics of the rows in a tree, and their number; they do not depend on any prior."""
-    post = Posterior(tree, search.first_family)
-    post.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
-    progress()
-    return post._arrays["statistics"], post.n_rows
-
-
-def held_out(
-    rows: Rows,
-    grown: Sequence[Grown],
-    statistics: Sequence[tuple[FloatArray, int]],
-    rng: np.random.Generator,
-    n_jobs: int = 1,
-    *,
-    is_counted: bool = True,
-) -> HeldOut:
-    """The rows that each tree was not grown on, nor on others of their groups; else, if it saw every row, all of them.
-
-    `is_counted` says whether these rows are in the statistics.
-    """
-    unseen = np.stack([~_with_companions(one.in_bag, rows.group) for one in grown])
-    is_honest = bool(unseen.any())
-    if not is_honest:
-        unseen = np.ones_like(unseen)
-    candidates = np.flatnonzero(unseen.any(axis=0))
-    fewest, most = SCORED_ROWS
-    by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
-    n_scored = min(max(by_pairs, fewest), most) if rows.y.dtype.kind in "iu" else fewest
-    scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random part of them
-    involved = np.concatenate([scored, _companions(scored, rows.group)])
-    some = rows.at(involved)
-    by_group = np.arange(len(involved)) if some.group is None else np.argsort(some.group, kind="stable")
-    taken = [by_group[unseen[tree, involved[by_group]]] for tree in range(len(grown))]
-    ends = [
-        one.tree.route(some.codes[which], n_jobs=n_jobs) if len(which) else np.empty(0, dtype=np.int32)
-        for one, which in zip(grown, taken, strict=True)
-    ]
-    return HeldOut(
-        [one.tree for one in grown], [of_tree for of_tree, _ in statistics], taken, ends, some.y, some.weight,
-        some.row_data, some.group, len(scored), is_counted or not is_honest, n_jobs, is_honest,
-    )  # fmt: skip
-
-
-def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Rows of a sample, and all others of their groups."""
-    if group is None:
-        return in_bag
-    is_seen = np.zeros(int(group.max()) + 1, dtype=bool)
-    is_seen[group[in_bag]] = True
-    return is_seen[group]
-
-
-def _companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The other rows of the groups of these."""
-    if group is None:
-        return np.empty(0, dtype=np.int64)
-    others = np.zeros(len(group), dtype=bool)
-    others[rows] = True
-    companions = _with_companions(others, group) & ~others
-    return np.flatnonzero(companions)
+def count(rows: Rows, grown: Grown, family: NativeFamily, n_jobs: int) -> Posterior:
+    """The rows in one structure; their statistics do not depend on any prior."""
+    post = Posterior(grown.tree, family)
+    return post.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **dict[str, Any](rows.row_data))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.search import Choice, HeldOut
+from everytree.fitting.held_out import HeldOut
+from everytree.fitting.search import Choice
 
 STEPS = 1000
 """At most; they end when the weights no longer change."""

@@ -13,7 +13,7 @@ from everytree.base.arrays import FloatArray, readable
 from everytree.base.checks import resolve_n_jobs
 from everytree.families.base import NativeFamily
 from everytree.posterior.forest import Forest
-from everytree.posterior.posterior import Posterior, _scalar_or_array
+from everytree.posterior.posterior import Posterior
 
 
 class Tally(NamedTuple):
@@ -75,7 +75,7 @@ class ForestCounts:
     def merge(self, other: ForestCounts) -> Self:
         """Add the rows of counts over the same trees and priors. Returns itself."""
         if other._like is not self._like:
-            self._like._check_mergeable(other._like)
+            self._like.check_mergeable(other._like)
         return self.add(other.tally())
 
     def empty(self) -> ForestCounts:
@@ -108,7 +108,7 @@ class ForestCounts:
         """The forest of these rows: its trees, priors, sharpness and weights are those of the one given."""
         like = self._like
         posteriors = [
-            Posterior._counted(post.tree, post.family, _scalar_or_array(post._split_prior), statistics, int(n_rows))
+            Posterior._counted(post.tree, post.family, post.split_prior_argument, statistics, int(n_rows))
             for post, statistics, n_rows in zip(like.posteriors, self.statistics, self.n_rows, strict=True)
         ]
         weights = "evidence" if like._by_evidence else like._weights

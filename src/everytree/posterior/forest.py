@@ -206,7 +206,7 @@ class Forest:
 
     def merge(self, other: Forest) -> Self:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
-        self._check_mergeable(other)
+        self.check_mergeable(other)
         mine = set(self._posteriors)
         with ExitStack() as held:  # all of them, so that nobody sees rows in some trees and not in others
             for post in sorted({*mine, *other._posteriors}, key=id):  # one order for all callers
@@ -215,13 +215,14 @@ class Forest:
                 own.merge(theirs)
         return self
 
-    def _check_mergeable(self, other: Forest) -> None:
+    def check_mergeable(self, other: Forest) -> None:
+        """Raise unless the other has the same trees, priors, weights and sharpness."""
         if not isinstance(other, Forest):
             raise TypeError(f"other must be a Forest, not {type(other).__name__}")
         if len(other) != len(self):
             raise ValueError(f"other has {len(other)} trees, this forest {len(self)}")
         for mine, theirs in zip(self._posteriors, other._posteriors, strict=True):
-            mine._check_mergeable(theirs)
+            mine.check_mergeable(theirs)
         apart = self._known != other._known
         if apart.any():
             k = int(np.argmax(apart))
@@ -230,6 +231,12 @@ class Forest:
             raise ValueError(f"other has sharpness {other.sharpness}, this forest {self.sharpness}")
         if self._by_evidence != other._by_evidence or not (self._by_evidence or (self.weights == other.weights).all()):
             raise ValueError("other has other weights than this forest")
+
+    def without_rows(self) -> Forest:
+        """The same trees, priors, weights and sharpness, and no rows."""
+        empty = [Posterior(post.tree, post.family, post.split_prior_argument) for post in self._posteriors]
+        weights = "evidence" if self._by_evidence else self._weights
+        return Forest(empty, weights=weights, sharpness=self.sharpness, n_codes=self.n_codes)
 
     def copy(self) -> Forest:
         """An independent forest with the same rows."""

@@ -81,6 +81,12 @@ class Posterior(TreeQuestions):
         post._arrays["n_rows"][0] = n_rows
         return post
 
+    def with_priors(self, family: Family, split_prior: SplitPriorLike) -> Posterior:
+        """The posterior of the same rows under other priors; `family` is of the same kind."""
+        with self._kernel:
+            statistics, n_rows = self._arrays["statistics"].copy(), int(self._arrays["n_rows"][0])
+        return Posterior._counted(self.tree, family, split_prior, statistics, n_rows)
+
     @classmethod
     def _holding(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, arrays: dict[str, NDArray[Any]]
@@ -160,7 +166,7 @@ class Posterior(TreeQuestions):
 
     def merge(self, other: Posterior) -> Self:
         """Add the rows of another posterior over the same meta-tree with the same priors. Returns itself."""
-        self._check_mergeable(other)
+        self.check_mergeable(other)
         with other._kernel:
             statistics, n_rows = other._arrays["statistics"].copy(), other.n_rows
         with self._kernel.writing:
@@ -168,7 +174,8 @@ class Posterior(TreeQuestions):
             self._arrays["n_rows"] += n_rows
         return self
 
-    def _check_mergeable(self, other: Posterior) -> None:
+    def check_mergeable(self, other: Posterior) -> None:
+        """Raise unless the other is over the same meta-tree with the same priors."""
         if not isinstance(other, Posterior):
             raise TypeError(f"other must be a Posterior, not {type(other).__name__}")
         if self.tree != other.tree:
@@ -205,6 +212,11 @@ class Posterior(TreeQuestions):
     def split_prior(self) -> FloatArray:
         """(n_nodes,) g_s: prior probability that a node is split given that it is in the tree."""
         return np.where(self.tree.is_terminal, 0.0, self._split_prior)
+
+    @property
+    def split_prior_argument(self) -> float | FloatArray:
+        """The prior as a constructor takes it: one number where it is the same for all inner nodes."""
+        return _scalar_or_array(self._split_prior)
 
     @property
     def split_prob(self) -> FloatArray:

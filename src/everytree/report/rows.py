@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.estimators.base import MetaEstimator, read_weight
+from everytree.estimators.base import MetaEstimator
+from everytree.fitting.weights import read_weight
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def read_rows(
         raise ValueError(f"table has {shape}, but the model reads {model.schema_.n_inputs} columns, by their place")
     if len(frame) != len(columns["target"]):
         raise ValueError(f"target has {len(columns['target'])} entries, but the table has {len(frame)} rows")
-    y = model._read_target(columns.pop("target"), first=False)
+    known = model.fitted_.target
+    y = known.numbers(known.read(columns.pop("target")))
     weight = read_weight(columns.pop("sample_weight"), len(y))
     labels = model.classes_[y] if hasattr(model, "classes_") else y
     rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {})
@@ -122,9 +124,10 @@ def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
 
 def _row_data(model: MetaEstimator, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:
     """What comes with each row, the same as at fit; inputs of lines are read from the columns anyway."""
-    columns = model._row_data(rows.inputs, len(rows), given, first=False)
-    for name in ("exposure", "censored"):
-        if (name in columns) != (name in model._row_names):
+    fitted = model.fitted_
+    columns = fitted.target.row_data(len(rows), given)
+    for name in fitted.target.known_names:
+        if (name in columns) != (name in fitted.row_names):
             problem = "is given, but rows came without" if name in columns else "is None, but rows came with one"
             raise ValueError(f"{name} {problem} when the model was fitted")
-    return {name: values for name, values in columns.items() if name != "inputs"}
+    return columns

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from html import escape
-from typing import Any
 
 from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 from everytree.report.words import Words
-from everytree.trees.metatree import MetaTree
 from everytree.view.describe import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
 
 MOST_LISTED = 120
@@ -62,7 +60,7 @@ def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
     """Probability, number of leaves and text of each of the most probable trees, best first."""
     if subject.is_exact:
         for exact in subject.average.top_trees(MOST_TREES):
-            drawing = _described(_counted(subject.model, exact.as_metatree()), subject.words)
+            drawing = _described(subject.model.forest_.in_tree(exact.as_metatree()), subject.words)
             leaves = {node.number for node in drawing.nodes if node.is_terminal}
             yield math.exp(exact.log_prob), exact.n_leaves, tree_text(drawing, leaves)
         return
@@ -70,13 +68,6 @@ def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
     drawing = _described(post, subject.words)
     for tree, log_prob in post.top_trees(MOST_TREES):
         yield math.exp(log_prob), tree.n_leaves, tree_text(drawing, set(tree.leaves.tolist()))
-
-
-def _counted(model: Any, tree: MetaTree) -> Posterior:
-    """The rows of an exact model in one tree."""
-    rows = model._rows
-    post = Posterior(tree, model.forest_.posterior.family, model.split_prior)
-    return post.update(model.forest_.read(rows.codes), rows.y, rows.weight, **rows.row_data)
 
 
 def _described(post: Posterior, words: Words) -> Drawing:

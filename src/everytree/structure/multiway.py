@@ -18,7 +18,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.tables.column import missing_code
 from everytree.trees.metatree import MetaTree
 
-MOST_CATEGORIES = 12
+MAX_CATEGORIES = 12
 """Columns with more categories than this are asked by thresholds alone."""
 
 
@@ -50,7 +50,7 @@ def with_multiway_splits(
     min_samples_leaf : float
         A category with fewer rows than this, but some, keeps its node from being split into all.
     """
-    few = is_categorical & (n_codes >= 3) & (n_codes <= MOST_CATEGORIES)
+    few = is_categorical & (n_codes >= 3) & (n_codes <= MAX_CATEGORIES)
     inner = ~tree.is_terminal
     candidates = inner & few[np.where(inner, tree.feature, 0)] & (tree.threshold >= 0)
     if not candidates.any():
@@ -81,8 +81,8 @@ def _gains(
         rows = np.flatnonzero((tree.depth[here] == depth) & candidates[here])
         nodes, place = np.unique(here[rows], return_inverse=True)
         asked = codes[rows, tree.feature[here[rows]]]
-        child = np.where(asked == missing_code(codes.dtype), MOST_CATEGORIES, asked).astype(np.int64)
-        shape = len(nodes), MOST_CATEGORIES + 1
+        child = np.where(asked == missing_code(codes.dtype), MAX_CATEGORIES, asked).astype(np.int64)
+        shape = len(nodes), MAX_CATEGORIES + 1
         group = place.astype(np.int64) * shape[1] + child
         totals = _kernels.sum_statistics(family.kernel, family.size, statistics[rows], group, shape[0] * shape[1])
         evidence = family.log_evidence(totals).reshape(shape)

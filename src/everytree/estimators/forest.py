@@ -7,15 +7,16 @@ from typing import Any, Literal
 import numpy as np
 
 from everytree.base.checks import whole_number
-from everytree.base.progress import Progress
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.batched import BatchedEstimator
+from everytree.estimators.batches import BatchedEstimator
+from everytree.estimators.classifier import Classification
 from everytree.estimators.grown import check_grower
 from everytree.estimators.readable import Readable
-from everytree.estimators.targets import Classification, Regression
-from everytree.fitting.fit import Rows, Weights
+from everytree.estimators.regressor import Regression
+from everytree.fitting.fit import Weights
+from everytree.fitting.structures import ForestStructure
 from everytree.posterior.posterior import Posterior
-from everytree.structure.growers import Grown, MaxFeatures
+from everytree.structure.growers import MaxFeatures
 
 
 class _ForestStructure(Readable, BatchedEstimator):
@@ -26,8 +27,11 @@ class _ForestStructure(Readable, BatchedEstimator):
     max_features: Any
     subsample: float
 
-    def _n_structures(self) -> int:
-        return int(self.n_estimators)
+    def _own_structure(self) -> ForestStructure:
+        return ForestStructure(
+            int(self.n_estimators), self.random_state, self.weights, self.calibration == "auto", self.max_depth,
+            self.min_samples_leaf, self.grower, self.max_features, self.subsample,
+        )  # fmt: skip
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -39,12 +43,6 @@ class _ForestStructure(Readable, BatchedEstimator):
             raise ValueError(f"calibration must be 'auto' or None, but is {self.calibration!r}")
         if not (isinstance(self.subsample, int | float | np.number) and 0.0 < self.subsample <= 1.0):
             raise ValueError(f"subsample must be a share of the rows in (0, 1], but is {self.subsample!r}")
-
-    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
-        grown = self._grow(
-            rows, seeds, progress, grower=self.grower, max_features=self.max_features, subsample=self.subsample
-        )
-        return grown, grown
 
     def _pictured(self) -> Posterior:
         return max(self.posteriors_, key=lambda post: post.log_evidence)

@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
-from everytree.base.checks import resolve_n_jobs
-from everytree.base.progress import Progress
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.batched import BatchedEstimator
+from everytree.estimators.batches import BatchedEstimator
+from everytree.estimators.classifier import Classification
 from everytree.estimators.readable import Readable
-from everytree.estimators.targets import Classification, Regression
-from everytree.fitting.fit import Rows
+from everytree.estimators.regressor import Regression
+from everytree.fitting.structures import N_FOLDS, TreeStructure
 from everytree.posterior.posterior import Posterior
-from everytree.structure.growers import Grown
-
-FOLDS = 5
-
-ENOUGH_ROWS = 10_000
-"""Rows that say enough about priors: of long tables, not every fifth is left out in turn."""
 
 
 class _TreeStructure(Readable, BatchedEstimator):
-    """One structure, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them.
+    """One structure, grown on all rows."""
 
-    There are five such trees, or so many that 10,000 rows are left out by one of them.
-    """
-
-    def _n_structures(self) -> int:
-        return 1 + FOLDS
-
-    def _structures(self, rows: Rows, seeds: list[int], progress: Progress) -> tuple[list[Grown], list[Grown]]:
-        group = np.arange(len(rows.y)) if rows.group is None else rows.group
-        n_groups = int(group.max()) + 1
-        bags = [np.ones(len(rows.y), dtype=bool)]
-        if n_groups >= 2 * FOLDS:
-            fold = np.random.default_rng(seeds[0]).permutation(n_groups)[group] % FOLDS
-            n_folds = min(FOLDS, -(-ENOUGH_ROWS * FOLDS // len(rows.y)))
-            bags += [fold != k for k in range(n_folds)]
-            progress.step(FOLDS - n_folds)
-        with ThreadPoolExecutor(resolve_n_jobs(self.n_jobs)) as pool:
-            one = partial(self._grow_one, rows, progress=progress)
-            kept, *folds = pool.map(one, bags, seeds[: len(bags)])
-        return [kept], folds or [kept]
-
-    def _grow_one(self, rows: Rows, in_bag: Any, seed: int, progress: Progress) -> Grown:
-        options = {"grower": "random_forest", "max_features": None, "subsample": 1.0}
-        (grown,) = self._grow(rows.at(in_bag), [seed], progress, **options)
-        return Grown(grown.tree, in_bag)
+    def _own_structure(self) -> TreeStructure:
+        return TreeStructure(
+            1 + N_FOLDS, self.random_state, self.weights, self.calibration == "auto", self.max_depth,
+            self.min_samples_leaf,
+        )  # fmt: skip
 
     @property
     def posterior_(self) -> Posterior:

@@ -1,0 +1,88 @@
+"""What a fit needs of the rows of each batch: labels in the first pass, coded rows in the second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.batches.batch import Batch
+from everytree.batches.passes import Passes
+from everytree.batches.sketch import SchemaSketch
+from everytree.fitting.fit import Fitted, GivenRows, Settings, code_more_rows
+from everytree.fitting.targets import Labels, Target
+from everytree.posterior.counts import ForestCounts
+from everytree.posterior.forest import Forest
+from everytree.posterior.rows import Rows
+
+
+class SeenTarget:
+    """The target as the batches so far have it.
+
+    Attributes
+    ----------
+    now : Target
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.now = target
+
+    def note(self, labels: Labels) -> None:
+        """Labels of one batch more."""
+        if labels is not None:
+            self.now = self.now.declare(labels)
+
+
+def look(batch: Batch, target: Target) -> Labels:
+    """What must be known of the targets of all rows before the first one is counted; changes nothing."""
+    if batch.target is None:
+        raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
+    target.row_data(batch.table.n_rows, _without_groups(batch.row_data))
+    return target.look(batch.target)
+
+
+def given_rows(sketch: SchemaSketch) -> GivenRows:
+    """The sample of a first pass."""
+    sample = sketch.sample
+    row_data = dict(sample.row_data)
+    groups = row_data.pop("groups", None)
+    return GivenRows(sample.table, sample.y, sample.weight, row_data, groups)
+
+
+def count_all(passes: Passes, fitted: Fitted, settings: Settings) -> Fitted:
+    """The same structures and priors with the statistics of every row: the second pass."""
+    assert isinstance(fitted.forest, Forest)
+    asked = _asked(fitted)
+    names = fitted.schema.names
+    features = None if names is None else [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
+    light = replace(fitted, forest=fitted.forest.without_rows(), choice=None)
+    rows_of = partial(_rows_in, fitted=light, settings=settings, asked=asked)  # may be sent to other processes
+    counts = passes.count(ForestCounts(fitted.forest), rows_of, features)
+    return replace(fitted, forest=counts.forest(), batches=[counts.digest()])
+
+
+def _asked(fitted: Fitted) -> NDArray[np.bool_]:
+    """(n_features,) which columns some tree asks for, or a leaf: the others need not be read again."""
+    schema, forest = fitted.schema, fitted.forest
+    assert isinstance(forest, Forest)
+    asked = np.zeros(schema.n_features, dtype=bool)
+    for tree in forest.trees:
+        asked[tree.feature[~tree.is_terminal]] = True
+    asked[0] |= not asked.any()  # a table has at least one column
+    return asked | ~schema.is_categorical if "inputs" in fitted.row_names else asked
+
+
+def _rows_in(batch: Batch, fitted: Fitted, settings: Settings, asked: NDArray[np.bool_]) -> Rows:
+    assert batch.target is not None
+    y = batch.target.read(fitted.target.numbers)
+    given = GivenRows(batch.table, y, batch.weight, _without_groups(batch.row_data))
+    return code_more_rows(given, fitted, settings, asked)
+
+
+def _without_groups(row_data: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What the family wants to know: groups matter to the sample alone."""
+    return {name: column for name, column in row_data.items() if name != "groups"}

@@ -1,0 +1,101 @@
+"""Fits of tables that are too long to keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+from everytree.batches.batch import Roles
+from everytree.batches.passes import BatchPasses, Passes
+from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
+from everytree.batches.sources import open_source
+from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
+from everytree.estimators.grown import GrownEstimator
+from everytree.fitting.fit import fit
+from everytree.fitting.weights import TotalWeight
+
+
+class BatchedEstimator(GrownEstimator):
+    """Structures and priors from a sample of the rows, statistics from all of them."""
+
+    def fit_batches(
+        self,
+        batches: Any,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        groups: str | None = None,
+        sample_rows: int = SAMPLE_ROWS,
+        **row_columns: str,
+    ) -> Self:
+        """Learn from a table that does not fit in memory, in two passes over its batches.
+
+        The first pass looks at every row for the columns (kinds, categories, missing values, classes) and keeps a
+        uniform sample of them. On the sample, structures are grown and priors are chosen as `fit` does it. The second
+        pass counts every row of every batch once: statistics, evidence, split probabilities and predictions are those
+        of all rows, to rounding the ones of `partial_fit` with all rows at once in the same structures. Where all rows
+        are in the sample, the result is that of `fit` and there is no second pass.
+
+        Parameters
+        ----------
+        batches : path, dataset, relation, iterable or callable
+            The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a pyarrow
+            dataset or table; a DuckDB relation; a list or another object that can be iterated more than once, or a
+            function that returns an iterator. Batches are Arrow record batches, data frames of any library, or tuples
+            `(X, y)` or `(X, y, sample_weight)`. All have the same columns, of the same kinds.
+        target : str, optional
+            Name of the column of targets; not with tuples.
+        sample_weight : str, optional
+            Name of the column of weights; a row of weight 0 counts as absent.
+        groups : str, optional
+            Name of the column that says which rows belong together; see `fit`.
+        sample_rows : int
+            Size of the sample.
+        **row_columns
+            Names of the columns of what the family wants to know of each row, such as `exposure="time"`.
+
+        Returns
+        -------
+        The estimator itself; a fit that fails leaves it as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, everytree as et
+        >>> rng = np.random.default_rng(0)
+        >>> tables = [rng.normal(size=(500, 3)) for _ in range(4)]
+        >>> batches = [(X, X[:, 0] > 0) for X in tables]
+        >>> model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit_batches(batches, sample_rows=1000)
+        >>> model.forest_.n_rows
+        2000
+        """
+        owner = type(self).__name__
+        self.target_before_fit().check_names(row_columns)
+        roles = Roles.of(target, sample_weight, {**row_columns, "groups": groups})
+        self._check_parameters()
+        passes = BatchPasses(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose))
+        return self._two_passes(passes, sample_rows)
+
+    def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
+        """A fit of the sample that the first pass keeps, and in the second pass the statistics of all rows."""
+        if hasattr(self, "structures_"):
+            raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
+        settings = replace(self._settings(), owner=passes.owner)
+        target = SeenTarget(self.target_before_fit())
+        sketch = SchemaSketch(
+            max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=sample_rows,
+            owner=passes.owner,
+        )  # fmt: skip
+        sketch = passes.sketch(sketch, partial(look, target=target.now), target.note)
+        given, of_all = given_rows(sketch), None
+        if not sketch.is_complete:
+            of_all = TotalWeight(sketch.total_weight, sketch.n_rows)
+        learnt, y = target.now.learn(target.now.read(given.y), None)
+        fitted = fit(
+            given, learnt, self._structure(), settings, schema=sketch.schema(learnt.order_by(y)), of_all=of_all
+        )
+        if not sketch.is_complete:
+            fitted = count_all(passes, fitted, settings)
+        self._keep(fitted, given.X)
+        self._early = None
+        return self

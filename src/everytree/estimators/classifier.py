@@ -1,0 +1,115 @@
+"""What classifiers offer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from everytree.base.arrays import FloatArray
+from everytree.estimators.base import MetaEstimator
+from everytree.fitting.fit import GivenRows
+from everytree.fitting.targets import ClassTarget
+
+
+class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
+    """Targets that are classes."""
+
+    alpha: Any
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Learn from a table: columns, structures, priors and statistics.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
+            missing values.
+        y : (n_rows,) array_like
+            Class labels.
+        sample_weight : (n_rows,) array_like, optional
+            A row of weight 0 counts as absent.
+        groups : (n_rows,) array_like, optional
+            Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
+            rows that a tree was not grown on. By default, rows that repeat each other in every column.
+        """
+        return self._fit(GivenRows(X, y, sample_weight, {}, groups))
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
+        """Learn from more rows.
+
+        After a `fit`, structures, priors and columns stay, and the model is the one that all rows at once would have
+        given them. Where the first call is a `partial_fit`, it is a fit of its rows; these are kept, and structures,
+        priors and columns are those of a fit of all rows so far whenever there are a tenth more of them. With more
+        than 20,000 rows all that stays, and no rows are kept.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in `fit`; groups matter where structures are grown.
+        classes : array_like, optional
+            All classes that will ever come; those of the first rows by default.
+        """
+        given = GivenRows(X, y, sample_weight, {}, groups)
+        if not hasattr(self, "fitted_"):
+            target = self.target_before_fit()
+            return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
+        return self._fit_more(given)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """(n_classes,) labels in ascending order."""
+        classes: NDArray[Any] = self._learnt().target.attributes()["classes_"]
+        return classes
+
+    @property
+    def n_classes_(self) -> int:
+        """How many classes there are."""
+        return len(self.classes_)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
+        codes = self._encode(X)
+        probs = self.forest_.probs(codes, n_jobs=self.n_jobs)
+        if self.n_classes_ == 1:  # the leaf model has two; the other one never comes
+            probs = np.ones((len(codes), 1))
+        return np.asarray(probs)
+
+    def log_scores(self, X: Any, y: Any) -> FloatArray:
+        """(n_rows,) log probability of each row's class."""
+        check_is_fitted(self, "fitted_")
+        target = self.fitted_.target.numbers(self.fitted_.target.read(y))
+        log_probs = self.predict_log_proba(X)
+        if len(log_probs) != len(target):
+            raise ValueError(f"y has {len(target)} entries, but X has {len(log_probs)} rows")
+        return np.asarray(log_probs[np.arange(len(target)), target])
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    # ---- how -------------------------------------------------------------------------------------------------------
+
+    def target_before_fit(self) -> ClassTarget:
+        imported = self.__dict__.get("structures_")
+        return ClassTarget(type(self).__name__, self.alpha, self.split_prior, getattr(imported, "classes", None))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags

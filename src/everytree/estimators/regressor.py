@@ -1,0 +1,167 @@
+"""What regressors offer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from everytree.base.arrays import FloatArray
+from everytree.estimators.base import MetaEstimator
+from everytree.families.registry import NUMBER_FAMILIES
+from everytree.fitting.fit import GivenRows
+from everytree.fitting.targets import NumberTarget
+from everytree.fitting.weights import read_weight
+from everytree.predictive.predictive import probabilities
+
+
+class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
+    """Targets that are numbers: measurements, counts, times."""
+
+    family: str
+    prior: Mapping[str, Any] | str
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        censored: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from a table: columns, structures, priors and statistics.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
+            missing values.
+        y : (n_rows,) array_like
+        sample_weight : (n_rows,) array_like, optional
+            A row of weight 0 counts as absent.
+        exposure : (n_rows,) array_like, optional
+            With `family="poisson"`: the time or size over which each count was taken.
+        censored : (n_rows,) array_like of bool, optional
+            With `family="exponential"`: whether y is only known to be exceeded.
+        groups : (n_rows,) array_like, optional
+            As in `MetaForestClassifier.fit`.
+        """
+        return self._fit(GivenRows(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups))
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        censored: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from more rows; see `MetaForestClassifier.partial_fit`. Arguments as in `fit`."""
+        given = GivenRows(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups)
+        return self._fit_more(given) if hasattr(self, "fitted_") else self._fit_first(given, self.target_before_fit())
+
+    @property
+    def input_mean_(self) -> FloatArray:
+        """(n_inputs,) by which the inputs of leaves that are lines are centred; for family "linear"."""
+        return self._of_inputs("input_mean_")
+
+    @property
+    def input_scale_(self) -> FloatArray:
+        """(n_inputs,) by which they are then divided."""
+        return self._of_inputs("input_scale_")
+
+    def _of_inputs(self, name: str) -> FloatArray:
+        attributes = self._learnt().target.attributes()
+        if name not in attributes:
+            raise AttributeError(f"{name} is for leaves that are lines, but family is {self.family!r}")
+        values: FloatArray = attributes[name]
+        return values
+
+    def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
+        """The mean of each row's target, and with `return_std=True` its standard deviation too."""
+        codes = self._encode(X)
+        if exposure is None:
+            self._warn_without("exposure")
+        columns = self._columns(X, len(codes), {"exposure": exposure})
+        if columns:
+            dist = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+            return (dist.mean(), dist.std()) if return_std else dist.mean()
+        mean, variance = self.forest_.moments(codes, n_jobs=self.n_jobs)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def predictive(self, X: Any, **row_data: Any) -> Any:
+        """One predictive distribution a row; `exposure` where counts were taken over different times or sizes."""
+        if row_data.get("exposure") is None:
+            self._warn_without("exposure")
+        return super().predictive(X, **row_data)
+
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95), *, exposure: Any = None) -> Any:
+        """(n_rows, len(quantiles)) quantiles of each row's target, or (n_rows,) for one; they never cross."""
+        levels = probabilities("quantiles", quantiles)
+        return self.predictive(X, exposure=exposure).quantile(levels)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
+        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
+        ends: FloatArray = self.predictive(X, exposure=exposure).interval(coverage)
+        return ends
+
+    def log_scores(self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None) -> FloatArray:
+        """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it."""
+        target = self._read_target(y)
+        is_censored = self.fitted_.target.row_data(len(target), {"censored": censored}).get("censored")
+        if is_censored is None:
+            self._warn_without("censored")
+        dist = self.predictive(X, exposure=exposure)
+        scores: FloatArray = dist.log_prob(target)
+        if is_censored is None:
+            return scores
+        with np.errstate(divide="ignore"):
+            return np.where(is_censored > 0.0, np.log(dist.sf(target)), scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> float:
+        """How well rows are predicted; larger is better.
+
+        The coefficient of determination R2 of the mean for families normal, linear and poisson. For times and waiting
+        counts, families exponential and geometric, whose noise is as large as their mean and which may be censored, the
+        mean log score: the log density of the target, or of a censored one the log probability to exceed it.
+        """
+        if NUMBER_FAMILIES[self.family].is_scored_by_log:
+            scores = self.log_scores(X, y, exposure=exposure, censored=censored)
+            return float(np.average(scores, weights=read_weight(sample_weight, len(scores))))
+        target = self._read_target(y)
+        self.fitted_.target.row_data(len(target), {"censored": censored})
+        return float(r2_score(target, self.predict(X, exposure=exposure), sample_weight=sample_weight))
+
+    # ---- how -------------------------------------------------------------------------------------------------------
+
+    def target_before_fit(self) -> NumberTarget:
+        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.family, str) or self.family not in NUMBER_FAMILIES:
+            raise ValueError(f"family must be one of {list(NUMBER_FAMILIES)}, but is {self.family!r}")
+        if not (isinstance(self.prior, Mapping) or self.prior == "auto"):
+            raise ValueError(f"prior must be 'auto' or a dict of parameters, but is {self.prior!r}")
+
+    def _read_target(self, y: Any) -> FloatArray:
+        """Targets of rows to score."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.target.read(y)
+
+    def _warn_without(self, name: str) -> None:
+        """What the first rows had besides, and these have not, is said."""
+        column = self.fitted_.target.given_columns.get(name)
+        if column is not None and name in self.fitted_.row_names:
+            warnings.warn(
+                f"{name} was given to fit, but is not given here: {column.if_absent}", UserWarning, stacklevel=3
+            )

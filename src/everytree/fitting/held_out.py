@@ -1,0 +1,199 @@
+"""Rows that a tree was not grown on, and what the tree without them says of each: nothing is regrown.
+
+Each tree is asked about rows it was not grown on, with the row itself taken out of the statistics again (in closed
+form, O(depth) a row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray
+from everytree.families.base import NativeFamily
+from everytree.posterior.rows import Rows
+from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
+from everytree.structure.growers import Grown
+from everytree.trees.metatree import MetaTree
+
+SCORED_ROWS = (1000, 4000)
+"""Rows that are scored, at least and at most where there are as many: enough to tell priors apart, whatever the size of
+the table. Where targets are numbers, whose densities cost more, it is the smaller number."""
+
+SCORED_PAIRS = 50_000
+"""Between these, as many rows as make so many questions to trees."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Trees with their statistics, and the rows that each may be asked about.
+
+    Attributes
+    ----------
+    trees : list of MetaTree
+    statistics : list of (n_nodes, n_statistics) arrays
+    taken : list of (n_taken,) int arrays
+        For each tree, the rows that are taken out, group after group: those it is asked about, and their companions.
+    ends : list of (n_taken,) int32 arrays
+        The terminals of those rows.
+    y, weight, row_data
+        Of the scored rows, and after them of their companions: rows of the same groups that are not scored themselves.
+    group : (n_rows,) int64 or None
+        The group of each of these rows; None where each stands alone.
+    n_scored : int
+        How many of these rows are scored.
+    is_counted : bool
+        Whether these rows are in the statistics.
+    n_jobs : int
+    is_honest : bool
+        Whether these are rows the trees were not grown on.
+    """
+
+    trees: Sequence[MetaTree]
+    statistics: Sequence[FloatArray]
+    taken: Sequence[NDArray[np.int64]]
+    ends: Sequence[NDArray[np.int32]]
+    y: NDArray[Any]
+    weight: FloatArray | None = None
+    row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    group: NDArray[np.int64] | None = None
+    n_scored: int = -1
+    is_counted: bool = True
+    n_jobs: int = 1
+    is_honest: bool = True
+
+    def __post_init__(self) -> None:
+        if self.n_scored < 0:
+            object.__setattr__(self, "n_scored", len(self.y))
+
+    @property
+    def rows(self) -> list[NDArray[np.int64]]:
+        """For each tree, which of the scored rows it is asked about."""
+        return [taken[taken < self.n_scored] for taken in self.taken]
+
+    @property
+    def scored_weight(self) -> FloatArray:
+        """(n_scored,) weights of the scored rows."""
+        return np.ones(self.n_scored) if self.weight is None else self.weight[: self.n_scored]
+
+    def predict_each(
+        self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
+    ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
+        """Rows and predictions of one tree after another; of those that are asked about any."""
+        rows = self.rows
+        asked = [tree for tree in range(len(rows)) if len(rows[tree])]
+        if self.n_jobs == 1:
+            for tree in asked:
+                yield rows[tree], self.predict(tree, families, split_priors)
+            return
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            values = pool.map(lambda tree: self.predict(tree, families, split_priors), asked)
+            yield from zip((rows[tree] for tree in asked), values, strict=True)
+
+    def predict(
+        self, tree: int, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
+    ) -> FloatArray:
+        """(n families, n split priors, n_held, n_values): class probabilities, or the log density of each target."""
+        priors = np.concatenate([family._prior for family in families])
+        values: FloatArray = _kernels.predict_held_out(*self._asked(tree, families[0], priors, split_priors))
+        return values
+
+    def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
+        """Where each row's path starts, the log weights of its nodes, and what the nodes know without the row."""
+        parts: tuple[Any, Any, Any] = _kernels.held_out_components(
+            *self._asked(tree, family, family._prior, [split_prior])
+        )
+        return parts
+
+    def _asked(
+        self, tree: int, family: NativeFamily, priors: FloatArray, split_priors: Sequence[SplitPriorLike]
+    ) -> tuple[Any, ...]:
+        """What the kernels are told: the tree, the priors to try, and the rows to take out, group after group."""
+        taken = self.taken[tree]
+        row_data = {name: column[taken] for name, column in self.row_data.items()}
+        return (
+            family.kernel, family.size, self.trees[tree]._kernel, self.statistics[tree], priors,
+            *_stacked(split_priors, self.trees[tree]), self.ends[tree],
+            np.full(len(taken), self.is_counted, dtype=np.uint8), self.y[taken],
+            None if self.weight is None else self.weight[taken], family.pack(row_data), family.default_row_data,
+            (taken < self.n_scored).astype(np.uint8), self._group_start(taken),
+        )  # fmt: skip
+
+    def _group_start(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n_groups + 1,) where each group begins among the rows that are taken out."""
+        if self.group is None:
+            return np.arange(len(taken) + 1)
+        group = self.group[taken]
+        return (
+            np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [len(taken)]])
+            if len(taken)
+            else np.zeros(1, dtype=np.int64)
+        )
+
+
+def _stacked(split_priors: Sequence[SplitPriorLike], tree: MetaTree) -> tuple[FloatArray, FloatArray]:
+    """Log odds of several split priors, (n, 1) or (n, n_nodes)."""
+    resolved = np.stack(np.broadcast_arrays(*(resolve_split_prior(prior, tree) for prior in split_priors)))
+    log_split, log_stop = log_odds(np.ascontiguousarray(resolved))
+    return log_split, log_stop
+
+
+def held_out(
+    rows: Rows,
+    grown: Sequence[Grown],
+    statistics: Sequence[FloatArray],
+    rng: np.random.Generator,
+    n_jobs: int = 1,
+    *,
+    is_counted: bool = True,
+) -> HeldOut:
+    """The rows that each tree was not grown on, nor on others of their groups; else, if it saw every row, all of them.
+
+    `is_counted` says whether these rows are in the statistics.
+    """
+    unseen = np.stack([~_with_companions(one.in_bag, rows.group) for one in grown])
+    is_honest = bool(unseen.any())
+    if not is_honest:
+        unseen = np.ones_like(unseen)
+    candidates = np.flatnonzero(unseen.any(axis=0))
+    fewest, most = SCORED_ROWS
+    by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
+    n_scored = min(max(by_pairs, fewest), most) if rows.y.dtype.kind in "iu" else fewest
+    scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random part of them
+    involved = np.concatenate([scored, _companions(scored, rows.group)])
+    some = rows.at(involved)
+    by_group = np.arange(len(involved)) if some.group is None else np.argsort(some.group, kind="stable")
+    taken = [by_group[unseen[tree, involved[by_group]]] for tree in range(len(grown))]
+    ends = [
+        one.tree.route(some.codes[which], n_jobs=n_jobs) if len(which) else np.empty(0, dtype=np.int32)
+        for one, which in zip(grown, taken, strict=True)
+    ]
+    return HeldOut(
+        [one.tree for one in grown], list(statistics), taken, ends, some.y, some.weight,
+        some.row_data, some.group, len(scored), is_counted or not is_honest, n_jobs, is_honest,
+    )  # fmt: skip
+
+
+def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Rows of a sample, and all others of their groups."""
+    if group is None:
+        return in_bag
+    is_seen = np.zeros(int(group.max()) + 1, dtype=bool)
+    is_seen[group[in_bag]] = True
+    return is_seen[group]
+
+
+def _companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The other rows of the groups of these."""
+    if group is None:
+        return np.empty(0, dtype=np.int64)
+    others = np.zeros(len(group), dtype=bool)
+    others[rows] = True
+    companions = _with_companions(others, group) & ~others
+    return np.flatnonzero(companions)

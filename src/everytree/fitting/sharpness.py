@@ -1,0 +1,100 @@
+"""How sure the average of many trees should be: a power of its probabilities, or a stretch about its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from everytree.base.arrays import FloatArray
+from everytree.families.base import NativeFamily
+from everytree.fitting.held_out import HeldOut
+from everytree.posterior.split_prior import SplitPriorLike
+from everytree.predictive.predictive import Paths, Predictive
+
+SHARPENED_ROWS = 1000
+"""Of these, how many decide about the sharpness of a distribution over numbers."""
+
+SHARPNESS = (0.3, 5.0)
+"""Range of the sharpness that is searched."""
+
+SHARPNESS_SPREAD = 0.5
+"""Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""
+
+
+def best_sharpness(
+    probs: FloatArray, y: NDArray[np.int64], weight: FloatArray, sharpen: bool = True
+) -> tuple[float, float]:
+    """Mean log probability of y under probs ** sharpness, scaled to sum to 1, and the best sharpness."""
+    log_probs = np.log(np.maximum(probs, 1e-300))
+    of_y = log_probs[np.arange(len(y)), y]
+    top = log_probs.max(axis=1, keepdims=True)
+
+    def score(log_sharpness: float) -> float:
+        power = np.exp(log_sharpness)
+        total = np.log(np.exp(power * (log_probs - top)).sum(axis=1)) + power * top[:, 0]
+        return float(np.average(power * of_y - total, weights=weight))
+
+    if not sharpen:
+        return score(0.0), 1.0
+    return _sharpest(score, float(weight.sum()))
+
+
+def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, float]:
+    """The best mean score over the log of the sharpness, and that sharpness.
+
+    The score is penalised by a weak prior around 1.
+    """
+
+    def penalised(log_sharpness: float) -> float:
+        return score(log_sharpness) - 0.5 * (log_sharpness / SHARPNESS_SPREAD) ** 2 / n_rows
+
+    low, high = np.log(SHARPNESS)
+    found = minimize_scalar(lambda t: -penalised(t), bounds=(low, high), method="bounded", options={"xatol": 1e-3})
+    return penalised(found.x), float(np.exp(found.x))
+
+
+def sharpness_of_numbers(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[float, float]:
+    """By how much to draw the average of the trees to its mean, for numbers, and the score that this gives."""
+    pool, rows = _pool_without_own_row(held, family, split_prior)
+    mean, y = pool.mean(), held.y[rows].astype(np.float64)
+    weight = held.scored_weight[rows]
+
+    def score(log_sharpness: float) -> float:
+        stretched = mean + (y - mean) * np.exp(log_sharpness)
+        return float(np.average(pool.log_prob(stretched) + log_sharpness, weights=weight))
+
+    return _sharpest(score, float(weight.sum()))
+
+
+def _pool_without_own_row(
+    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike
+) -> tuple[Predictive, NDArray[np.int64]]:
+    """What the trees that may be asked about a row say together, for some of the scored rows, and which these are."""
+    chosen = np.zeros(held.n_scored, dtype=bool)
+    chosen[:SHARPENED_ROWS] = True
+    row_of, log_weights, parameters = [], [], []
+    for tree, rows in enumerate(held.rows):
+        if len(rows) == 0:
+            continue
+        start, log_weight, parameter = held.components(tree, family, split_prior)
+        of_entry = np.repeat(rows, np.diff(start))
+        kept = chosen[of_entry] & (log_weight > np.log(1e-6))
+        row_of.append(of_entry[kept])
+        log_weights.append(log_weight[kept])
+        parameters.append(parameter.reshape(len(log_weight), -1)[kept])
+    order = np.argsort(np.concatenate(row_of), kind="stable")
+    rows, start = np.unique(np.concatenate(row_of)[order], return_index=True)
+    log_weight = np.concatenate(log_weights)[order]
+    total = np.log(np.add.reduceat(np.exp(log_weight), start))
+    ends = np.append(start, len(order))
+    paths = Paths(
+        ends.astype(np.int64),
+        np.arange(len(order)),
+        log_weight - np.repeat(total, np.diff(ends)),
+        np.arange(len(rows), dtype=np.int32),
+    )
+    row_data = {name: values[rows] for name, values in held.row_data.items()}
+    return Predictive(family, np.concatenate(parameters)[order], paths, row_data), rows

@@ -1,0 +1,246 @@
+"""Who chooses the splits: many trees, one tree, another library's model, or nobody (every choice at once)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import resolve_n_jobs
+from everytree.base.progress import Progress
+from everytree.exact.forest import ExactForest
+from everytree.exact.posterior import ExactPosterior
+from everytree.exact.regions import MAX_CATEGORIES, Kind
+from everytree.fitting.fit import GivenRows, Settings, Weights, code_first_rows, learn_forest
+from everytree.fitting.search import Choice
+from everytree.fitting.targets import Target
+from everytree.posterior.forest import Forest
+from everytree.posterior.rows import Rows
+from everytree.structure.cut_choice import with_few_cuts
+from everytree.structure.growers import Grown, Growth, grow
+from everytree.structure.importers.model import Imported
+from everytree.structure.multiway import with_multiway_splits
+from everytree.tables.repeats import row_groups
+from everytree.tables.schema import Schema
+
+N_FOLDS = 5
+
+ENOUGH_ROWS = 10_000
+"""Rows that say enough about priors: of long tables, not every fifth is left out in turn."""
+
+
+def fit_schema(
+    given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings, **options: Any
+) -> Schema:
+    """Columns, cut points and categories of the first rows."""
+    return Schema.fit(
+        given.X, target.order_by(y), sample_weight=weight, categorical_features=settings.categorical_features,
+        n_jobs=settings.n_jobs, owner=settings.owner, **options,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GrownStructure(ABC):
+    """Meta-trees that are there before their priors are chosen.
+
+    Attributes
+    ----------
+    n_structures : int
+        Trees that are grown, those among them that only judge priors too.
+    random_state : int, RandomState or None
+    weights : str
+        Of the trees; see `MetaForestClassifier`.
+    sharpen : bool
+        Whether the average of the trees is sharpened.
+    """
+
+    n_structures: int
+    random_state: Any
+    weights: Weights
+    sharpen: bool
+
+    def schema(
+        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+    ) -> Schema:
+        return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
+
+    def learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> tuple[Forest, Choice]:
+        rows = replace(rows, group=row_groups(rows.codes, rows.group))
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=self.n_structures).tolist()
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        kept, judged = self.grow(rows, target, schema, settings, seeds)
+        return learn_forest(
+            rows, kept, judged, target, schema, settings, weights=self.weights, sharpen=self.sharpen, rng=rng
+        )
+
+    @abstractmethod
+    def grow(
+        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+    ) -> tuple[list[Grown], list[Grown]]:
+        """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
+
+
+@dataclass(frozen=True)
+class ForestStructure(GrownStructure):
+    """Many trees, each grown on a part of the rows."""
+
+    max_depth: int | None
+    min_samples_leaf: int | float
+    grower: Any
+    max_features: Any
+    subsample: float
+
+    def grow(
+        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+    ) -> tuple[list[Grown], list[Grown]]:
+        options = {"grower": self.grower, "max_features": self.max_features, "subsample": self.subsample}
+        with Progress("growing", len(seeds), bool(settings.verbose)) as progress:
+            grown = grow_trees(
+                rows, target, schema, settings, seeds, progress,
+                max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, **options,
+            )  # fmt: skip
+        return grown, grown
+
+
+@dataclass(frozen=True)
+class TreeStructure(GrownStructure):
+    """One tree, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them.
+
+    There are five such trees, or so many that 10,000 rows are left out by one of them.
+    """
+
+    max_depth: int | None
+    min_samples_leaf: int | float
+
+    def grow(
+        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+    ) -> tuple[list[Grown], list[Grown]]:
+        group = np.arange(len(rows)) if rows.group is None else rows.group
+        n_groups = int(group.max()) + 1
+        bags = [np.ones(len(rows), dtype=bool)]
+        with Progress("growing", len(seeds), bool(settings.verbose)) as progress:
+            if n_groups >= 2 * N_FOLDS:
+                fold = np.random.default_rng(seeds[0]).permutation(n_groups)[group] % N_FOLDS
+                n_folds = min(N_FOLDS, -(-ENOUGH_ROWS * N_FOLDS // len(rows)))
+                bags += [fold != k for k in range(n_folds)]
+                progress.step(N_FOLDS - n_folds)
+            one = partial(self._grow_one, rows, target, schema, settings, progress)
+            with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
+                kept, *folds = pool.map(one, bags, seeds[: len(bags)])
+        return [kept], folds or [kept]
+
+    def _grow_one(
+        self, rows: Rows, target: Target, schema: Schema, settings: Settings, progress: Progress, in_bag: Any, seed: int
+    ) -> Grown:
+        (grown,) = grow_trees(
+            rows.at(in_bag), target, schema, settings, [seed], progress,
+            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf,
+            grower="random_forest", max_features=None, subsample=1.0,
+        )  # fmt: skip
+        return Grown(grown.tree, in_bag)
+
+
+@dataclass(frozen=True)
+class ImportedStructure(GrownStructure):
+    """The trees of another library's model, with its columns."""
+
+    imported: Imported
+
+    def schema(
+        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+    ) -> Schema:
+        return self.imported.schema
+
+    def grow(
+        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+    ) -> tuple[list[Grown], list[Grown]]:
+        kept = [Grown(tree, np.ones(len(rows), dtype=bool)) for tree in self.imported.trees]
+        return kept, kept
+
+
+def grow_trees(
+    rows: Rows,
+    target: Target,
+    schema: Schema,
+    settings: Settings,
+    seeds: list[int],
+    progress: Progress,
+    **growth: Any,
+) -> list[Grown]:
+    """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
+    y, weight, criterion = target.grow_on(rows)
+    grown = grow(
+        rows.codes, y, weight, Growth(criterion=criterion, **growth), len(seeds),
+        has_missing=np.array([column.has_missing for column in schema.columns]), seeds=seeds,
+        group=rows.group, n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
+    )  # fmt: skip
+    if not schema.is_categorical.any():
+        return grown
+    family, widened = target.search(rows).first_family, []
+    for one in grown:
+        some, fewest = rows.at(one.in_bag), growth["min_samples_leaf"]
+        tree = with_multiway_splits(
+            one.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
+            fewest if fewest >= 1 else fewest * len(some), **some.row_data,
+        )  # fmt: skip
+        widened.append(Grown(tree, one.in_bag))
+    return widened
+
+
+@dataclass(frozen=True)
+class ExactStructure:
+    """All structures to a depth, none of them grown.
+
+    Attributes
+    ----------
+    max_depth, max_cuts, split_prior, candidates, truncation, max_regions
+        As in `ExactTreeClassifier`.
+    """
+
+    max_depth: int
+    max_cuts: int
+    split_prior: Any
+    candidates: Any
+    truncation: float
+    max_regions: int
+
+    def schema(
+        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+    ) -> Schema:
+        """Few cut points: those that say most about the target."""
+        if given.groups is not None:
+            raise ValueError(f"{settings.owner} takes no groups: its priors are given, and it leaves no rows out")
+        fine = fit_schema(given, target, y, weight, settings)
+        with_inputs, rows = code_first_rows(given, target, y, weight, fine, settings)
+        follow, follow_weight, criterion = with_inputs.grow_on(rows)
+        return with_few_cuts(
+            fine, rows.codes, follow, follow_weight,
+            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth, criterion=criterion,
+        )  # fmt: skip
+
+    def learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> tuple[ExactForest, None]:
+        has_missing = np.array([column.has_missing for column in schema.columns])
+        n_codes = schema.n_codes.astype(np.int64)
+        posterior = ExactPosterior(
+            (n_codes + has_missing).tolist(), target.fixed_family(rows), self.max_depth, self.split_prior,
+            kinds=_kinds(schema), candidates=self.candidates, truncation=self.truncation,
+            max_regions=self.max_regions, n_jobs=settings.n_jobs,
+        )  # fmt: skip
+        return ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), None
+
+
+def _kinds(schema: Schema) -> list[Kind]:
+    """Numbers are asked by thresholds, categories all at once; too many of these by thresholds on their codes."""
+    most = MAX_CATEGORIES - 1  # missing is one more
+    return [
+        "multiway" if column.kind == "categorical" and column.n_codes <= most else "ordered"
+        for column in schema.columns
+    ]

@@ -1,0 +1,423 @@
+"""What the target of a table is: a class, or a number.
+
+A target is made from an estimator's parameters. What is learnt of it from the first rows gives another one: nothing is
+changed in place.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
+
+from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.families.base import NativeFamily
+from everytree.families.categorical import Bernoulli, Categorical, class_search
+from everytree.families.prior_search import Search
+from everytree.families.registry import NUMBER_FAMILIES
+from everytree.families.traits import RowColumn
+from everytree.fitting.grow_on import centred_and_scaled
+from everytree.posterior.rows import Rows
+from everytree.tables.schema import Schema
+
+Labels = NDArray[Any] | None
+"""Class labels that were seen; None where targets are numbers."""
+
+
+class GrowOn(NamedTuple):
+    """Targets, weights and criterion for scikit-learn's trees to grow by."""
+
+    y: NDArray[Any]
+    weight: FloatArray | None
+    criterion: str
+
+
+class Target(ABC):
+    """A kind of target, with the priors that are to be tried or are given."""
+
+    owner: str
+
+    # ---- reading ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def read(self, y: Any) -> NDArray[Any]:
+        """The target of each row, checked one by one."""
+
+    @abstractmethod
+    def learn(self, labels: NDArray[Any], weight: FloatArray | None) -> tuple[Self, NDArray[Any]]:
+        """The target of these first rows, and their targets as the family takes them."""
+
+    @abstractmethod
+    def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Targets as the family takes them, of any rows."""
+
+    @property
+    @abstractmethod
+    def given_columns(self) -> Mapping[str, RowColumn]:
+        """What users may say of each row besides."""
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse what no family of this estimator wants to know."""
+        known = self.known_names
+        for name in sorted(set(names) - set(known)):
+            said = " or ".join(map(repr, known)) or "nothing besides features, target and weight"
+            raise TypeError(f"{self.owner} takes no {name!r}; rows may have {said}")
+
+    @property
+    @abstractmethod
+    def known_names(self) -> Mapping[str, str]:
+        """What may be known of each row, and by which family."""
+
+    @abstractmethod
+    def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """What is given of each row besides, checked."""
+
+    def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
+        """The target of leaves that take inputs from the table; `used` are the rows with weight."""
+        del schema, X, used
+        return self
+
+    def columns(self, schema: Schema, X: Any, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """What the family wants to know of each row: what is given, and inputs from the table."""
+        del schema, X
+        return self.row_data(n_rows, given)
+
+    # ---- fitting ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def order_by(self, y: NDArray[Any]) -> FloatArray:
+        """What orders the categories of a column."""
+
+    @abstractmethod
+    def grow_on(self, rows: Rows) -> GrowOn:
+        """What trees are grown on."""
+
+    @abstractmethod
+    def search(self, rows: Rows) -> Search:
+        """Priors to try."""
+
+    @abstractmethod
+    def fixed_family(self, rows: Rows) -> NativeFamily:
+        """The leaf model where no priors are tried."""
+
+    @abstractmethod
+    def check_same(self, other: Self) -> None:
+        """Targets mean the same in both."""
+
+    @abstractmethod
+    def attributes(self) -> dict[str, Any]:
+        """What was learnt, under the names that estimators show it by."""
+
+    # ---- batches ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def look(self, column: Any) -> Labels:
+        """What must be known of the targets of all rows before the first one is counted."""
+
+    @abstractmethod
+    def declare(self, labels: Labels) -> Self:
+        """The target in which these classes are known too."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTarget(Target):
+    """Class labels.
+
+    Attributes
+    ----------
+    owner : str
+        The estimator's name, for errors.
+    alpha, split_prior
+        As in the estimators.
+    classes : (n_classes,) array or None
+        All classes there are, in ascending order, where they are known.
+    """
+
+    owner: str
+    alpha: Any
+    split_prior: Any
+    classes: NDArray[Any] | None = None
+
+    @property
+    def known_classes(self) -> NDArray[Any]:
+        assert self.classes is not None
+        return self.classes
+
+    @property
+    def n_leaf_classes(self) -> int:
+        """Of the leaf model: two at least."""
+        return max(len(self.known_classes), 2)
+
+    def read(self, y: Any) -> NDArray[Any]:
+        labels = column_or_1d(_as_array(y), warn=True)
+        _refuse_missing(labels)
+        check_classification_targets(labels)
+        return np.asarray(labels)
+
+    def learn(self, labels: NDArray[Any], weight: FloatArray | None) -> tuple[Self, NDArray[Any]]:
+        """A class that no row of weight has is none, unless it was declared."""
+        if self.classes is not None:
+            return self, self.numbers(labels)
+        every, y = replace(self, classes=_distinct(labels)), None
+        y = every.numbers(labels)
+        if weight is None:
+            return every, y
+        present = np.bincount(y[weight > 0.0], minlength=len(every.known_classes)) > 0
+        if present.all():
+            return every, y
+        place = np.maximum(np.cumsum(present) - 1, 0)  # any class will do for rows of weight 0
+        return replace(self, classes=every.known_classes[present]), place[y]
+
+    def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """The place of each label among the classes."""
+        classes = self.known_classes
+        if (labels.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
+            raise ValueError(
+                f"y has {labels.dtype} such as {labels.tolist()[0]!r}, but the classes are {classes.tolist()}"
+            )
+        numbers = np.searchsorted(classes, labels)
+        known = classes[np.minimum(numbers, len(classes) - 1)] == labels
+        if not known.all():
+            row = int(np.argmin(known))
+            raise ValueError(f"y[{row}] is {labels.tolist()[row]!r}, but the classes are {classes.tolist()}")
+        return np.asarray(numbers)
+
+    @property
+    def given_columns(self) -> Mapping[str, RowColumn]:
+        return {}
+
+    @property
+    def known_names(self) -> Mapping[str, str]:
+        return {}
+
+    def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        self.check_names(name for name, values in given.items() if values is not None)
+        return {}
+
+    def order_by(self, y: NDArray[Any]) -> FloatArray:
+        n_classes = len(self.known_classes)
+        return np.eye(n_classes)[y] if n_classes > 2 else y.astype(np.float64)
+
+    def grow_on(self, rows: Rows) -> GrowOn:
+        return GrowOn(rows.y, rows.weight, "gini")
+
+    def search(self, rows: Rows) -> Search:
+        return class_search(rows.y, rows.weight, self.n_leaf_classes, self.alpha, self.split_prior)
+
+    def fixed_family(self, rows: Rows) -> NativeFamily:
+        n = self.n_leaf_classes
+        return Bernoulli(self.alpha, self.alpha) if n == 2 else Categorical(n, self.alpha)
+
+    def check_same(self, other: Self) -> None:
+        if not np.array_equal(self.known_classes, other.known_classes):
+            raise ValueError(
+                f"other has classes {other.known_classes.tolist()}, this one {self.known_classes.tolist()}"
+            )
+
+    def attributes(self) -> dict[str, Any]:
+        return {"classes_": self.known_classes, "n_classes_": len(self.known_classes)}
+
+    def look(self, column: Any) -> Labels:
+        labels = np.asarray(column.distinct())
+        if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+            raise ValueError(f"Unknown label type: continuous. The target has values such as {labels[:3].tolist()}")
+        return labels
+
+    def declare(self, labels: Labels) -> Self:
+        """All classes are known before the first row is counted, those that no row of a sample has too."""
+        assert labels is not None
+        known = self.classes
+        if known is None:
+            return replace(self, classes=_distinct(labels))
+        if (known.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
+            raise ValueError(f"the target has {labels.dtype} such as {labels[0]!r}, but had {known[0]!r} before")
+        if np.isin(labels, known).all():
+            return self
+        return replace(self, classes=_distinct(np.concatenate([known, labels])))
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTarget(Target):
+    """Measurements, counts, times.
+
+    Attributes
+    ----------
+    owner : str
+        The estimator's name, for errors.
+    family, prior, split_prior
+        As in the estimators.
+    input_mean, input_scale : (n_inputs,) float64 or None
+        By which the inputs of leaves that are lines are centred and scaled, once they are known.
+    """
+
+    owner: str
+    family: str
+    prior: Mapping[str, Any] | str
+    split_prior: Any
+    input_mean: FloatArray | None = None
+    input_scale: FloatArray | None = None
+
+    @property
+    def leaves(self) -> type[NativeFamily]:
+        """The leaf model that is named."""
+        return NUMBER_FAMILIES[self.family]
+
+    @property
+    def has_inputs(self) -> bool:
+        return "inputs" in self.leaves.row_data
+
+    def read(self, y: Any) -> NDArray[Any]:
+        target = column_or_1d(check_array(_as_array(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
+        if target.dtype.kind in "mM":
+            raise ValueError(
+                f"y must be numbers, but holds dates or durations ({target.dtype}); subtract, then scale them"
+            )
+        if target.dtype.kind not in "biuf":
+            try:
+                target = target.astype(np.float64)
+            except (TypeError, ValueError):
+                such_as = f"{target.dtype} such as {target.tolist()[0]!r}"
+                raise ValueError(f"y must be numbers, but has {such_as}; for classes use a classifier") from None
+        numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
+        refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
+        support = self.leaves.support
+        refuse(numbers, ~support.holds(numbers), f"{support.must} for {self.family}")
+        return np.asarray(numbers)
+
+    def learn(self, labels: NDArray[Any], weight: FloatArray | None) -> tuple[Self, NDArray[Any]]:
+        support = self.leaves.support
+        if support.needs_some_above and (labels == support.lowest).all():
+            what = support.must.split()[0]
+            raise ValueError(
+                f"y is {support.lowest:g} for every row: {what} of family {self.family!r} must not all be "
+                f"{support.lowest:g}"
+            )
+        return self, labels
+
+    def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
+        return self.read(labels)
+
+    @property
+    def given_columns(self) -> Mapping[str, RowColumn]:
+        return {column.name: column for column in self.leaves.given_columns}
+
+    @property
+    def known_names(self) -> Mapping[str, str]:
+        return {column.name: name for name, family in NUMBER_FAMILIES.items() for column in family.given_columns}
+
+    def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        self.check_names(given)
+        columns: dict[str, NDArray[Any]] = {}
+        for name, family in self.known_names.items():
+            if given.get(name) is None:
+                continue
+            if self.family != family:
+                raise ValueError(f"{name} is for family={family!r}, but family is {self.family!r}")
+            columns[name] = as_column(name, given[name]).astype(np.float64)
+            if len(columns[name]) != n_rows:
+                raise ValueError(f"{name} has {len(columns[name])} entries, but X has {n_rows} rows")
+        for name, column in self.given_columns.items():
+            if name in columns:
+                refuse(columns[name], ~column.holds(columns[name]), column.must, name)
+        return columns
+
+    def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
+        if not self.has_inputs:
+            return self
+        numbers = schema.numbers(X, owner=self.owner)
+        known = numbers if used is None else numbers[used]
+        known = np.where(np.isnan(known).all(axis=0), 0.0, known)
+        spread = np.nanstd(known, axis=0)
+        return replace(self, input_mean=np.nanmean(known, axis=0), input_scale=np.where(spread > 0.0, spread, 1.0))
+
+    def columns(self, schema: Schema, X: Any, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Inputs are the columns of numbers, centred and scaled, missing values at the centre, and a 1."""
+        columns = self.row_data(n_rows, given)
+        if self.has_inputs:
+            assert self.input_mean is not None
+            assert self.input_scale is not None
+            numbers = schema.numbers(X, owner=self.owner)
+            scaled = (numbers - self.input_mean) / self.input_scale
+            columns["inputs"] = np.column_stack([np.where(np.isnan(scaled), 0.0, scaled), np.ones(len(numbers))])
+        return columns
+
+    def order_by(self, y: NDArray[Any]) -> FloatArray:
+        return np.asarray(y, dtype=np.float64)
+
+    def grow_on(self, rows: Rows) -> GrowOn:
+        follow, weight = self.leaves.to_grow_on(rows.y, rows.weight, rows.row_data)
+        return GrowOn(centred_and_scaled(follow, weight), weight, "squared_error")
+
+    def search(self, rows: Rows) -> Search:
+        prior = {} if isinstance(self.prior, str) else dict(self.prior)
+        return self.leaves.prior_search(rows.y, rows.weight, rows.row_data, prior, self.split_prior)
+
+    def fixed_family(self, rows: Rows) -> NativeFamily:
+        family: NativeFamily = self.search(rows).first_family
+        return family
+
+    def check_same(self, other: Self) -> None:
+        for name, mine in self.attributes().items():
+            theirs = other.attributes().get(name, ())
+            if not np.array_equal(mine, theirs):
+                raise ValueError(f"other has {name} {theirs}, this one {mine}: the lines in its leaves are others")
+
+    def attributes(self) -> dict[str, Any]:
+        return {"input_mean_": self.input_mean, "input_scale_": self.input_scale} if self.has_inputs else {}
+
+    def look(self, column: Any) -> Labels:
+        """Numbers need not be known beforehand, but all of them must be possible."""
+        column.read(self.numbers)
+        return None
+
+    def declare(self, labels: Labels) -> Self:
+        return self
+
+
+def _as_array(y: Any) -> Any:
+    """A column of any library as NumPy."""
+    if y is None:
+        raise ValueError("a fit requires y to be passed, but the target y is None")
+    return y if isinstance(y, np.ndarray) else as_labels(y)
+
+
+def _refuse_missing(labels: NDArray[Any]) -> None:
+    """Class labels are all there."""
+    if labels.dtype.kind == "f":
+        wrong = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        wrong = np.array([label is None or label is not label or _is_nan(label) for label in labels], dtype=bool)
+    else:
+        return
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"Input y contains NaN, infinity or nothing: y[{row}] is {labels[row]!r}, which is no class")
+
+
+def _is_nan(label: Any) -> bool:
+    """NaN of any library, pandas' NA among them, is not equal to itself."""
+    try:
+        return not bool(label == label)
+    except TypeError:
+        return True
+
+
+def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"y mixes {kinds}: class labels must be of one kind") from None
+
+
+def refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str = "y") -> None:
+    """An error about the first value that is wrong."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{row}] is {values[row]:g}, but must be {must}")

@@ -1,0 +1,75 @@
+"""Weights of rows: counts, or relative ones that are made to sum to the number of rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray, as_column
+
+MIN_WEIGHT_PER_ROW = 0.2
+"""A total weight of less than this a row is hardly meant as a number of rows."""
+
+
+class TotalWeight(NamedTuple):
+    """Of all rows that have any weight, and how many these are."""
+
+    weight: float
+    n_rows: int
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    """Weights of rows, some of them above 0."""
+    if sample_weight is None:
+        return None
+    weight = as_column("sample_weight", sample_weight).astype(np.float64)
+    if len(weight) != n_rows:
+        raise ValueError(f"sample_weight has {len(weight)} entries, but there are {n_rows} rows")
+    wrong = ~((weight >= 0.0) & (weight <= 1e60))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite, from 0 to 1e60")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit")
+    return weight
+
+
+def weight_factor(weight: FloatArray | None, of_all: TotalWeight | None, *, is_relative: bool, owner: str) -> float:
+    """By what weights are multiplied: relative ones sum to the number of rows that have any.
+
+    Parameters
+    ----------
+    weight : (n_rows,) float64 or None
+        Of the first rows.
+    of_all : TotalWeight, optional
+        Where these are only a sample of all rows.
+    is_relative : bool
+        Else a weight counts as that many rows, and a total that is hardly meant so is warned of.
+    owner : str
+        The estimator's name, for the warning.
+    """
+    if weight is None:
+        return 1.0
+    total, n_weighted = of_all or TotalWeight(float(weight.sum()), int((weight > 0.0).sum()))
+    if is_relative:
+        return n_weighted / total
+    if total < MIN_WEIGHT_PER_ROW * n_weighted:
+        warnings.warn(
+            f"the weights of {n_weighted} rows sum to {total:.6g}: a weight counts as that many rows, so that this "
+            f"is a model of {total:.6g} rows. If the weights are relative, use {owner}(relative_weights=True)",
+            UserWarning,
+            stacklevel=2,
+        )
+    return 1.0
+
+
+def scaled_weight(sample_weight: Any, n_rows: int, factor: float) -> FloatArray | None:
+    """Weights of rows after the first, by the factor of those."""
+    weight = read_weight(sample_weight, n_rows)
+    if factor == 1.0:
+        return weight
+    if weight is None:
+        raise ValueError("sample_weight must be given: the first rows had relative weights, so one row is no unit")
+    return weight * factor

@@ -1,0 +1,68 @@
+"""Rows of a table as everything from here on takes them: codes, targets, weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Coded rows.
+
+    Attributes
+    ----------
+    codes : (n_rows, n_features) uint8 or uint16
+    y : (n_rows,)
+    weight : (n_rows,) float64 or None
+    row_data : mapping
+        What the family wants to know besides, one entry a row.
+    group : (n_rows,) int64 or None
+        Numbers from 0 on, equal for rows that belong together; None where each row stands alone.
+    """
+
+    codes: NDArray[Any]
+    y: NDArray[Any]
+    weight: FloatArray | None = None
+    row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    group: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def at(self, rows: NDArray[Any]) -> Rows:
+        """Some of the rows."""
+        weight, group = (None if column is None else column[rows] for column in (self.weight, self.group))
+        row_data = {name: column[rows] for name, column in self.row_data.items()}
+        return Rows(self.codes[rows], self.y[rows], weight, row_data, group)
+
+    def and_(self, other: Rows) -> Rows:
+        """These rows and those of another table with the same columns; groups are not kept."""
+        weight = None
+        if self.weight is not None or other.weight is not None:
+            weight = np.concatenate(
+                [np.ones(len(rows)) if rows.weight is None else rows.weight for rows in (self, other)]
+            )
+        return Rows(
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.y, other.y]),
+            weight,
+            {name: np.concatenate([self.row_data[name], other.row_data[name]]) for name in self.row_data},
+        )
+
+    def digest(self) -> str:
+        """By which these rows in this order are recognised, and from which none of them can be read."""
+        found = hashlib.blake2b(digest_size=16)
+        columns = {"codes": self.codes, "y": self.y, "weight": self.weight, **self.row_data}
+        for name in sorted(columns):
+            if (column := columns[name]) is not None:
+                found.update(f"{name} {column.shape} {column.dtype.str} ".encode())
+                found.update(np.ascontiguousarray(column).tobytes())
+        return found.hexdigest()

@@ -31,6 +31,7 @@ from estimator_cases import (
     of_prediction,
     state,
 )
+from everytree.fitting.structures import TreeStructure
 from everytree.predictive.pooled import NEGLIGIBLE
 
 FORESTS = [case for case in ALL if case.is_forest]
@@ -528,13 +529,14 @@ def test_a_tree_can_be_read(kind):
 )
 def test_stand_ins_leave_out_enough_rows_and_no_more(monkeypatch, n_rows, n_stand_ins):
     bags = []
-    grow_one = et.MetaTreeClassifier._grow_one
+    grow = TreeStructure.grow
 
-    def noted(self, rows, in_bag, seed, progress):
-        bags.append(in_bag)
-        return grow_one(self, rows, in_bag, seed, progress)
+    def noted(self, *args):
+        kept, judged = grow(self, *args)
+        bags.extend(one.in_bag for one in (kept if judged == kept else [*kept, *judged]))
+        return kept, judged
 
-    monkeypatch.setattr(et.MetaTreeClassifier, "_grow_one", noted)
+    monkeypatch.setattr(TreeStructure, "grow", noted)
     X = rng_for("stand-ins", n_rows).normal(size=(n_rows, 1))
     model = et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, X[:, 0] > 0.0)
     assert len(bags) == 1 + n_stand_ins

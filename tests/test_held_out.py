@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 import everytree as et
-import everytree.fitting.search
+import everytree.fitting.sharpness
 import everytree.fitting.stacking
 import naive_forest
 from cases import CASES, Case, examples, random_codes, random_tree, rng_for, take
@@ -517,7 +517,7 @@ def test_scored_rows_are_bounded(monkeypatch):
     case = next(case for case in CASES if case.name == "normal")
     held, _ = questions(case, rng_for("bounded"), 40, False)
     search = Search(lambda: case.family, {"split_prior": 0.5})
-    monkeypatch.setattr(everytree.fitting.search, "SHARPENED_ROWS", 15)
+    monkeypatch.setattr(everytree.fitting.sharpness, "SHARPENED_ROWS", 15)
     some = choose(search, held, sharpen=True)
     first = HeldOut(
         held.trees, held.statistics, [which[which < 15] for which in held.rows],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,23 +14,7 @@ import everytree as et
 
 PACKAGE = Path(__file__).parents[1] / "src" / "everytree"
 
-FLOORS = [
-    ["base"],
-    ["tables", "trees"],
-    ["families"],
-    ["predictive"],
-    ["posterior"],
-    ["structure"],
-    ["exact"],
-    ["fitting"],
-    ["batches"],
-    ["estimators"],
-    ["online", "view"],
-    ["files"],
-    ["export"],
-    ["report"],
-    ["cli"],
-]
+FLOORS = runpy.run_path(str(PACKAGE.parents[1] / "docs" / "make_architecture.py"))["FLOORS"]
 """From the bottom up. A package imports only from floors below its own; packages of one floor do not see each other."""
 
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}

@@ -1,0 +1,144 @@
+"""The picture of the packages and the path of a fit in `architecture.md`, from the code itself.
+
+`python docs/make_architecture.py` writes both anew; the tests compare them with what the code says.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "everytree"
+PICTURE = ROOT / "docs" / "images" / "architecture.svg"
+PAGE = ROOT / "docs" / "architecture.md"
+
+FLOORS = [
+    ["base"],
+    ["tables", "trees", "families"],
+    ["predictive"],
+    ["posterior"],
+    ["structure", "exact"],
+    ["fitting"],
+    ["batches"],
+    ["estimators", "online", "view"],
+    ["files", "export"],
+    ["report"],
+    ["cli"],
+]
+"""From the bottom up. A package imports only from floors below its own; packages of one floor do not see each other."""
+
+FIT_PATH = [
+    ("estimators/classifier.py", "fit", "the public method: arguments become `GivenRows`"),
+    ("estimators/base.py", "_fit", "parameters become a target, a structure and settings"),
+    ("fitting/fit.py", "fit", "table and target -> codes"),
+    ("fitting/structures.py", "learn", "codes -> structures"),
+    ("fitting/fit.py", "learn_forest", "structures -> counts -> priors -> forest"),
+    ("posterior/posterior.py", "with_priors", "Theorem 1, once a tree"),
+    ("_native/core/sweep.hpp", "weigh", "the recursion itself, in logs"),
+]
+"""From `MetaForestClassifier.fit` to the formula: the file, the function, and what it does."""
+
+
+def package_imports() -> dict[str, set[str]]:
+    """Which packages each package imports when it is imported itself."""
+    found: dict[str, set[str]] = {package: set() for floor in FLOORS for package in floor}
+    for package, others in found.items():
+        for path in (PACKAGE / package).rglob("*.py"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("everytree."):
+                    others.add(str(node.module).split(".")[1])
+        others.discard(package)
+    return found
+
+
+def direct_imports() -> dict[str, set[str]]:
+    """The same without what another import brings along anyway: the edges that are drawn."""
+    every = package_imports()
+
+    def reached(package: str) -> set[str]:
+        return set().union(*({other} | reached(other) for other in every[package])) if every[package] else set()
+
+    return {
+        package: {other for other in others if not any(other in reached(via) for via in others - {other})}
+        for package, others in every.items()
+    }
+
+
+def picture() -> str:
+    """The floors, the highest on top, with an arrow from each package to those it stands on."""
+    width, height, step = 150, 34, 62
+    place = {
+        package: (380 + (i - (len(floor) - 1) / 2) * 220, 30 + (len(FLOORS) - 1 - level) * step)
+        for level, floor in enumerate(FLOORS)
+        for i, package in enumerate(floor)
+    }
+    total = 2 * 30 + (len(FLOORS) - 1) * step + height
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {total}" font-family="sans-serif" font-size="15">',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        '<path d="M0 0 L8 4 L0 8 z" fill="#777"/></marker></defs>',
+    ]
+    for package, others in sorted(direct_imports().items()):
+        x, y = place[package]
+        for other in sorted(others):
+            to_x, to_y = place[other]
+            bend = 0 if to_y - y <= step else (150 if (len(package) + len(other)) % 2 else -150)
+            middle = f"{(x + to_x) / 2 + bend:.0f} {(y + height + to_y) / 2:.0f}"
+            lines.append(
+                f'<path d="M{x:.0f} {y + height} Q{middle} {to_x:.0f} {to_y}" fill="none" stroke="#777" '
+                'marker-end="url(#tip)"/>'
+            )
+    for package, (x, y) in place.items():
+        lines.append(
+            f'<rect x="{x - width / 2:.0f}" y="{y}" width="{width}" height="{height}" rx="6" fill="#e0f2f1" '
+            'stroke="#00796b"/>'
+            f'<text x="{x:.0f}" y="{y + 22}" text-anchor="middle" fill="#004d40">{package}/</text>'
+        )
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def fit_path() -> str:
+    """A table of the functions that a fit goes through, each with its line."""
+    rows = ["| step | where | what |", "|---|---|---|"]
+    for number, (file, name, what) in enumerate(FIT_PATH, start=1):
+        path = f"src/everytree/{file}"
+        rows.append(
+            f"| {number} | [`{file}:{line_of(file, name)}` `{name}`](../{path}#L{line_of(file, name)}) | {what} |"
+        )
+    return "\n".join(rows)
+
+
+def line_of(file: str, name: str) -> int:
+    """Where a function begins."""
+    text = (PACKAGE / file).read_text()
+    if file.endswith(".py"):
+        return next(
+            node.lineno
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef) and node.name == name and not _is_stub(node)
+        )
+    found = re.search(rf"^[\w:<>&* ]*\b{name}\(", text, flags=re.MULTILINE)
+    assert found is not None, f"{file} has no {name}"
+    return text.count("\n", 0, found.start()) + 1
+
+
+def _is_stub(node: ast.FunctionDef) -> bool:
+    """A method of a protocol or an abstract one: nothing but a docstring."""
+    return len(node.body) == 1 and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+
+
+def with_fit_path(page: str) -> str:
+    """The page with the table between its two marks."""
+    return re.sub(
+        r"(<!-- fit path -->\n).*?(\n<!-- end -->)",
+        lambda marks: marks[1] + fit_path() + marks[2],
+        page,
+        flags=re.DOTALL,
+    )
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(picture())
+    PAGE.write_text(with_fit_path(PAGE.read_text()))

@@ -14,11 +14,11 @@ from everytree.mixture import Mixture, bracketed_root
 FINEST = 2.0**-32
 """Intervals of counts are told apart down to this share of their length: every one up to four billion."""
 
-DIGITS = 1e-12
-"""A probability may be wrong by this share of itself."""
+PROB_ERROR = 1e-12
+"""The probability of a count may be wrong by this share of itself."""
 
-ULPS = 16.0 * np.finfo(np.float64).eps
-"""A sum of probabilities may be wrong by this much, and a place by this share of itself."""
+TAIL_ERROR = 16.0 * np.finfo(np.float64).eps
+"""A tail may be wrong by this much, and by what it changes when the count is off by this share of itself."""
 
 
 def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
@@ -56,7 +56,7 @@ class _Best(NamedTuple):
     length: FloatArray
 
     def length_to_beat(self, starts: _Starts) -> FloatArray:
-        """The longest interval that would be better than the best, if it started with its block or after that."""
+        """The greatest length with which an interval that starts with its block, or later, would be better."""
         return self.length[starts.unit] - (starts.first >= self.start[starts.unit])
 
     def take(self, unit: NDArray[np.int64], start: FloatArray, length: FloatArray) -> None:
@@ -69,8 +69,9 @@ class _Best(NamedTuple):
 def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
     """The least b - a with P(a <= Y <= b) >= coverage, and of those intervals the lowest.
 
-    Blocks of starts are halved until none of their starts can be better than the best so far. A mixture may have any
-    number of modes; where its components have one each, the number of blocks grows as the logarithm of the counts.
+    Blocks of starts are halved until none of their starts can be better than the best so far. The mixture may have any
+    number of modes. If each component has one, the number of blocks grows with the logarithm of the counts; with their
+    square root only where steep components add up to a mixture that is flat at both ends of the interval.
     """
     n_units = len(mixture)
     last_start = mixture.quantile(np.full(n_units, np.nextafter(1.0 - coverage, 1.0)))  # too much is below the next
@@ -102,8 +103,8 @@ def _improve(mixture: Mixture, best: _Best, starts: _Starts) -> None:
 def _least_lengths(mixture: Mixture, starts: _Starts, high: FloatArray, beyond_high: FloatArray) -> FloatArray:
     """The least b - a that holds enough from each start on; `high` does.
 
-    By regula falsi with the weight of a stale end halved, and every third time by bisection. The first guess is what
-    would be the best if a block earlier, it took no less than before.
+    Regula falsi with the weight of a stale end halved, and a bisection every third time. The first guess is a length
+    that is too short as a rule: from half a block earlier on, the same end would make a shorter interval than the best.
     """
     low, over, under = np.full(len(high), -1.0), np.ones(len(high)), starts.room - beyond_high
     guess = high - starts.size - 1.0
@@ -123,7 +124,7 @@ def _least_lengths(mixture: Mixture, starts: _Starts, high: FloatArray, beyond_h
 
 
 def _may_be_better(mixture: Mixture, best: _Best, blocks: _Starts, last_start: FloatArray) -> NDArray[np.int64]:
-    """Which blocks have a start after their first from which a better interval may start."""
+    """Places of the blocks in which some start after the first may have a better interval."""
     unit, first = blocks.unit, blocks.first
     last = np.minimum(first + blocks.size - 1.0, last_start[unit])
     length = best.length_to_beat(blocks)
@@ -132,33 +133,33 @@ def _may_be_better(mixture: Mixture, best: _Best, blocks: _Starts, last_start: F
     if not hasattr(mixture.components, "mode"):
         return open_
     columns = (column[open_] for column in (first, last, length, blocks.room))
-    return open_[mixture.at_points(_may_hold, unit[open_], *columns)]
+    return np.asarray(open_[mixture.at_points(_may_hold, unit[open_], *columns)])
 
 
 def _may_hold(
     mixture: Mixture, first: FloatArray, last: FloatArray, length: FloatArray, room: FloatArray
 ) -> NDArray[np.bool_]:
-    """Whether an interval of this length may hold enough, if it starts from `first` to `last`: one of each unit.
+    """Whether an interval of this length may hold enough, if it starts between `first` and `last`; one for each unit.
 
-    From one start to the next, it loses the probability at its start and gains that behind its end. Over a range, the
-    probability of a component is largest at its mode or next to that, and least at an end of the range. What rounding
-    may change is given for granted: the digits of the probabilities, of the tails, and of the places.
+    Moved by one, an interval loses the probability of its start and gains the one after its end. Within a range of
+    counts, a component is most probable at its mode, or as near to it as possible, and least probable at one of the
+    ends. Intervals are kept where only a rounding error may decide.
     """
     mode = mixture.components.mode()
 
     def prob(place: FloatArray) -> FloatArray:
-        return np.exp(mixture.components.log_prob(place))
+        return np.asarray(np.exp(mixture.components.log_prob(place)))
 
     lost = mixture.average(np.minimum(prob(mixture.spread(first)), prob(mixture.spread(last - 1.0))))
     end = last + length
     gained = mixture.average(prob(np.clip(mode, mixture.spread(first + length + 1.0), mixture.spread(end))))
     gain = (last - first) * np.maximum(gained - lost, 0.0)
-    rounding = DIGITS * (last - first) * (gained + lost) + ULPS * (1.0 + end * (gained + lost))
+    rounding = PROB_ERROR * (last - first) * (gained + lost) + TAIL_ERROR * (1.0 + end * (gained + lost))
     return mixture.sf(first + length) - gain - rounding <= room
 
 
 def _beyond(mixture: Mixture, unit: NDArray[np.int64], end: FloatArray) -> FloatArray:
-    """How much probability lies beyond."""
+    """P(Y > end) of each unit."""
     return mixture.tail(unit, end, np.ones(len(unit), dtype=bool))
 
 

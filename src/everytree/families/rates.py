@@ -109,7 +109,7 @@ class CountComponents:
         return self.mean() * (1.0 + self._exposure / self._rate)
 
     def mode(self) -> FloatArray:
-        """Where the only peak is: p(y + 1) / p(y) falls with y, or is below 1 throughout up to shape 1."""
+        """p(y + 1) / p(y) = (shape + y) / (y + 1) * exposure / (rate + exposure) is at most 1 from here on only."""
         return np.floor(np.maximum(self._shape - 1.0, 0.0) * self._exposure / self._rate)
 
     def parameter_share(self) -> FloatArray:

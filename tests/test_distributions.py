@@ -15,7 +15,9 @@ from scipy import integrate, stats
 
 import everytree as et
 from cases import CASES, Case, examples, random_codes, random_tree, rng_for
+from everytree.families.rates import CountComponents
 from everytree.posterior.forest import Forest
+from everytree.predictive.predictive import Paths, Predictive
 from naive_forest import student_tail
 
 seeds = st.integers(0, 2**32 - 1)
@@ -538,7 +540,8 @@ class LumpComponents:
         return self._probs @ np.arange(self._probs.shape[1]) ** 2 - self.mean() ** 2
 
     def log_prob(self, y):
-        return np.log(self._probs[np.arange(len(y)), y.astype(int)])
+        with np.errstate(divide="ignore"):
+            return np.where(y < self._probs.shape[1], np.log(self._at(self._probs, y)), -np.inf)
 
     def cdf(self, y):
         return np.where(y < 0, 0.0, self._at(self._upto, y))
@@ -564,16 +567,141 @@ def test_the_shortest_interval_of_any_probabilities(seed, coverage):
     assert (high - low, low) == shortest
 
 
+class Peaks(Lumps):
+    """Summaries are the probabilities themselves, which rise to one peak and fall from there on."""
+
+    def components(self, summary):
+        return PeakComponents(summary)
+
+
+class PeakComponents(LumpComponents):
+    def mode(self):
+        return self._probs.argmax(axis=1).astype(float)
+
+
+def mixtures(family, summary, weights):
+    """One row for each row of weights (n_rows, n_components); the summary has an entry for each of them in turn."""
+    n_rows, n_components = weights.shape
+    start = np.arange(n_rows + 1) * n_components
+    paths = Paths(start, np.arange(start[-1]), np.log(weights).ravel(), np.arange(n_rows, dtype=np.int32))
+    return Predictive(family, summary, paths, {})
+
+
+def shortest_by_brute_force(sums: np.ndarray, coverage: float) -> tuple[int, int]:
+    """The lowest start and the length, from sums of probabilities that begin with 0."""
+    ends = np.searchsorted(sums, sums[:-1] + coverage)  # the first b + 1 with enough from each start on
+    lengths = np.where(ends < len(sums), ends - 1 - np.arange(len(sums) - 1), len(sums))
+    return int(lengths.argmin()), int(lengths.min())
+
+
+@given(seed=seeds)
+@examples(100)
+def test_the_shortest_interval_of_equal_probabilities(seed):
+    """Steps of one height, and all of them asked for: starts before gain from step to step, to the last digit."""
+    rng = np.random.default_rng(seed)
+    low, high = np.sort(rng.integers(1, 9, 2))
+    n_high = int(rng.integers(1, 1023 // high))
+    n_low, rest = divmod(1024 - n_high * high, low)
+    counts = np.repeat([rest, low, high], [1, n_low, n_high])[:: rng.choice([1, -1])]
+    dist = mixtures(Peaks(counts), counts[None] / 1024.0, np.ones((1, 1)))
+    for coverage in (n_high * high, n_high * high - 1, *rng.integers(1, 1024, 4)):
+        start, length = shortest_by_brute_force(np.append(0, np.cumsum(counts)), coverage)
+        np.testing.assert_array_equal(dist.interval(coverage / 1024.0, kind="hdi"), [[start, start + length]])
+
+
+COUNTS = {
+    "poisson": (et.Poisson(), lambda shape, rate: stats.nbinom(shape, rate / (1.0 + rate))),
+    "geometric": (et.Geometric(), lambda alpha, beta: stats.betanbinom(1, alpha, beta)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@given(seed=seeds)
+@examples(25)
+def test_no_interval_of_a_mixture_of_counts_is_shorter(name, seed):
+    """By brute force over all starts, of mixtures with several modes that may be far from each other."""
+    rng = np.random.default_rng(seed)
+    family, components = COUNTS[name]
+    n, shape = 1500, (3, int(rng.integers(1, 9)))
+    first, mean = 10.0 ** rng.uniform(0.5, 3.0, shape), 10.0 ** rng.uniform(-1.0, 2.0, shape)
+    second = first / mean if name == "poisson" else (first - 1.0) * mean
+    weights = rng.dirichlet(np.full(shape[1], rng.choice([0.3, 1.0, 10.0])), 3) + 1e-9
+    weights /= weights.sum(axis=1, keepdims=True)
+    dist = mixtures(family, np.stack([first.ravel(), second.ravel()], axis=1), weights)
+    probs = (weights * components(first, second).pmf(np.arange(n)[:, None, None])).sum(axis=2)
+    cdf = np.vstack([np.zeros(3), np.cumsum(probs, axis=0)]).T
+    for coverage in (0.5, 0.9, 0.99, float(rng.uniform(0.5, 0.99))):
+        for (low, high), upto in zip(dist.interval(coverage, kind="hdi"), cdf, strict=True):
+            assert (low, high - low) == shortest_by_brute_force(upto, coverage)
+
+
+def far_modes(mean: float, rng: np.random.Generator) -> Predictive:
+    """One row of 300 components around three modes."""
+    centres = mean * np.array([0.01, 0.1, 1.0])[rng.integers(3, size=300)] * np.exp(rng.normal(0.0, 0.1, 300))
+    shape = rng.uniform(5.0, 500.0, 300)
+    return mixtures(et.Poisson(), np.stack([shape, shape / centres], axis=1), rng.dirichlet(np.ones(300))[None])
+
+
+def one_component(mean: float, shape: float) -> Predictive:
+    return mixtures(et.Poisson(), np.array([[shape, shape / mean]]), np.ones((1, 1)))
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_the_shortest_interval_takes_as_many_tails_as_the_count_has_digits(mean, coverage, monkeypatch):
+    """And probabilities: of wide and of narrow components, and of many with modes far from each other."""
+    n_asked = 0
+
+    def counted(of):
+        def asked(self, y):
+            nonlocal n_asked
+            n_asked += len(y)
+            return of(self, y)
+
+        return asked
+
+    for name in ("cdf", "sf", "log_prob"):
+        monkeypatch.setattr(CountComponents, name, counted(getattr(CountComponents, name)))
+    for seed in range(3):
+        rng = rng_for("tails", seed)
+        for dist in (one_component(mean, 3.0 + seed), one_component(mean, 100.0 * mean), far_modes(mean, rng)):
+            n_asked = 0
+            dist.interval(coverage, kind="hdi")
+            assert n_asked <= 40.0 * np.log2(mean) * len(dist._paths.nodes)
+
+
+@discrete
+@given(seed=seeds)
+@examples(20)
+def test_probabilities_rise_to_the_mode_and_fall_from_there(case, seed):
+    """Of each component of a family of counts; classes have no order that says where they would."""
+    rng = np.random.default_rng(seed)
+    y, row_data = case.draw(rng, 12)
+    components = case.family.predictive(case.family.statistics(y, rng.uniform(0.1, 9.0, 12), **row_data))
+    assert hasattr(components, "mode") == (case.name in ("poisson", "geometric"))
+    if hasattr(components, "mode"):
+        log_probs = np.array([components.log_prob(np.full(12, float(k))) for k in range(400)])
+        is_rising = np.arange(1, 400)[:, None] <= components.mode()
+        steps = np.diff(log_probs, axis=0) * np.where(is_rising, 1.0, -1.0)
+        assert (steps >= -1e-12).all()
+
+
 def test_the_shortest_interval_of_two_modes():
     """By brute force over all starts: the narrow mode is left of a wide one that holds as much."""
     X, y = np.repeat([[0], [1]], [30, 4], axis=0).astype(np.uint8), np.repeat([40, 400], [30, 4])
     post = et.Posterior(et.MetaTree.complete([0]), et.Poisson(1.0, 1.0), 1e-300).update(X, y)
     cdf = np.concatenate([[0.0], post.predictive(np.ones((4000, 1), np.uint8)).cdf(np.arange(4000.0))])
     for coverage in (0.3, 0.5, 0.7, 0.9, 0.99):
-        ends = np.searchsorted(cdf, cdf[:-1] + coverage)  # the first b + 1 with enough from each start on
-        lengths = np.where(ends < len(cdf), ends - 1 - np.arange(4000), 10**9)
         low, high = post.predictive([[1]]).interval(coverage, kind="hdi")[0]
-        assert (low, high - low) == (lengths.argmin(), lengths.min())
+        assert (low, high - low) == shortest_by_brute_force(cdf, coverage)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_shortest_interval_of_next_to_nothing_is_one_number(name):
+    dist = mixtures(COUNTS[name][0], np.array([[3.0, 1.0]]), np.ones((1, 1)))
+    for coverage in (1e-300, 1e-17, 1e-3):
+        low, high = dist.interval(coverage, kind="hdi")[0]
+        assert low == high == 0.0
 
 
 @pytest.mark.parametrize("mean", [1e4, 1e5, 1e8, 1e12])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,12 @@ from everytree.predictive.mixture import Mixture, bracketed_root
 
 FINEST = 2.0**-32
 """Intervals of counts are told apart down to this share of their length: every one up to four billion."""
+
+PROB_ERROR = 1e-12
+"""The probability of a count may be wrong by this share of itself."""
+
+TAIL_ERROR = 16.0 * np.finfo(np.float64).eps
+"""A tail may be wrong by this much, and by what it changes when the count is off by this share of itself."""
 
 
 def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
@@ -25,84 +32,135 @@ def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
 
 
 class _Starts(NamedTuple):
-    """Blocks of whole numbers first .. first + size - 1 at which an interval of a unit may start."""
+    """Blocks of whole numbers first .. first + size - 1 at which an interval of a unit may start.
+
+    `room` is how much probability may lie beyond the end of an interval that starts with its block.
+    """
 
     unit: NDArray[np.int64]
     first: FloatArray
     size: FloatArray
+    room: FloatArray
 
-    @staticmethod
-    def up_to(last: FloatArray) -> _Starts:
-        return _Starts(np.arange(len(last)), np.zeros(len(last)), 2.0 ** np.ceil(np.log2(last + 1.0)))
+    def some(self, which: NDArray[Any]) -> _Starts:
+        return _Starts(*(column[which] for column in self))
 
-    def halves(self, which: NDArray[np.bool_]) -> _Starts:
-        unit, first, half = self.unit[which], self.first[which], 0.5 * self.size[which]
-        return _Starts(np.repeat(unit, 2), np.stack([first, first + half], axis=1).ravel(), np.repeat(half, 2))
+    def joined(self, other: _Starts) -> _Starts:
+        return _Starts(*(np.concatenate(columns) for columns in zip(self, other, strict=True)))
+
+
+class _Best(NamedTuple):
+    """The shortest interval of each unit so far, start .. start + length, and of those the lowest."""
+
+    start: FloatArray
+    length: FloatArray
+
+    def length_to_beat(self, starts: _Starts) -> FloatArray:
+        """The greatest length with which an interval that starts with its block, or later, would be better."""
+        return self.length[starts.unit] - (starts.first >= self.start[starts.unit])
+
+    def take(self, unit: NDArray[np.int64], start: FloatArray, length: FloatArray) -> None:
+        """Of intervals that are all better, the best of each unit."""
+        order = np.lexsort((start, length, unit))
+        best = order[np.diff(unit[order], prepend=-1) > 0]
+        self.start[unit[best]], self.length[unit[best]] = start[best], length[best]
 
 
 def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
     """The least b - a with P(a <= Y <= b) >= coverage, and of those intervals the lowest.
 
-    Nothing is assumed about the mixture, which may have any number of modes: a block of starts is halved until even the
-    interval from its first start to the end that belongs to its last one holds too little. Near the shortest interval,
-    about as many blocks remain as the square root of its length.
+    Blocks of starts are halved until none of their starts can be better than the best so far. The mixture may have any
+    number of modes. If each component has one, the number of blocks grows with the logarithm of the counts; with their
+    square root only where steep components add up to a mixture that is flat at both ends of the interval.
     """
-    length = mixture.quantile(np.full(len(mixture), coverage))  # b - a; that of the interval from 0 to begin with
-    last_start = mixture.quantile(
-        np.full(len(mixture), np.nextafter(1.0 - coverage, 1.0))
-    )  # too much is below the next
-    start = np.zeros(len(mixture))
-    blocks = _Starts.up_to(last_start)
+    n_units = len(mixture)
+    last_start = mixture.quantile(np.full(n_units, np.nextafter(1.0 - coverage, 1.0)))  # too much is below the next
+    best = _Best(np.zeros(n_units), mixture.quantile(np.full(n_units, coverage)))
+    size = 2.0 ** np.ceil(np.log2(last_start + 1.0))
+    blocks = _Starts(np.arange(n_units), np.zeros(n_units), size, np.full(n_units, 1.0 - coverage))
+    _improve(mixture, best, blocks)
     while len(blocks.unit):
-        unit, first, room = blocks.unit, blocks.first, _room(mixture, blocks, coverage)
-        shorter = _holds(mixture, unit, first + length[unit] - 1.0, room)
-        found = _least_lengths(mixture, unit[shorter], first[shorter], length[unit[shorter]] - 1.0, room[shorter])
-        np.minimum.at(length, unit[shorter], found)
-        is_shortest = found == length[unit[shorter]]
-        start[unit[shorter][is_shortest]] = first[shorter][is_shortest]
-        last = np.minimum(first + blocks.size - 1.0, last_start[unit])
-        may_hold = _holds(mixture, unit, last + length[unit] - 1.0, room)
-        blocks = blocks.halves((first <= last) & may_hold & _divides(blocks, length))
-    return _lowest_of_length(mixture, coverage, start, length)
+        blocks = blocks.some(_may_be_better(mixture, best, blocks, last_start))
+        lower = blocks._replace(size=0.5 * blocks.size)
+        upper = lower._replace(first=lower.first + lower.size)
+        upper = upper.some(upper.first <= last_start[upper.unit])
+        below = mixture.tail(upper.unit, upper.first - 1.0, np.zeros(len(upper.unit), dtype=bool))
+        upper = upper._replace(room=1.0 - coverage - below)
+        _improve(mixture, best, upper)
+        blocks = lower.joined(upper)
+    return np.stack([best.start, best.start + best.length], axis=1)
 
 
-def _lowest_of_length(mixture: Mixture, coverage: float, start: FloatArray, length: FloatArray) -> FloatArray:
-    """The interval of this length with the lowest start, from one that holds enough."""
-    blocks = _Starts.up_to(start)
-    while len(blocks.unit):
-        unit, first, room = blocks.unit, blocks.first, _room(mixture, blocks, coverage)
-        enough = _holds(mixture, unit, first + length[unit], room)
-        np.minimum.at(start, unit[enough], first[enough])
-        last = np.minimum(first + blocks.size - 1.0, start[unit] - 1.0)
-        may_hold = _holds(mixture, unit, last + length[unit], room)
-        blocks = blocks.halves((first <= last) & may_hold & _divides(blocks, length))
-    return np.stack([start, start + length], axis=1)
+def _improve(mixture: Mixture, best: _Best, starts: _Starts) -> None:
+    """Take what is better of the intervals that start with these blocks."""
+    length = best.length_to_beat(starts)
+    beyond = _beyond(mixture, starts.unit, starts.first + length)
+    better = (beyond <= starts.room) & (length >= 0.0)
+    starts = starts.some(better)
+    best.take(starts.unit, starts.first, _least_lengths(mixture, starts, length[better], beyond[better]))
 
 
-def _divides(blocks: _Starts, length: FloatArray) -> NDArray[np.bool_]:
-    return blocks.size > np.maximum(1.0, FINEST * length[blocks.unit])
+def _least_lengths(mixture: Mixture, starts: _Starts, high: FloatArray, beyond_high: FloatArray) -> FloatArray:
+    """The least b - a that holds enough from each start on; `high` does.
 
-
-def _room(mixture: Mixture, blocks: _Starts, coverage: float) -> FloatArray:
-    """How much probability may lie beyond an interval that starts with its block."""
-    return 1.0 - coverage - mixture.tail(blocks.unit, blocks.first - 1.0, np.zeros(len(blocks.unit), dtype=bool))
-
-
-def _holds(mixture: Mixture, unit: NDArray[np.int64], end: FloatArray, room: FloatArray) -> NDArray[np.bool_]:
-    """Whether what lies beyond `end` fits in."""
-    return mixture.tail(unit, end, np.ones(len(unit), dtype=bool)) <= room
-
-
-def _least_lengths(
-    mixture: Mixture, unit: NDArray[np.int64], start: FloatArray, high: FloatArray, room: FloatArray
-) -> FloatArray:
-    """The least b - a that holds enough from each start on, by bisection; `high` does."""
-    low = np.full(len(unit), -1.0)
-    while (open_ := high - low > np.maximum(1.0, 1e-15 * high)).any():
-        middle = np.where(open_, np.floor(0.5 * (low + high)), high)
-        enough = _holds(mixture, unit, start + middle, room)
-        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+    Regula falsi with the weight of a stale end halved, and a bisection every third time. The first guess is a length
+    that is too short as a rule: from half a block earlier on, the same end would make a shorter interval than the best.
+    """
+    low, over, under = np.full(len(high), -1.0), np.ones(len(high)), starts.room - beyond_high
+    guess = high - starts.size - 1.0
+    for step in count():
+        open_ = np.flatnonzero(high - low > np.maximum(1.0, 1e-15 * high))
+        if len(open_) == 0:
+            break
+        length = np.clip(guess[open_], low[open_] + 1.0, high[open_] - 1.0)
+        excess = _beyond(mixture, starts.unit[open_], starts.first[open_] + length) - starts.room[open_]
+        enough = excess <= 0.0
+        holds, fails = open_[enough], open_[~enough]
+        high[holds], under[holds], over[holds] = length[enough], -excess[enough], 0.5 * over[holds]
+        low[fails], over[fails], under[fails] = length[~enough], excess[~enough], 0.5 * under[fails]
+        share = 0.5 if step % 3 == 1 else under / (over + under)
+        guess = np.ceil(high - share * (high - low))
     return high
+
+
+def _may_be_better(mixture: Mixture, best: _Best, blocks: _Starts, last_start: FloatArray) -> NDArray[np.int64]:
+    """Places of the blocks in which some start after the first may have a better interval."""
+    unit, first = blocks.unit, blocks.first
+    last = np.minimum(first + blocks.size - 1.0, last_start[unit])
+    length = best.length_to_beat(blocks)
+    open_ = np.flatnonzero((first < last) & (blocks.size > FINEST * best.length[unit]) & (length >= 0.0))
+    open_ = open_[_beyond(mixture, unit[open_], last[open_] + length[open_]) <= blocks.room[open_]]
+    if not hasattr(mixture.components, "mode"):
+        return open_
+    columns = (column[open_] for column in (first, last, length, blocks.room))
+    return np.asarray(open_[mixture.at_points(_may_hold, unit[open_], *columns)])
+
+
+def _may_hold(
+    mixture: Mixture, first: FloatArray, last: FloatArray, length: FloatArray, room: FloatArray
+) -> NDArray[np.bool_]:
+    """Whether an interval of this length may hold enough, if it starts between `first` and `last`; one for each unit.
+
+    Moved by one, an interval loses the probability of its start and gains the one after its end. Within a range of
+    counts, a component is most probable at its mode, or as near to it as possible, and least probable at one of the
+    ends. Intervals are kept where only a rounding error may decide.
+    """
+    mode = mixture.components.mode()
+
+    def prob(place: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(mixture.components.log_prob(place)))
+
+    lost = mixture.average(np.minimum(prob(mixture.spread(first)), prob(mixture.spread(last - 1.0))))
+    end = last + length
+    gained = mixture.average(prob(np.clip(mode, mixture.spread(first + length + 1.0), mixture.spread(end))))
+    gain = (last - first) * np.maximum(gained - lost, 0.0)
+    rounding = PROB_ERROR * (last - first) * (gained + lost) + TAIL_ERROR * (1.0 + end * (gained + lost))
+    return mixture.sf(first + length) - gain - rounding <= room
+
+
+def _beyond(mixture: Mixture, unit: NDArray[np.int64], end: FloatArray) -> FloatArray:
+    """P(Y > end) of each unit."""
+    return mixture.tail(unit, end, np.ones(len(unit), dtype=bool))
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

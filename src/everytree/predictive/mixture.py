@@ -143,19 +143,19 @@ class Mixture:
     def _discrete_quantile(self, p: FloatArray) -> FloatArray:
         """By bisection over whole numbers, after doubling until the upper end is beyond."""
 
-        def reached(y: FloatArray) -> NDArray[np.bool_]:
-            return np.where(p > 0.5, self.sf(y) <= 1.0 - p, self.cdf(y) >= p)
+        def not_reached(unit: NDArray[np.int64], y: FloatArray) -> NDArray[np.bool_]:
+            is_above = p[unit] > 0.5
+            tail = self.tail(unit, y, is_above)
+            return np.where(is_above, tail > 1.0 - p[unit], tail < p[unit])
 
         low, high = np.full(len(self), -1.0), np.zeros(len(self))  # not reached at low, reached at high
-        while not (done := reached(high)).all():
-            low = np.where(done, low, high)
-            high = np.where(done, high, 2.0 * high + 1.0)
-            if high.max() > 1e300:
-                break
-        while (open_ := high - low > np.maximum(1.0, 1e-15 * high)).any():
-            middle = np.where(open_, np.floor(0.5 * (low + high)), high)
-            done = reached(middle)
-            high, low = np.where(done, middle, high), np.where(done, low, middle)
+        open_ = np.arange(len(self))
+        while len(open_ := open_[not_reached(open_, high[open_])]) and high.max() <= LARGEST:
+            low[open_], high[open_] = high[open_], 2.0 * high[open_] + 1.0
+        while len(open_ := np.flatnonzero(high - low > np.maximum(1.0, 1e-15 * high))):
+            middle = np.floor(0.5 * (low[open_] + high[open_]))
+            further = not_reached(open_, middle)
+            low[open_[further]], high[open_[~further]] = middle[further], middle[~further]
         return high
 
     # ---- scores ---------------------------------------------------------------------------------------------------
@@ -303,18 +303,14 @@ class Mixture:
             return np.asarray(self._kernel.tails(unit, y, is_above, 1))
         out = np.empty(len(y))
         for of, which in ((Mixture.sf, is_above), (Mixture.cdf, ~is_above)):
-            out[which] = self._at_points(of, unit[which], y[which])
+            out[which] = self.at_points(of, unit[which], y[which])
         return out
 
-    def _at_points(
-        self, of: Callable[[Mixture, FloatArray], FloatArray], unit: NDArray[np.int64], y: FloatArray
-    ) -> FloatArray:
-        """A function of a mixture and one number a unit, at any number of points of any units."""
-        out = np.empty(len(y))
+    def at_points(self, of: Callable[..., NDArray[Any]], unit: NDArray[np.int64], *columns: FloatArray) -> NDArray[Any]:
+        """A function of a mixture and of numbers for each unit, at any number of points of any units."""
         block = np.cumsum(self.lengths[unit]) // ENTRIES_AT_ONCE
-        for points in np.split(np.arange(len(y)), np.flatnonzero(np.diff(block)) + 1):
-            out[points] = of(self.pick(unit[points]), y[points])
-        return out
+        parts = np.split(np.arange(len(unit)), np.flatnonzero(np.diff(block)) + 1)
+        return np.concatenate([of(self.pick(unit[part]), *(column[part] for column in columns)) for part in parts])
 
     @cached_property
     def _kernel(self) -> Any:
@@ -347,7 +343,7 @@ class Mixture:
             return np.empty(0)
 
         def surprise(unit: NDArray[np.int64], k: FloatArray) -> FloatArray:
-            log_prob = self._at_points(Mixture.log_prob, unit, k)
+            log_prob = self.at_points(Mixture.log_prob, unit, k)
             possible = np.where(np.isneginf(log_prob), 0.0, log_prob)
             return np.asarray(-np.exp(possible) * possible)
 

@@ -69,7 +69,8 @@ class Predictive:
 
     Made by `Posterior.predictive` and `GrowingPosterior.predictive`. It holds what it needs: later updates of the
     posterior do not change it. A family of your own supports what its components do: `mean`, `variance` and `log_prob`
-    at least, and the rest where they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`.
+    at least, and the rest where they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`;
+    `mode` makes the shortest interval of large counts faster.
     """
 
     def __init__(self, family: Family, summary: FloatArray, paths: Paths, row_data: Mapping[str, NDArray[Any]]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import everytree as et
 import naive_online
 from cases import examples, rng_for
-from online_cases import KINDS, as_numbers, learn, make, random_rows, random_targets, state, twins
+from online_cases import KINDS, as_numbers, class_weights, learn, make, random_rows, random_targets, state, twins
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -296,7 +296,7 @@ def test_evidence_of_many_classes_is_that_of_the_family_in_every_node(n):
     model.learn_one(rows[0], "one more")
     found = model._trees.__getstate__()
     in_use = found["arrays"]["nodes"]["tree"] >= 0
-    statistics = found["arrays"]["statistics"]
+    statistics = class_weights(model)
     assert statistics.shape[1] == len(model.classes) > 32
     assert statistics[model._trees.roots[0, 0]].sum() == n + 1
     expected = model._trees.family.log_evidence(statistics[in_use])

@@ -71,4 +71,16 @@ def state(model: Any) -> list[Any]:
     """All that a model knows, to the last bit."""
     trees = model._trees.__getstate__()
     arrays = [*trees["arrays"].values(), trees["ranges"], trees["roots"], trees["counts"], trees["features"].kinds]
+    arrays += trees.get("class_weights", ())
     return [*(array.tobytes() for array in arrays), trees["features"].index, getattr(model, "classes", None)]
+
+
+def class_weights(model: Any) -> np.ndarray:
+    """(n_nodes, n_classes) weight of the rows of each class in each node, whichever way the model has them."""
+    trees = model._trees.__getstate__()
+    if "class_weights" not in trees:
+        return trees["arrays"]["statistics"]
+    start, number, weight = trees["class_weights"]
+    full = np.zeros((len(start) - 1, len(model.classes)))
+    full[np.repeat(np.arange(len(start) - 1), np.diff(start)), number] = weight
+    return full

@@ -28,6 +28,7 @@ from everytree import files
 from everytree.files import container
 from everytree.posterior.forest import Forest
 from forests import random_forest, random_split_prior
+from online_cases import class_weights, state
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 ways = pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
@@ -120,6 +121,36 @@ def test_an_online_forest_is_the_same_and_goes_on(name, mmap, path):
     assert other.n_nodes == model.n_nodes
     np.testing.assert_array_equal(other.log_evidence, model.log_evidence)
     assert [other.predict_one(row) for row in rows] == [model.predict_one(row) for row in rows]
+
+
+@ways
+@pytest.mark.parametrize("half_life", [None, 90.0])
+@pytest.mark.parametrize("has_lists", [True, False], ids=["lists", "all classes in all nodes"])
+def test_an_online_forest_of_many_classes_is_the_same_and_goes_on(has_lists, half_life, mmap, path):
+    """Files had the weight of every class in every node once."""
+    rng = rng_for("many classes in a file", half_life)
+    rows = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(200, 2))]
+    targets = [i % 70 if i < 100 else int(rng.integers(90)) for i in range(200)]
+    model = et.OnlineForestClassifier(3, max_nodes=300, half_life=half_life)
+    model.learn_many(rows[:150], targets[:150])
+    et.save(model, path)
+    if not has_lists:
+        without_lists(path, class_weights(model))
+    other = et.load(path, mmap=mmap)
+    assert state(other) == state(model)
+    for one in (model, other):
+        one.learn_many(rows[150:], targets[150:])
+    assert state(other) == state(model)
+    assert [other.predict_one(row) for row in rows] == [model.predict_one(row) for row in rows]
+
+
+def without_lists(path: Path, statistics: np.ndarray) -> None:
+    contents = container.read(path)
+    values = json.loads(contents.metadata["model"])
+    del values["class_weights"]
+    arrays = {name: array for name, array in contents.arrays.items() if not name.startswith("class_weights.")}
+    metadata = {name: contents.metadata[name] for name in ("library", "kind")} | {"model": json.dumps(values)}
+    container.write(path, metadata, {**arrays, "statistics": statistics})
 
 
 def test_leaf_priors_may_differ_from_tree_to_tree_and_node_to_node(path):

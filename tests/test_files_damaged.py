@@ -72,6 +72,9 @@ def others() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
     for online in (et.OnlineForestClassifier(3, max_nodes=40, half_life=30.0), et.OnlineForestRegressor(2)):
         online.learn_many(rows, y.tolist())
         found[type(online).__name__] = online, lambda model: use_online(model, rows, y.tolist())
+    many, classes = et.OnlineForestClassifier(2, max_nodes=60), [*range(40)]
+    many.learn_many(rows, classes)
+    found["many classes"] = many, lambda model: use_online(model, rows, classes)
     found["not fitted"] = et.MetaForestClassifier(split_prior=et.depth_prior()), lambda model: repr(model)
     return found
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import everytree as et
 import naive_online
 from cases import examples, rng_for
-from online_cases import KINDS, as_numbers, learn, make, random_rows, random_targets, state, twins
+from online_cases import KINDS, as_numbers, class_weights, learn, make, random_rows, random_targets, state, twins
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -296,11 +296,60 @@ def test_evidence_of_many_classes_is_that_of_the_family_in_every_node(n):
     model.learn_one(rows[0], "one more")
     found = model._trees.__getstate__()
     in_use = found["arrays"]["nodes"]["tree"] >= 0
-    statistics = found["arrays"]["statistics"]
+    statistics = class_weights(model)
     assert statistics.shape[1] == len(model.classes) > 32
     assert statistics[model._trees.roots[0, 0]].sum() == n + 1
     expected = model._trees.family.log_evidence(statistics[in_use])
     np.testing.assert_allclose(found["arrays"]["nodes"]["leaf"][in_use], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("max_nodes", [None, 700])
+@pytest.mark.parametrize("asked", [False, True], ids=["at the end", "in between"])
+def test_evidence_is_the_same_however_it_is_kept(max_nodes, asked):
+    """A half-life so long that no row ever decays changes nothing but how evidence is kept."""
+    rng = rng_for("kept", max_nodes, asked)
+    rows, targets = many_classes("kept", 5000, 400)
+    common = [f"c{int(c)}" for c in rng.integers(8, size=len(rows))]  # of many rows, in both children of most nodes
+    targets = [y if rng.random() < 0.3 else other for y, other in zip(targets, common, strict=True)]
+    one, other = (make("classes", max_nodes=max_nodes, half_life=half_life) for half_life in (None, 1e300))
+    for start in range(0, len(rows), 500):
+        for model in (one, other):
+            model.learn_many(rows[start : start + 500], targets[start : start + 500])
+        if asked or start == 4500:
+            np.testing.assert_allclose(one.log_evidence, other.log_evidence, rtol=1e-12)
+            for x in rows[start : start + 20]:
+                probabilities = [[*model.predict_proba_one(x).values()] for model in (one, other)]
+                np.testing.assert_allclose(*probabilities, rtol=1e-9, atol=1e-12)
+    assert len(one.classes) > 100
+    np.testing.assert_array_equal(class_weights(one), class_weights(other))
+    kept = [model._trees.__getstate__()["arrays"]["nodes"] for model in (one, other)]
+    for name in ("leaf", "subtree"):
+        np.testing.assert_allclose(kept[0][name], kept[1][name], rtol=1e-10, atol=1e-10)
+
+
+def test_one_row_of_each_of_many_classes_takes_room_for_the_rows_of_the_nodes():
+    """Not for each class in each node, which was 170 MB here."""
+    rng = rng_for("room")
+    model, n = et.OnlineForestClassifier(), 1200
+    for i, (a, b) in enumerate(rng.normal(size=(n, 2)).tolist()):
+        model.learn_one({"a": a, "b": b}, i)
+        assert model.predict_one({"a": a, "b": b}) == i
+    assert class_weights(model)[model._trees.roots[:, 0]].tolist() == [[1.0] * n] * 10
+    assert len(pickle.dumps(model)) < 10e6
+
+
+@pytest.mark.parametrize("n_classes", [31, 32, 50])
+def test_the_class_that_is_predicted_is_the_most_probable_one(n_classes):
+    rows, targets = many_classes("most probable", 300, n_classes)
+    model = make("classes")
+    assert model.predict_one(rows[0]) is None
+    model.learn_many(rows, targets)
+    for x in rows:
+        probabilities = model.predict_proba_one(x)
+        assert [*probabilities] == model.classes
+        assert sum(probabilities.values()) == pytest.approx(1.0, rel=1e-12)
+        assert model.predict_one(x) == max(probabilities, key=probabilities.__getitem__)
+        np.testing.assert_allclose(model.predictive_one(x).probs()[0], [*probabilities.values()], rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)

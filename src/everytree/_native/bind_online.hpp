@@ -2,6 +2,9 @@
 #pragma once
 #include "bind_families.hpp"
 #include "online.hpp"
+#include "online_classes.hpp"
+#include "online_evidence.hpp"
+#include "online_gains.hpp"
 #include "row_dicts.hpp"
 
 namespace everytree {
@@ -20,33 +23,72 @@ class OnlineHandle {
   public:
     virtual ~OnlineHandle() = default;
     virtual void attach(OnlineState state) = 0;
-    virtual void use_family(int size, Input<double> leaf_prior) = 0;
+    virtual void use_prior(int size, Input<double> prior) = 0;
     virtual std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) = 0;
     virtual nb::object predict(Input<double> rows) = 0;
     virtual nb::object shares(Input<double> rows) = 0;
     virtual void refresh() = 0;
-    virtual void settle() = 0;
+    virtual void write_evidence() = 0;
+    virtual nb::object log_evidence() = 0;
+    virtual nb::object class_lists() = 0;
+    virtual void set_class_lists(Input<std::int64_t> start, Input<std::int32_t> number, Input<double> weight) = 0;
 };
 
+// Leaves of a family; `prior` is all that its kernels need of the prior.
 template <class Family>
-Family family_of(int size) {
-    if constexpr (std::is_constructible_v<Family, int>)
-        return Family(size);
-    else
-        return Family();
-}
+struct FamilyLeaves {
+    using Leaves = DenseLeaves<Family>;
+    using Evidence = NodeEvidence<Leaves>;
 
-template <class Family>
+    static Family family_of(int size) {
+        if constexpr (std::is_constructible_v<Family, int>)
+            return Family(size);
+        else
+            return Family();
+    }
+    static Leaves make(int size, const Input<double>& prior) { return {checked(size, prior), prior.data()}; }
+    static void use(Leaves& leaves, int size, const Input<double>& prior) {
+        leaves.use(checked(size, prior), prior.data());
+    }
+    static std::size_t width(int size) { return static_cast<std::size_t>(family_of(size).layout.size()); }
+
+  private:
+    static Family checked(int size, const Input<double>& prior) {
+        const Family family = family_of(size);
+        if (prior.size() != static_cast<std::size_t>(family.n_prior))
+            throw std::invalid_argument("a prior of another family");
+        return family;
+    }
+};
+
+// Leaves that list their classes; `prior` is the concentration.
+template <class HowEvidenceIsKept>
+struct ListedLeaves {
+    using Leaves = ClassLists;
+    using Evidence = HowEvidenceIsKept;
+
+    static Leaves make(int size, const Input<double>& prior) {
+        if (size < 1 || prior.size() != 1) throw std::invalid_argument("a prior of another family");
+        return {size, prior.data()[0]};
+    }
+    static void use(Leaves& leaves, int size, const Input<double>& prior) {
+        if (size < leaves.n_classes() || prior.size() != 1 || prior.data()[0] != leaves.concentration())
+            throw std::invalid_argument("a prior of other classes");
+        leaves.use(size);
+    }
+    static std::size_t width(int) { return 0; }
+};
+
+template <class Kind>
 class TypedOnline final : public OnlineHandle {
   public:
-    TypedOnline(const Family& family, Input<double> leaf_prior, const OnlineOptions& options)
-        : leaf_prior_(leaf_prior), kernel_(family, leaf_prior_.data(), options) {}
+    TypedOnline(int size, Input<double> prior, const OnlineOptions& options)
+        : size_(size), prior_(prior), kernel_(Kind::make(size, prior_), options) {}
 
     void attach(OnlineState state) override {
+        check_room(state, size_);
         state_.emplace(std::move(state));
         OnlineState& own = *state_;
-        if (own.statistics.ndim() != 2 || own.statistics.shape(1) < static_cast<std::size_t>(n_statistics()))
-            throw std::invalid_argument("no room for the statistics of the family");
         kernel_.attach({reinterpret_cast<OnlineNode*>(own.nodes.data()), own.boxes.data(), own.some_missing.data(),
                         own.statistics.data(), own.ranges.data(), own.kinds.data(), own.roots.data(), own.counts.data(),
                         static_cast<std::int64_t>(own.nodes.size() / sizeof(OnlineNode)),
@@ -54,13 +96,13 @@ class TypedOnline final : public OnlineHandle {
                         static_cast<std::int64_t>(own.roots.size() / 2)});
     }
 
-    void use_family(int size, Input<double> leaf_prior) override {
-        const Family family = family_of<Family>(size);
-        if (!state_ || state_->statistics.shape(1) < static_cast<std::size_t>(family.layout.size()) ||
-            leaf_prior.size() != static_cast<std::size_t>(family.n_prior))
-            throw std::invalid_argument("no room for the statistics of the family");
-        kernel_.use_family(family, leaf_prior.data());
-        leaf_prior_ = leaf_prior;
+    void use_prior(int size, Input<double> prior) override {
+        if (!state_) throw std::invalid_argument("no arrays yet");
+        check_room(*state_, size);
+        Kind::use(kernel_.leaves(), size, prior);
+        size_ = size;
+        prior_ = prior;
+        kernel_.prior_changed();
     }
 
     // Rows from `begin` on, for as long as there is room. Returns the first row that was not learned.
@@ -68,7 +110,7 @@ class TypedOnline final : public OnlineHandle {
         const std::int64_t n_rows = check(rows);
         if (static_cast<std::int64_t>(y.size()) != n_rows || begin < 0) throw std::invalid_argument("one target a row");
         for (std::int64_t i = begin; i < n_rows; ++i)
-            if (!kernel_.family().supports(target(y, i)))
+            if (!kernel_.leaves().supports(target(y, i)))
                 throw std::invalid_argument("a target the leaves do not know");
         return without_gil(n_rows - begin >= rows_worth_releasing, [&] {
             for (std::int64_t i = begin; i < n_rows; ++i)
@@ -80,20 +122,13 @@ class TypedOnline final : public OnlineHandle {
     // (n_rows, n_expected) averages over all trees and their prunings.
     nb::object predict(Input<double> rows) override {
         const std::int64_t n_rows = check(rows);
-        const Family& family = kernel_.family();
-        const auto n_out = static_cast<std::size_t>(family.n_expected());
-        std::vector<double> parameters(static_cast<std::size_t>(family.n_parameters)), one(n_out);
+        const auto n_out = static_cast<std::size_t>(kernel_.leaves().n_expected());
         std::vector<double> values(static_cast<std::size_t>(n_rows) * n_out, 0.0);
-        kernel_.settle();
+        kernel_.evidence().settle();
         without_gil(n_rows >= rows_worth_releasing, [&] {
             for (std::int64_t i = 0; i < n_rows; ++i) {
-                double* mine = values.data() + static_cast<std::size_t>(i) * n_out;
-                each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
-                    const double weight = share.weight / static_cast<double>(kernel_.n_trees());
-                    family.posterior(kernel_.statistics_now(share.node), kernel_.leaf_prior(), parameters.data());
-                    family.expected(parameters.data(), one.data());
-                    for (std::size_t c = 0; c < n_out; ++c) mine[c] += weight * one[c];
-                });
+                kernel_.shares(rows.data() + i * n_features(), shares_);
+                kernel_.leaves().average(shares_, values.data() + static_cast<std::size_t>(i) * n_out);
             }
         });
         return nb::cast(to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), n_out}));
@@ -105,15 +140,14 @@ class TypedOnline final : public OnlineHandle {
         std::vector<std::int64_t> start{0};
         std::vector<double> statistics, log_weights;
         std::vector<std::int32_t> nodes;
-        kernel_.settle();
-        const double log_trees = std::log(static_cast<double>(kernel_.n_trees()));
+        kernel_.evidence().settle();
         for (std::int64_t i = 0; i < n_rows; ++i) {
-            each_share(rows.data() + i * n_features(), [&](const OnlineShare& share) {
-                const double* mine = kernel_.statistics_now(share.node);
-                statistics.insert(statistics.end(), mine, mine + kernel_.family().layout.size());
-                log_weights.push_back(std::log(share.weight) - log_trees);
+            kernel_.shares(rows.data() + i * n_features(), shares_);
+            for (const OnlineShare& share : shares_) {
+                kernel_.leaves().append(share, statistics);
+                log_weights.push_back(std::log(share.weight));
                 nodes.push_back(share.node);
-            });
+            }
             start.push_back(static_cast<std::int64_t>(nodes.size()));
         }
         return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(statistics)),
@@ -121,41 +155,74 @@ class TypedOnline final : public OnlineHandle {
     }
 
     void refresh() override { kernel_.refresh(); }
-    void settle() override { kernel_.settle(); }
+    void write_evidence() override {
+        kernel_.evidence().settle();
+        kernel_.evidence().write_to_nodes();
+    }
+    // Of each tree, averaged over its prunings; 0 before any row.
+    nb::object log_evidence() override {
+        std::vector<double> of_trees;
+        kernel_.evidence().settle();
+        for (std::int64_t tree = 0; tree < kernel_.n_trees(); ++tree) {
+            const std::int32_t root = kernel_.root(tree);
+            of_trees.push_back(root < 0 ? 0.0 : kernel_.evidence().log_evidence(root));
+        }
+        return nb::cast(to_numpy(std::move(of_trees)));
+    }
+
+    // Where each node's classes start, which they are, and their weights.
+    nb::object class_lists() override {
+        if constexpr (has_lists) {
+            PackedClasses all = kernel_.leaves().packed(kernel_.n_slots());
+            return nb::make_tuple(to_numpy(std::move(all.start)), to_numpy(std::move(all.number)),
+                                  to_numpy(std::move(all.weight)));
+        }
+        return nb::none();
+    }
+    void set_class_lists(Input<std::int64_t> start, Input<std::int32_t> number, Input<double> weight) override {
+        if constexpr (has_lists) {
+            if (!state_ || static_cast<std::int64_t>(start.size()) != kernel_.n_slots() + 1 ||
+                number.size() != weight.size())
+                throw std::invalid_argument("lists of classes must be those of the nodes");
+            kernel_.leaves().unpack(start.data(), kernel_.n_slots(), number.data(), weight.data(),
+                                    static_cast<std::int64_t>(number.size()));
+            if constexpr (requires { kernel_.evidence().begin(); }) kernel_.evidence().begin();
+        } else {
+            throw std::invalid_argument("no lists of classes in these leaves");
+        }
+    }
 
   private:
     static Row target(const Input<double>& y, std::int64_t i) { return {y.data()[i], 1.0, nullptr}; }
-    int n_statistics() const { return kernel_.family().layout.size(); }
+    static constexpr bool has_lists = std::is_same_v<typename Kind::Leaves, ClassLists>;
+    static void check_room(const OnlineState& state, int size) {
+        if (state.statistics.ndim() != 2 || state.statistics.shape(1) < Kind::width(size))
+            throw std::invalid_argument("no room for the statistics of the family");
+    }
     std::int64_t n_features() const { return static_cast<std::int64_t>(state_->kinds.size()); }
     std::int64_t check(const Input<double>& rows) const {
         if (!state_ || rows.ndim() != 2 || static_cast<std::int64_t>(rows.shape(1)) != n_features())
             throw std::invalid_argument("rows must have one column for each feature");
         return static_cast<std::int64_t>(rows.shape(0));
     }
-    template <class Use>
-    void each_share(const double* row, Use use) {
-        for (std::int64_t tree = 0; tree < kernel_.n_trees(); ++tree) {
-            shares_.clear();
-            kernel_.shares(row, tree, shares_);
-            for (const OnlineShare& share : shares_)
-                if (share.weight > 0.0) use(share);
-        }
-    }
 
-    Input<double> leaf_prior_;
+    int size_;
+    Input<double> prior_;
     std::optional<OnlineState> state_;
-    OnlineKernel<Family> kernel_;
+    OnlineKernel<typename Kind::Leaves, typename Kind::Evidence> kernel_;
     std::vector<OnlineShare> shares_;
 };
 
-inline std::unique_ptr<OnlineHandle> make_online(const std::string& name, int size, Input<double> leaf_prior,
+inline std::unique_ptr<OnlineHandle> make_online(const std::string& name, int size, Input<double> prior,
                                                  std::uint64_t seed, double split_prior, double half_life,
                                                  std::int64_t max_nodes) {
     const OnlineOptions options{seed, split_prior, half_life, max_nodes};
-    if (name == "categorical")
-        return std::make_unique<TypedOnline<Categorical>>(family_of<Categorical>(size), leaf_prior, options);
-    if (name == "normal") return std::make_unique<TypedOnline<Normal>>(family_of<Normal>(size), leaf_prior, options);
-    throw std::invalid_argument("no online kernel for a family named " + name);
+    if (name == "categorical") return std::make_unique<TypedOnline<FamilyLeaves<Categorical>>>(size, prior, options);
+    if (name == "normal") return std::make_unique<TypedOnline<FamilyLeaves<Normal>>>(size, prior, options);
+    if (name == "class lists" && std::isfinite(half_life))  // a node and its children are not decayed to the same row
+        return std::make_unique<TypedOnline<ListedLeaves<NodeEvidence<ClassLists>>>>(size, prior, options);
+    if (name == "class lists") return std::make_unique<TypedOnline<ListedLeaves<SplitGains>>>(size, prior, options);
+    throw std::invalid_argument("no online kernel for leaves named " + name);
 }
 
 }  // namespace everytree

@@ -155,13 +155,17 @@ NB_MODULE(_kernels, module) {
                 State<std::int64_t> counts) {
                  self.attach({nodes, boxes, some_missing, statistics, ranges, kinds, roots, counts});
              })
-        .def("use_family", &OnlineHandle::use_family)
-        .def("settle", &OnlineHandle::settle)
+        .def("use_prior", &OnlineHandle::use_prior)
+        .def("write_evidence", &OnlineHandle::write_evidence)
+        .def("log_evidence", &OnlineHandle::log_evidence)
         .def("learn", &OnlineHandle::learn)
         .def("predict", &OnlineHandle::predict)
         .def("shares", &OnlineHandle::shares)
-        .def("refresh", &OnlineHandle::refresh);
+        .def("refresh", &OnlineHandle::refresh)
+        .def("class_lists", &OnlineHandle::class_lists)
+        .def("set_class_lists", &OnlineHandle::set_class_lists);
     module.def("make_online", &make_online);
+    module.attr("MANY_CLASSES") = many_classes;
     module.def("encode_dicts", &encode_dicts);
     module.attr("LARGEST_FEATURE") = largest_feature;
     module.def("scan_numbers", &scan_numbers, "numbers"_a, "known"_a.none(), "most"_a);

@@ -7,14 +7,13 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "families.hpp"
-#include "online_classes.hpp"
 #include "online_heap.hpp"
+#include "online_leaves.hpp"
+#include "online_nodes.hpp"
 #include "online_split.hpp"
-#include "sweep.hpp"
-#include "tree.hpp"
 
 namespace everytree {
 
@@ -25,19 +24,13 @@ struct OnlineOptions {
     std::int64_t max_nodes;  // of all trees together
 };
 
-// A part of a row's predictive in one tree; node -1 is the prior.
-struct OnlineShare {
-    std::int32_t node;
-    double weight;
-};
-
-template <class Family>
+template <class Leaves, class Evidence>
 class OnlineKernel {
   public:
-    OnlineKernel(const Family& family, const double* leaf_prior, const OnlineOptions& options)
-        : family_(family), options_(options), exponent_(std::log2(options.split_prior)) {
-        set_family(family, leaf_prior);
-    }
+    OnlineKernel(Leaves leaves, const OnlineOptions& options)
+        : leaves_(std::move(leaves)), options_(options), exponent_(std::log2(options.split_prior)) {}
+    OnlineKernel(const OnlineKernel&) = delete;  // its parts know each other
+    OnlineKernel& operator=(const OnlineKernel&) = delete;
 
     void attach(const OnlineArrays& arrays) {
         pool_.attach(arrays);
@@ -45,23 +38,15 @@ class OnlineKernel {
         nominal_.clear();
         for (std::int64_t f = 0; f < arrays.n_features; ++f)
             if (arrays.kinds[f] & is_nominal) nominal_.push_back(f);
-        see_classes();
-        useless_.clear(arrays.capacity);
-        for (std::int64_t s = 0; s < pool_.count(slots_used); ++s) rank(static_cast<std::int32_t>(s));
+        leaves_.attach(arrays);
+        evidence_.attach();
     }
 
-    // Another prior, or more classes, for which the arrays have room. All evidence must be derived anew: at once where
-    // rows decay, else when it is next needed. It is a function of the statistics then, whenever that may be.
-    void use_family(const Family& family, const double* leaf_prior) {
-        const bool were_seen = seen_.is_kept();
-        set_family(family, leaf_prior);
-        if (!were_seen) see_classes();
-        is_settled_ = false;
+    // After another prior, or more classes: all evidence must be derived anew, at once where rows decay, else when it
+    // is next needed. It is a function of the statistics then, whenever that may be.
+    void prior_changed() {
+        evidence_.prior_changed();
         if (decays()) refresh();
-    }
-    // Evidence that waits to be derived.
-    void settle() {
-        if (!is_settled_) derive_all();
     }
 
     // False, and nothing done, where the arrays must grow first: each tree may need two nodes.
@@ -72,86 +57,56 @@ class OnlineKernel {
         ++pool_.count(n_seen);
         for (std::int64_t tree = 0; tree < arrays.n_trees; ++tree) {
             while (pool_.room() < 2) {
-                settle();
+                evidence_.settle_ranks();
                 forget(useless_.top());
             }
             walk(tree, view_of(row, tree));
             for (const std::int32_t s : path_) {
                 age(s);
-                family_.add(statistics(s), target);
-                if constexpr (has_classes)
-                    if (seen_.is_kept()) seen_.add(s, static_cast<std::int64_t>(target.y));
+                leaves_.add(s, target);
             }
-            for (auto s = path_.rbegin(); s != path_.rend(); ++s) evaluate(*s);
+            evidence_.row_added(path_);
             if (decays()) refresh_some(tree);
         }
         return true;
     }
 
-    // The average of one tree over its prunings, for one row; after `settle`.
-    void shares(const double* row, std::int64_t tree, std::vector<OnlineShare>& out) {
-        std::int32_t s = pool_.root(tree);
-        if (s < 0) {
-            out.push_back({-1, 1.0});
-            return;
-        }
-        const double* view = view_of(row, tree);
-        double reached = 1.0;  // probability that all nodes above are split; not in logs: one exponential a node
-        for (; !pool_.is_leaf(s); s = pool_.child(s, view)) {
-            const OnlineNode& at = pool_.node(s);
-            const double odds = std::exp(at.log_stop + at.leaf - at.log_split - children(s));
-            out.push_back({s, std::isinf(odds) ? reached : reached * (odds / (1.0 + odds))});
-            reached /= 1.0 + odds;
-        }
-        out.push_back({s, reached});
-    }
-
-    // Statistics of a node's rows as they weigh now; none for -1.
-    const double* statistics_now(std::int32_t s) {
-        if (s >= 0 && !decays()) return statistics(s);
-        present_.assign(static_cast<std::size_t>(size_), 0.0);
-        if (s >= 0) {
-            std::copy(statistics(s), statistics(s) + size_, present_.begin());
-            family_.layout.scale(present_.data(), fraction(pool_.node(s).stamp));
-        }
-        return present_.data();
+    // The average of one row over all trees and their prunings; the evidence is settled.
+    void shares(const double* row, std::vector<OnlineShare>& out) {
+        out.clear();
+        for (std::int64_t tree = 0; tree < n_trees(); ++tree) shares_of_tree(row, tree, out);
     }
 
     // Every node as of now.
     void refresh() {
-        each_node([this](std::int32_t s) { bring_up_to_date(s); });
-        is_settled_ = true;
+        pool_.each_node([this](std::int32_t s) { age(s); });
+        evidence_.derive_all();
     }
 
-    const Family& family() const { return family_; }
-    const double* leaf_prior() const { return leaf_prior_; }
+    Leaves& leaves() { return leaves_; }
+    Evidence& evidence() { return evidence_; }
+    std::int32_t root(std::int64_t tree) const { return pool_.root(tree); }
     std::int64_t n_trees() const { return pool_.arrays().n_trees; }
+    std::int64_t n_slots() const { return pool_.count(slots_used); }
 
   private:
-    double* statistics(std::int32_t s) const { return pool_.arrays().statistics + s * pool_.arrays().stride; }
-
-    void set_family(const Family& family, const double* leaf_prior) {
-        family_ = family;
-        leaf_prior_ = leaf_prior;
-        size_ = static_cast<std::int64_t>(family.layout.size());
-        if constexpr (has_classes) {
-            family_.tabulate(leaf_prior);
-            prior_total_ = 0.0;
-            for (std::int64_t c = 0; c < size_; ++c) prior_total_ += leaf_prior[c];
-            if (size_ < SeenClasses::worth_it) return;
-            look_ahead(prior_total_, risen_total_);
-            const bool is_symmetric =
-                std::all_of(leaf_prior, leaf_prior + size_, [&](double x) { return x == *leaf_prior; });
-            if (is_symmetric)
-                look_ahead(*leaf_prior, risen_class_);
-            else
-                risen_class_.clear();
+    void shares_of_tree(const double* row, std::int64_t tree, std::vector<OnlineShare>& out) {
+        double reached = 1.0 / static_cast<double>(n_trees());  // that all nodes above are split; not in logs: one
+        std::int32_t s = pool_.root(tree);                      // exponential a node
+        if (s < 0) {
+            out.push_back({-1, reached, 1.0});
+            return;
         }
+        const double* view = view_of(row, tree);
+        for (; !pool_.is_leaf(s); s = pool_.child(s, view)) {
+            const double odds = evidence_.odds(s);
+            add_share(s, std::isinf(odds) ? reached : reached * (odds / (1.0 + odds)), out);
+            reached /= 1.0 + odds;
+        }
+        add_share(s, reached, out);
     }
-    void see_classes() {
-        const OnlineArrays& arrays = pool_.arrays();
-        if constexpr (has_classes)
-            seen_.build(arrays.statistics, pool_.count(slots_used), arrays.capacity, size_, arrays.stride);
+    void add_share(std::int32_t s, double weight, std::vector<OnlineShare>& out) const {
+        if (weight > 0.0) out.push_back({s, weight, fraction(pool_.node(s).stamp)});
     }
 
     // The row as a tree sees it: categories at their places in this tree.
@@ -194,8 +149,7 @@ class OnlineKernel {
     }
     std::int32_t new_leaf(std::int32_t tree, std::int32_t parent, const double* row) {
         const std::int32_t s = pool_.take(tree, parent);
-        std::fill_n(statistics(s), pool_.arrays().stride, 0.0);
-        seen_.clear(s);
+        leaves_.clear(s);
         pool_.empty_box(s);
         pool_.widen_box(s, row);
         return s;
@@ -205,8 +159,7 @@ class OnlineKernel {
         age(s);
         const std::int32_t tree = pool_.node(s).tree, parent = pool_.node(s).parent;
         const std::int32_t branch = pool_.take(tree, parent), leaf = new_leaf(tree, branch, row);
-        std::copy_n(statistics(s), pool_.arrays().stride, statistics(branch));
-        seen_.copy(s, branch);
+        leaves_.copy(s, branch);
         pool_.copy_box(s, branch);
         pool_.widen_box(branch, row);
         pool_.replace_child(parent, s, branch, tree);
@@ -220,12 +173,10 @@ class OnlineKernel {
         pool_.node(s).parent = branch;
         set_odds(branch);
         set_odds(s);
-        evaluate(s);
+        evidence_.odds_changed(s);
         if (parent >= 0) useless_.remove(parent);
         return branch;
     }
-
-    // ---- evidence --------------------------------------------------------------------------------------------------
 
     void set_odds(std::int32_t s) const {
         OnlineNode& at = pool_.node(s);
@@ -233,66 +184,6 @@ class OnlineKernel {
         const double above = at.parent < 0 ? 0.0 : pool_.node(at.parent).time;
         at.log_split = exponent_ * std::log1p((at.time - above) / (1.0 + above));
         at.log_stop = std::log(-std::expm1(at.log_split));
-    }
-    double children(std::int32_t s) const {
-        return pool_.node(pool_.node(s).left).subtree + pool_.node(pool_.node(s).right).subtree;
-    }
-    void evaluate(std::int32_t s) {
-        OnlineNode& at = pool_.node(s);
-        at.leaf = at.subtree = leaf_evidence(s);
-        if (!pool_.is_leaf(s)) weigh_fates(s);
-    }
-    EVERYTREE_NOINLINE void derive_all() {  // seldom: apart from what every row does
-        each_node([this](std::int32_t s) { evaluate(s); });
-        is_settled_ = true;
-    }
-    double leaf_evidence(std::int32_t s) {
-        if constexpr (has_classes)
-            if (seen_.is_kept()) return evidence_of_seen(s);
-        return family_.log_evidence(statistics(s), leaf_prior_);
-    }
-    // The same from the classes that the node has: the others change nothing, and are one class without rows.
-    EVERYTREE_NOINLINE double evidence_of_seen(std::int32_t s) {
-        const double* counts = statistics(s);
-        double total = 0.0;
-        seen_.each(s, [&](std::int64_t c) { total += counts[c]; });
-        if (total < few_rows) {
-            double log_ratio = -log_rising_of(prior_total_, total, risen_total_);
-            seen_.each(s, [&](std::int64_t c) { log_ratio += log_rising_of(leaf_prior_[c], counts[c], risen_class_); });
-            return log_ratio;
-        }
-        double others = prior_total_;
-        seen_prior_.clear();
-        seen_counts_.clear();
-        seen_.each(s, [&](std::int64_t c) {
-            seen_prior_.push_back(leaf_prior_[c]);
-            seen_counts_.push_back(counts[c]);
-            others -= leaf_prior_[c];
-        });
-        if (static_cast<std::int64_t>(seen_prior_.size()) < size_) {
-            seen_prior_.push_back(others);
-            seen_counts_.push_back(0.0);
-        }
-        const auto n = static_cast<int>(seen_prior_.size());
-        scratch_.resize(seen_prior_.size());
-        return log_beta_ratio(seen_prior_.data(), seen_counts_.data(), n, log_beta(seen_prior_.data(), n),
-                              scratch_.data());
-    }
-    // log of Gamma(x + count) / Gamma(x), looked up where rows weigh 1.
-    static double log_rising_of(double x, double count, const std::vector<double>& known) {
-        const auto whole = static_cast<std::size_t>(count);
-        if (static_cast<double>(whole) == count && whole < known.size()) return known[whole];
-        return count == 0.0 ? 0.0 : log_rising(x, count);
-    }
-    // Known values for one x, which is that of all classes where their prior is symmetric.
-    static void look_ahead(double x, std::vector<double>& known) {
-        known.assign(256, 0.0);
-        for (std::size_t k = 1; k < known.size(); ++k) known[k] = log_rising(x, static_cast<double>(k));
-    }
-    void weigh_fates(std::int32_t s) {
-        OnlineNode& at = pool_.node(s);
-        at.subtree = weigh(at.log_stop + at.leaf, at.log_split + children(s)).subtree_log_evidence;
-        rank(s);
     }
 
     // ---- decay -----------------------------------------------------------------------------------------------------
@@ -303,35 +194,11 @@ class OnlineKernel {
         const std::int64_t rows = pool_.count(n_seen) - stamp;
         return !decays() || rows == 0 ? 1.0 : std::exp2(-static_cast<double>(rows) / options_.half_life);
     }
-    void age(std::int32_t s) const {
+    void age(std::int32_t s) {
         OnlineNode& at = pool_.node(s);
         const double left = fraction(at.stamp);
-        if (left != 1.0) family_.layout.scale(statistics(s), left);
+        if (left != 1.0) leaves_.scale(s, left);
         at.stamp = pool_.count(n_seen);
-    }
-    void bring_up_to_date(std::int32_t s) {
-        age(s);
-        evaluate(s);
-    }
-    // Of all trees, children before parents.
-    template <class Use>
-    void each_node(Use use) const {
-        for (std::int64_t tree = 0; tree < pool_.arrays().n_trees; ++tree) {
-            const std::int32_t root = pool_.root(tree);
-            if (root < 0) continue;
-            for (std::int32_t s = first_below(root); s != root; s = next(s)) use(s);
-            use(root);
-        }
-    }
-    std::int32_t first_below(std::int32_t s) const {
-        while (!pool_.is_leaf(s)) s = pool_.node(s).left;
-        return s;
-    }
-    // Round and round a tree, children before parents.
-    std::int32_t next(std::int32_t s) const {
-        const std::int32_t parent = pool_.node(s).parent;
-        if (parent < 0) return first_below(s);
-        return pool_.node(parent).left == s ? first_below(pool_.node(parent).right) : parent;
     }
     // So many nodes a row that a round takes an eighth of the half-life, but at least 4 and at most 16.
     void refresh_some(std::int64_t tree) {
@@ -339,51 +206,39 @@ class OnlineKernel {
         const int n = static_cast<int>(std::clamp(std::ceil(8.0 * round / options_.half_life), 4.0, 16.0));
         std::int32_t& cursor = pool_.cursor(tree);
         for (int i = 0; i < n; ++i) {
-            bring_up_to_date(cursor);
-            cursor = next(cursor);
+            age(cursor);
+            evidence_.evaluate(cursor);
+            cursor = pool_.next(cursor);
         }
     }
 
     // ---- forgetting ------------------------------------------------------------------------------------------------
 
-    // What a pair of leaves is worth: the log evidence that its cell loses without it.
-    void rank(std::int32_t s) {
-        const OnlineNode& at = pool_.node(s);
-        if (at.tree < 0 || pool_.is_leaf(s)) return;
-        if (pool_.is_leaf(at.left) && pool_.is_leaf(at.right)) useless_.set(s, at.subtree - at.leaf);
-    }
-    // The node knows all rows of its two leaves: statistics stay as they are, evidence is weighed anew above it.
+    // The node knows all rows of its two leaves: statistics stay as they are.
     void forget(std::int32_t s) {
         OnlineNode& at = pool_.node(s);
         std::int32_t& cursor = pool_.cursor(at.tree);
         if (cursor == at.left || cursor == at.right) cursor = s;
-        pool_.give_back(at.left);
-        pool_.give_back(at.right);
+        for (const std::int32_t child : {at.left, at.right}) {
+            leaves_.clear(child);
+            pool_.give_back(child);
+        }
         at.left = at.right = at.feature = -1;
         at.time = std::numeric_limits<double>::infinity();
-        at.subtree = at.leaf;
         useless_.remove(s);
-        for (std::int32_t up = at.parent; up >= 0; up = pool_.node(up).parent) weigh_fates(up);
+        evidence_.forgotten(s);
     }
 
-    static constexpr double few_rows =
-        4096.0;  // up to which the terms of a sum are so small that what cancels is below 1e-11
-    static constexpr bool has_classes = requires(Family family) { family.tabulate(nullptr); };
-
-    Family family_;
-    const double* leaf_prior_;
+    Leaves leaves_;
     OnlineOptions options_;
     double exponent_;  // G(a, b) = ((1 + b) / (1 + a))^exponent
-    std::int64_t size_;
-    bool is_settled_ = true;  // whether all evidence is that of the present prior
-    double prior_total_ = 0.0;
     OnlinePool pool_;
-    SeenClasses seen_;
     SplitFinder finder_;
     LeastUseful useless_;
+    Evidence evidence_{pool_, leaves_, useless_};
     std::vector<std::int64_t> nominal_;
     std::vector<std::int32_t> path_;
-    std::vector<double> view_, present_, seen_prior_, seen_counts_, scratch_, risen_total_, risen_class_;
+    std::vector<double> view_;
 };
 
 }  // namespace everytree

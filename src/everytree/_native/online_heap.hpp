@@ -12,9 +12,14 @@ class LeastUseful {
   public:
     void clear(std::int64_t capacity) {
         heap_.clear();
-        place_.assign(static_cast<std::size_t>(capacity), -1);
-        use_.assign(static_cast<std::size_t>(capacity), 0.0);
+        place_.clear();
+        resize(capacity);
     }
+    void resize(std::int64_t capacity) {
+        place_.resize(static_cast<std::size_t>(capacity), -1);
+        use_.resize(static_cast<std::size_t>(capacity), 0.0);
+    }
+    const std::vector<std::int32_t>& nodes() const { return heap_; }
     std::int32_t top() const { return heap_.front(); }
 
     void set(std::int32_t node, double use) {

@@ -64,6 +64,30 @@ class OnlinePool {
         return right ? at.right : at.left;
     }
 
+    // An inner node whose children are leaves.
+    bool is_pair(std::int32_t s) const { return !is_leaf(s) && is_leaf(node(s).left) && is_leaf(node(s).right); }
+
+    // Of all trees, children before parents.
+    template <class Use>
+    void each_node(Use use) const {
+        for (std::int64_t tree = 0; tree < arrays_.n_trees; ++tree) {
+            const std::int32_t last = root(tree);
+            if (last < 0) continue;
+            for (std::int32_t s = first_below(last); s != last; s = next(s)) use(s);
+            use(last);
+        }
+    }
+    std::int32_t first_below(std::int32_t s) const {
+        while (!is_leaf(s)) s = node(s).left;
+        return s;
+    }
+    // Round and round a tree, children before parents.
+    std::int32_t next(std::int32_t s) const {
+        const std::int32_t parent = node(s).parent;
+        if (parent < 0) return first_below(s);
+        return node(parent).left == s ? first_below(node(parent).right) : parent;
+    }
+
     std::int32_t take(std::int32_t tree, std::int32_t parent) const {
         std::int32_t s = static_cast<std::int32_t>(count(first_free));
         if (s >= 0) {

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families import Categorical, Normal
-from everytree.families.base import NativeFamily
 from everytree.files.families import check_all, read_family, read_statistics, write_family
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.online import OnlineForestClassifier, OnlineForestRegressor
+from everytree.online.leaves import ClassLists, ClassWeights, Leaves
 from everytree.online.rows import FIXED_RANGE, NOMINAL, Features
 from everytree.online.trees import FIRST_FREE, N_FREE, N_SEEN, NODE, SLOTS_USED
 
@@ -40,13 +40,17 @@ def write_online(to: Writer, model: OnlineForest) -> None:
         trees = model._trees.__getstate__()
         if isinstance(model, OnlineForestClassifier):
             write_plain(to, "classes", model.classes)
-    write_family(to.section("family"), trees["family"])
+        family = model._trees.family
+    write_family(to.section("family"), family)
     write_plain(to, "features", list(trees["features"].index))
-    nodes, *others = trees["arrays"].items()
-    inner = to.section("nodes")
-    inner.put_arrays(**{name: np.ascontiguousarray(nodes[1][name]) for name in NODE.names or ()})
+    arrays = dict(trees["arrays"])
+    nodes = arrays.pop("nodes")
+    to.section("nodes").put_arrays(**{name: np.ascontiguousarray(nodes[name]) for name in NODE.names or ()})
+    if "class_weights" in trees:
+        del arrays["statistics"]
+        to.section("class_weights").put_arrays(**trees["class_weights"]._asdict())
     to.put_arrays(
-        **dict(others), kinds=trees["features"].kinds, value_ranges=trees["ranges"], roots=trees["roots"],
+        **arrays, kinds=trees["features"].kinds, value_ranges=trees["ranges"], roots=trees["roots"],
         counts=trees["counts"],
     )  # fmt: skip
 
@@ -59,26 +63,44 @@ def read_online(of: Reader, kind: type[OnlineForest]) -> OnlineForest:
         ranges = {name: (low, high) for name, low, high in read_plain(parameters, "ranges")}
         model = kind(**options, ranges=ranges or None)
         trees = model._trees
-    family = read_family(of.section("family"))
-    if type(family) is not (Categorical if kind is OnlineForestClassifier else Normal):
-        raise of.error("family", f"is {family!r}, which a {kind.__name__} does not have")
-    if isinstance(model, OnlineForestClassifier):
-        model._classes = _distinct(of, "classes")
-        if family.size != max(len(model._classes), 2):
-            raise of.error("classes", f"are {len(model._classes)}, but the leaves are {family!r}")
+    leaves = _leaves(of, model)
     features = _features(of)
     counts = of.array("counts", np.int64, (4,))
-    arrays = _arrays(of, family, len(features.kinds))
-    _check_tree_links(of, arrays["nodes"], trees.n_trees, counts, len(features.index))
+    nodes = _nodes(of)
+    arrays = {
+        "nodes": nodes,
+        "boxes": of.array("boxes", np.float64, (len(nodes), 2, len(features.kinds))),
+        "some_missing": of.array("some_missing", np.uint8, (len(nodes), len(features.kinds))),
+        "statistics": np.zeros((len(nodes), 0)),
+    }
+    _check_tree_links(of, nodes, trees.n_trees, counts, len(features.index))
     _check_boxes(of, arrays)
     state = trees.__getstate__() | {
-        "family": family, "features": features, "arrays": arrays, "counts": counts,
+        "leaves": leaves, "features": features, "arrays": arrays, "counts": counts,
         "ranges": _intervals(of, "value_ranges", of.array("value_ranges", np.float64, (len(features.kinds), 2))),
         "roots": of.array("roots", np.int32, (trees.n_trees, 2)),
     }  # fmt: skip
+    if isinstance(leaves, ClassLists):
+        state["class_weights"] = _class_weights(of, leaves, len(nodes))
+    else:
+        arrays["statistics"] = read_statistics(of, leaves, len(nodes))
     with of.checking("nodes"):
         trees.__setstate__(state)
     return model
+
+
+def _leaves(of: Reader, model: OnlineForest) -> Leaves:
+    """The leaf model; the classes are read along with it."""
+    family = read_family(of.section("family"))
+    if type(family) is not (Categorical if isinstance(model, OnlineForestClassifier) else Normal):
+        raise of.error("family", f"is {family!r}, which a {type(model).__name__} does not have")
+    if not isinstance(model, OnlineForestClassifier):
+        return family
+    model._classes = _distinct(of, "classes")
+    if family.size != max(len(model._classes), 2):
+        raise of.error("classes", f"are {len(model._classes)}, but the leaves are {family!r}")
+    lists = model._leaves(family.size)
+    return lists if isinstance(lists, ClassLists) else family
 
 
 def _distinct(of: Reader, name: str) -> dict[Any, int]:
@@ -99,7 +121,7 @@ def _features(of: Reader) -> Features:
     return Features(index, kinds)
 
 
-def _arrays(of: Reader, family: NativeFamily, width: int) -> dict[str, NDArray[Any]]:
+def _nodes(of: Reader) -> NDArray[Any]:
     inner = of.section("nodes")
     names: dict[str, Any] = dict(NODE.fields or {})
     n = len(inner.array("parent", np.int32, (None,)))
@@ -107,12 +129,19 @@ def _arrays(of: Reader, family: NativeFamily, width: int) -> dict[str, NDArray[A
     for name, (dtype, _) in names.items():
         nodes[name] = inner.array(name, dtype, (n,))
         check_all(inner, name, nodes[name], nodes[name] == nodes[name], "must be a number")
-    return {
-        "nodes": nodes,
-        "boxes": of.array("boxes", np.float64, (n, 2, width)),
-        "some_missing": of.array("some_missing", np.uint8, (n, width)),
-        "statistics": read_statistics(of, family, n),
-    }
+    return nodes
+
+
+def _class_weights(of: Reader, leaves: ClassLists, n: int) -> ClassWeights:
+    """Lists of classes, or what files had before there were lists: the weight of every class in every node."""
+    if "statistics" in of:
+        return ClassWeights.listed(read_statistics(of, leaves.family, n))
+    inner = of.section("class_weights")
+    start = inner.array("start", np.int64, (n + 1,))
+    number = inner.array("number", np.int32, (None,))
+    weight = inner.array("weight", np.float64, (len(number),))
+    check_all(inner, "weight", weight, (weight >= 0.0) & np.isfinite(weight), "must be finite and not negative")
+    return ClassWeights(start, number, weight)
 
 
 # ---- what the kernel relies on ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number, whole_number
-from everytree.families.base import NativeFamily
+from everytree.online.leaves import Leaves
 from everytree.online.rows import Range, Row, as_dicts, check_ranges
 from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
@@ -26,7 +26,7 @@ class OnlineForest(ABC):
     ranges: dict[Hashable, Range] | None
     seed: int
 
-    def _start(self, family: NativeFamily) -> None:
+    def _start(self, leaves: Leaves) -> None:
         """Parameters checked, no rows yet."""
         n_models = whole_number("n_models", self.n_models, 1, 100_000)
         seed = whole_number("seed", self.seed, 0, 2**63 - 1)
@@ -39,7 +39,7 @@ class OnlineForest(ABC):
         if self.max_nodes is not None:
             whole_number("max_nodes", self.max_nodes, 3 * n_models, NO_BOUND)
         self._ranges = check_ranges(self.ranges)
-        self._trees = OnlineTrees(family, n_models, seed, split_prior, half_life, self.max_nodes)
+        self._trees = OnlineTrees(leaves, n_models, seed, split_prior, half_life, self.max_nodes)
         self._lock = _kernels.Guard()
 
     @abstractmethod

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number
-from everytree.families import Categorical
 from everytree.online.base import OnlineForest
+from everytree.online.leaves import Leaves, leaves_of_classes
 from everytree.online.river_base import MiniBatchClassifier
 from everytree.online.rows import Range, Row, as_dicts, is_missing
 from everytree.online.tables import column_like, rows_of, table_like
@@ -31,8 +32,8 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         What the prior of a leaf is worth in rows, shared equally by the classes; from 1e-50 to 1e50.
     max_nodes : int or None
         Bound on the nodes of all trees together, at least three a tree. Where it is reached, the pair of sibling leaves
-        that adds least to the evidence of its own cell is forgotten. A node takes 80 bytes, 17 a feature and 8 to 16 a
-        class.
+        that adds least to the evidence of its own cell is forgotten. A node takes 80 bytes, 17 a feature and 8 a class;
+        from 32 classes on, 16 to 32 for each class that its rows have.
     half_life : float or None
         Number of rows after which a row counts half; None counts all rows alike.
     ranges : dict or None
@@ -71,10 +72,10 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         if positive_number("concentration", concentration, high=1e50) < 1e-50:
             raise ValueError(f"concentration must be at least 1e-50, but is {concentration!r}")
         self._classes: dict[Any, int] = {}
-        self._start(self._family(2))
+        self._start(self._leaves(2))
 
-    def _family(self, n_classes: int) -> Categorical:
-        return Categorical(n_classes, self.concentration / n_classes)
+    def _leaves(self, n_classes: int) -> Leaves:
+        return leaves_of_classes(n_classes, self.concentration)
 
     @property
     def _multiclass(self) -> bool:
@@ -83,7 +84,8 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     @property
     def classes(self) -> list[Any]:
         """Classes seen so far, in the order in which they came."""
-        return list(self._classes)
+        with self._lock:
+            return list(self._classes)
 
     def _target(self, y: Any, where: str) -> Any:
         if is_missing(y):
@@ -100,37 +102,46 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         for i, y in enumerate(targets):
             if y not in self._classes:
                 self._trees.learn(values[begin:i], codes[begin:i])
-                begin = i
-                classes = {**self._classes, y: len(self._classes)}  # anew: copies may share the old one
-                if len(classes) > 2:
-                    self._trees.use_family(self._family(len(classes)))
-                self._classes = classes
+                begin, n_classes = i, len(self._classes) + 1
+                if n_classes > 2:
+                    self._trees.use_leaves(self._leaves(n_classes))
+                self._classes[y] = n_classes - 1
             codes[i] = self._classes[y]
         self._trees.learn(values[begin:], codes[begin:])
 
-    def _probabilities(self, rows: list[Row]) -> tuple[list[Any], FloatArray]:
-        """The classes, and (n_rows, n_classes); of a single class there is no doubt."""
-        with self._lock:
-            classes = self.classes
-            return classes, self._predict(rows) if len(classes) > 1 else np.ones((len(rows), len(classes)))
+    def _probabilities(self, rows: list[Row]) -> FloatArray:
+        """(n_rows, n_classes); of a single class there is no doubt."""
+        n_classes = len(self._classes)
+        return self._predict(rows) if n_classes > 1 else np.ones((len(rows), n_classes))
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each class seen so far."""
         del kwargs
-        classes, probabilities = self._probabilities(as_dicts([x]))
-        return dict(zip(classes, probabilities[0].tolist(), strict=True))
+        with self._lock:
+            return dict(zip(self._classes, self._probabilities(as_dicts([x]))[0].tolist(), strict=True))
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
         """The most probable class, of equals the one that was seen first; None before any row."""
-        probabilities = self.predict_proba_one(x, **kwargs)
-        return max(probabilities, key=probabilities.__getitem__) if probabilities else None
+        del kwargs
+        with self._lock:
+            (probabilities,) = self._probabilities(as_dicts([x]))
+            return next(islice(self._classes, int(probabilities.argmax()), None)) if self._classes else None
 
     def predict_proba_many(self, X: Any) -> Any:
         """Table of the probability of each class, one row for each row of X."""
-        return table_like(X, *self._probabilities(rows_of(X)))
+        rows = rows_of(X)
+        with self._lock:
+            classes, probabilities = self.classes, self._probabilities(rows)
+        return table_like(X, classes, probabilities)
 
     def predict_many(self, X: Any) -> Any:
         """Column of the most probable classes."""
-        classes, probabilities = self._probabilities(rows_of(X))
+        rows = rows_of(X)
+        with self._lock:
+            classes, probabilities = self.classes, self._probabilities(rows)
         best = [classes[i] for i in probabilities.argmax(axis=1)] if classes else [None] * len(probabilities)
         return column_like(X, "class", best)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return super().__getstate__() | {"_classes": dict(self._classes)}  # own: more of them are added in place

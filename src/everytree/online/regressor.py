@@ -84,7 +84,7 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
             end = min(len(y), begin + due - self._trees.n_rows)
             self._trees.learn(values[begin:end], y[begin:end])
             if self._trees.n_rows == due:
-                self._trees.use_family(_prior_of(self._trees))
+                self._trees.use_leaves(_prior_of(self._trees))
             begin = end
 
     def _next_renewal(self, n_seen: int) -> int:

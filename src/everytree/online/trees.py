@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
+from everytree.online.leaves import ClassLists, ClassWeights, Leaves
 from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
 from everytree.predictive.predictive import Paths, Predictive
 
@@ -27,8 +28,6 @@ NODE = np.dtype(
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1
 ROWS_AT_ONCE = 4096
-FEW_STATISTICS = 16
-"""Up to so many there is no room for more of them, which every node would carry along."""
 
 
 class OnlineTrees:
@@ -36,7 +35,7 @@ class OnlineTrees:
 
     Parameters
     ----------
-    family : NativeFamily
+    leaves : NativeFamily or ClassLists
         The leaf model.
     n_trees, seed, split_prior
         How many trees, what chooses their splits, and the prior probability of finer detail.
@@ -48,21 +47,21 @@ class OnlineTrees:
 
     def __init__(
         self,
-        family: NativeFamily,
+        leaves: Leaves,
         n_trees: int,
         seed: int,
         split_prior: float,
         half_life: float | None,
         max_nodes: int | None,
     ) -> None:
-        self.family = family
+        self.leaves = leaves
         self.n_trees = n_trees
         self.seed = seed
         self.split_prior = split_prior
         self.half_life = half_life
         self.max_nodes = max_nodes
         self.features = Features()
-        self.arrays = _room(0, 0, family.n_statistics)
+        self.arrays = _room(0, 0, leaves.n_statistics)
         self.ranges = np.zeros((0, 2))
         self.roots = np.full((n_trees, 2), -1, dtype=np.int32)
         self.counts = np.array([0, -1, 0, 0], dtype=np.int64)
@@ -70,7 +69,7 @@ class OnlineTrees:
 
     def _borrow(self) -> None:
         self._kernel = _kernels.make_online(
-            self.family.kernel, self.family.size, self.family._prior, self.seed, self.split_prior,
+            self.leaves.kernel, self.leaves.size, self.leaves._prior, self.seed, self.split_prior,
             math.inf if self.half_life is None else self.half_life, self.max_nodes or NO_BOUND,
         )  # fmt: skip
         self._attach()
@@ -117,18 +116,23 @@ class OnlineTrees:
         self.features = features
         self._attach()
 
-    def use_family(self, family: NativeFamily) -> None:
-        """Another prior, or more classes: all evidence is derived anew, when it is next needed.
-
-        Where there are many classes, room for them doubles when it runs out: one more of them mostly moves nothing.
-        """
-        room = self.arrays["statistics"].shape[1]
-        if family.n_statistics > room:
-            few = family.n_statistics <= FEW_STATISTICS
-            self.arrays = self._larger(n_statistics=family.n_statistics if few else max(family.n_statistics, 2 * room))
+    def use_leaves(self, leaves: Leaves) -> None:
+        """Another prior, or more classes: all evidence is derived anew, when it is next needed."""
+        if leaves.kernel != self.leaves.kernel:
+            self._list_classes(leaves)
+        elif leaves.n_statistics > self.arrays["statistics"].shape[1]:
+            self.arrays = self._larger(n_statistics=leaves.n_statistics)
             self._attach()
-        self.family = family
-        self._kernel.use_family(family.size, family._prior)
+        self._kernel.use_prior(leaves.size, leaves._prior)
+        self.leaves = leaves
+
+    def _list_classes(self, leaves: Leaves) -> None:
+        """From an array of all classes to lists of those that are there."""
+        used = int(self.counts[SLOTS_USED])
+        lists = ClassWeights.listed(self.arrays["statistics"][:used])
+        self.leaves, self.arrays = leaves, self.arrays | {"statistics": np.empty((len(self.arrays["nodes"]), 0))}
+        self._borrow()
+        self._kernel.set_class_lists(*lists)
 
     def learn(self, rows: FloatArray, y: FloatArray) -> None:
         """Rows in the order in which they came, not too many at once: the user may want to interrupt."""
@@ -157,9 +161,15 @@ class OnlineTrees:
     def predictive(self, rows: FloatArray) -> Predictive:
         """The same as distributions."""
         start, statistics, log_weights, nodes = self._kernel.shares(rows)
-        summary = self.family.summarise(statistics.reshape(len(nodes), self.family.n_statistics))
+        family = self.family
+        summary = family.summarise(statistics.reshape(len(nodes), family.n_statistics))
         paths = Paths(start, np.arange(len(nodes)), log_weights, np.arange(len(rows), dtype=np.int32))
-        return Predictive(self.family, summary, paths, {})
+        return Predictive(family, summary, paths, {})
+
+    @property
+    def family(self) -> NativeFamily:
+        """The leaf model."""
+        return self.leaves.family if isinstance(self.leaves, ClassLists) else self.leaves
 
     @property
     def n_nodes(self) -> int:
@@ -174,38 +184,42 @@ class OnlineTrees:
     @property
     def log_evidence(self) -> FloatArray:
         """(n_trees,) log evidence of each tree."""
-        self._kernel.settle()
-        return self.arrays["nodes"]["subtree"][self.roots[:, 0]] if self.n_rows else np.zeros(self.n_trees)
+        return np.asarray(self._kernel.log_evidence())
 
     @property
     def n_bytes(self) -> int:
-        """Of all arrays."""
+        """Of all arrays; lists of classes are not counted."""
         return sum(array.nbytes for array in self.arrays.values()) + self.ranges.nbytes
 
     # ---- copies and files -------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         """Own copies, without the room that is not in use."""
-        self._kernel.settle()
+        self._kernel.write_evidence()
         state = {name: value for name, value in self.__dict__.items() if name != "_kernel"}
         used = self.counts[SLOTS_USED]
-        in_use = self.arrays | {"statistics": self.arrays["statistics"][:, : self.family.n_statistics]}
-        state["arrays"] = {name: array[:used].copy() for name, array in in_use.items()}
+        state["arrays"] = {name: array[:used].copy() for name, array in self.arrays.items()}
+        if isinstance(self.leaves, ClassLists):
+            state["class_weights"] = ClassWeights(*self._kernel.class_lists())
         return state | {name: getattr(self, name).copy() for name in ("ranges", "roots", "counts")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        state = dict(state)
+        lists = state.pop("class_weights", None)
         self.__dict__.update(state)
         for name in ("ranges", "roots", "counts"):
             setattr(self, name, np.array(state[name], order="C"))
         used, width = int(self.counts[SLOTS_USED]), len(self.features.kinds)
         self.arrays = {}
-        for name, like in _room(used, width, self.family.n_statistics).items():
+        for name, like in _room(used, width, self.leaves.n_statistics).items():
             self.arrays[name] = np.array(state["arrays"][name], dtype=like.dtype, order="C")
             if self.arrays[name].shape != like.shape:
                 shape = self.arrays[name].shape
                 raise ValueError(f"{name} has shape {shape}, but {like.shape} belongs to {used} nodes")
         self._borrow()
+        if lists is not None:
+            self._kernel.set_class_lists(*lists)
 
 
 def _room(capacity: int, width: int, n_statistics: int, filled: bool = False) -> dict[str, NDArray[Any]]:

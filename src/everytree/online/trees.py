@@ -22,7 +22,7 @@ NODE = np.dtype(
         ("subtree", "f8"), ("stamp", "i8"),
     ]
 )  # fmt: skip
-"""A node as the kernel has it: `OnlineNode` of online_nodes.hpp says what the fields mean."""
+"""A node as the kernel has it: `OnlineNode` of online/nodes.hpp says what the fields mean."""
 
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1

@@ -270,7 +270,7 @@ class MetaTree:
         )  # fmt: skip
 
     def _binary_routes(self) -> NDArray[np.uint64] | None:
-        """The whole of routing in one word a node, for trees that are simple enough; see tree.hpp."""
+        """The whole of routing in one word a node, for trees that are simple enough; see core/tree.hpp."""
         inner = ~self.is_terminal
         if self.n_features > 65536 or self.has_missing.any() or not (self.n_children[inner] == 2).all():
             return None

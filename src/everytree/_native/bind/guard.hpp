@@ -1,6 +1,5 @@
 // One thread at a time, also in a process that was forked while a thread of its parent was at work.
 #pragma once
-#include <nanobind/nanobind.h>
 #ifndef _WIN32
 #include <pthread.h>
 #endif
@@ -13,9 +12,9 @@
 #include <new>
 #include <stdexcept>
 
-namespace everytree {
+#include "bind/common.hpp"
 
-namespace nb = nanobind;
+namespace everytree {
 
 // Threads have numbers from 1 on. None is used twice, neither in a process nor in those that are forked from it. A fork
 // leaves one thread, so a number that was given out before it belongs to that one or to nobody.
@@ -131,10 +130,6 @@ class Guard {
             throw std::runtime_error(
                 "this model was being changed by another thread when the process was forked, so its state is "
                 "incomplete in this process; fork while no thread changes it, or load the model here");
-    }
-    static void check_signals() {  // of the user, who may have waited long enough
-        nb::gil_scoped_acquire held;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
     struct Counted {
         explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }

@@ -3,11 +3,16 @@
 // A row may have an answer that a tree has no branch for: a category that was never seen, a value that was never
 // missing. It then stops at the node that asks.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/parallel.hpp"
 #include "core/route.hpp"
+#include "core/sweep.hpp"
 
 namespace everytree {
 
@@ -125,9 +130,7 @@ class ForestShape {
             const bool is_terminal = tree.n_children[s] == 0, is_multiway = node.mask != 0;
             const int n_answers = node.last + (node.missing == node.last && node.missing > 1 ? 0 : 1);
             if (node.feature > 65535 || (is_multiway && n_answers > 2)) return {};
-            const std::uint64_t threshold = is_terminal ? 65535 : is_multiway ? 0 : node.threshold;
-            words[s] = (65535 - threshold) | static_cast<std::uint64_t>(node.next) << 16 |
-                       static_cast<std::uint64_t>(node.feature) << 48;
+            words[s] = binary_route(node.feature, node.next, is_terminal, is_multiway ? 0 : node.threshold);
         }
         return words;
     }
@@ -161,6 +164,19 @@ void over_rows(const ForestShape& forest, const CodeTable& table, int n_jobs, Ea
         each(begin, n, codes, mine);
     };
     in_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work);
+}
+
+// (n_rows, n_trees) nodes where rows end.
+template <class Code>
+void ends_of_rows(const ForestShape& forest, const CodeTable& table, int n_jobs, std::int32_t* nodes) {
+    const std::size_t n_trees = forest.n_trees();
+    over_rows<Code>(forest, table, n_jobs,
+                    [&](std::int64_t begin, std::int64_t n, const Codes<Code>& codes, auto& mine) {
+                        for (std::size_t tree = 0; tree < n_trees; ++tree) {
+                            forest.ends(tree, codes, begin, n, mine.unusual, mine.at.data());
+                            for (std::int64_t i = 0; i < n; ++i) nodes[(begin + i) * n_trees + tree] = mine.at[i];
+                        }
+                    });
 }
 
 // What waits at the nodes of one tree: n_values numbers for each node.

@@ -1,6 +1,11 @@
 // The routing rule, in its only place: where a row goes from a node.
 #pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "core/codes.hpp"
+#include "core/parallel.hpp"
 #include "core/tree.hpp"
 
 namespace everytree {
@@ -89,6 +94,23 @@ void route(const TreeView& tree, const Codes<Code>& codes, std::int64_t begin, s
         route_with(BinaryWalk{tree.binary_routes}, tree, codes, begin, n, at);
     else
         route_with(AnyWalk{tree.routes}, tree, codes, begin, n, at);
+}
+
+// Terminals of all rows of a table, which are checked first.
+template <class Code>
+std::vector<std::int32_t> route_table(const TreeView& tree, const CodeChecks& checks, const CodeTable& table,
+                                      int n_jobs) {
+    const CodeReader<Code> reader(table, checks.limits());
+    std::vector<std::int32_t> at(static_cast<std::size_t>(table.n_rows), 0);
+    std::vector<std::vector<Code>> buffers(static_cast<std::size_t>(std::max(n_jobs, 1)));
+    const auto work = [&](std::int64_t chunk, int worker) {
+        const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows - begin);
+        const Codes<Code> codes = reader.rows(begin, n, buffers[worker]);
+        checks.of<Code>()(codes, begin, n);
+        route(tree, codes, begin, n, at.data() + begin);
+    };
+    in_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work);
+    return at;
 }
 
 }  // namespace everytree

@@ -7,6 +7,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <queue>
 #include <vector>
@@ -149,5 +150,22 @@ class TopTrees {
     std::vector<std::unique_ptr<State>> states_;
     std::vector<std::int32_t> ranks_;
 };
+
+// Log probabilities of the k best trees, and their leaves one after another with where each tree's start.
+struct BestTrees {
+    std::vector<double> log_probs;
+    std::vector<std::int64_t> start{0};
+    std::vector<std::int32_t> leaves;
+};
+inline BestTrees best_trees(const TreeView& tree, const double* log_split, const double* log_stop, std::int32_t k) {
+    BestTrees best;
+    TopTrees top(tree, log_split, log_stop);
+    for (std::int32_t rank = 0; rank < k && top.has(rank); ++rank) {
+        best.log_probs.push_back(top.log_prob(rank));
+        top.leaves(rank, best.leaves);
+        best.start.push_back(static_cast<std::int64_t>(best.leaves.size()));
+    }
+    return best;
+}
 
 }  // namespace everytree

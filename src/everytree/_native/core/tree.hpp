@@ -27,6 +27,10 @@ static_assert(sizeof(RouteNode) == 16);
 // `next`, which is then the second child; that is all there is to a step. A multiway split of two codes is a
 // binary split at 0.
 using BinaryRouteNode = std::uint64_t;
+inline BinaryRouteNode binary_route(std::int32_t feature, std::int32_t next, bool is_terminal, std::int32_t threshold) {
+    const std::uint64_t above = is_terminal ? 65535 : threshold < 0 ? 0 : static_cast<std::uint64_t>(threshold);
+    return (65535 - above) | static_cast<std::uint64_t>(next) << 16 | static_cast<std::uint64_t>(feature) << 48;
+}
 
 // How a split divides the codes of a column: at a threshold, one code against all others, or every code for itself.
 enum class ColumnKind : std::uint8_t { ordered, one_against_rest, multiway };

@@ -45,12 +45,41 @@ inline void append_with(const Condition* begin, const Condition* end, const Cond
     to.insert(to.end(), c, end);
 }
 
+// Kinds of columns by number, checked.
+inline std::vector<ColumnKind> kinds_of(const std::vector<int>& kinds, const std::vector<int>& n_codes) {
+    if (kinds.size() != n_codes.size()) throw std::invalid_argument("one kind a column");
+    std::vector<ColumnKind> out;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+        if (kinds[k] < 0 || kinds[k] > 2 || n_codes[k] < 1 || (kinds[k] != 0 && n_codes[k] > 64))
+            throw std::invalid_argument("no such kind of column");
+        out.push_back(static_cast<ColumnKind>(kinds[k]));
+    }
+    return out;
+}
+
 // Calls row(place) for each bit that is set in words first .. last.
 template <class OneRow>
 void each_bit(const std::uint64_t* words, std::size_t first, std::size_t last, OneRow row) {
     for (std::size_t w = first; w < last; ++w)
         for (std::uint64_t left = words[w]; left; left &= left - 1)
             row(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
+}
+
+inline void check_codes(const std::uint16_t* codes, std::int64_t n_rows, const std::vector<int>& n_codes) {
+    const std::size_t n_columns = n_codes.size();
+    for (std::int64_t i = 0; i < n_rows; ++i)
+        for (std::size_t k = 0; k < n_columns; ++k)
+            if (codes[i * n_columns + k] >= n_codes[k]) throw std::invalid_argument("code out of range");
+}
+
+// The bits of all rows, each at its place.
+inline std::vector<std::uint64_t> rows_as_bits(const std::int64_t* place, std::int64_t n_rows, std::int64_t n_places) {
+    std::vector<std::uint64_t> bits(static_cast<std::size_t>((n_places + 63) / 64), 0);
+    for (std::int64_t i = 0; i < n_rows; ++i) {
+        if (place[i] < 0 || place[i] >= n_places) throw std::invalid_argument("place out of range");
+        bits[place[i] / 64] |= std::uint64_t{1} << (place[i] % 64);
+    }
+    return bits;
 }
 
 // Rows as bits, in an order in which each class starts a word of its own: a mask of rows for each code of a column. A

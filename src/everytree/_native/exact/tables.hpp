@@ -10,14 +10,6 @@
 
 namespace everytree {
 
-struct LeafView {
-    std::int64_t n_leaves;
-    const double* weight;
-    const std::int64_t* start;
-    const std::int32_t* column;
-    const std::uint64_t* codes;
-};
-
 struct ColumnView {
     const std::vector<int>& n_codes;
     const std::vector<ColumnKind>& kinds;
@@ -28,7 +20,50 @@ struct ColumnView {
         if (kinds[column] == ColumnKind::ordered) return code >= lowest_of(set) && code <= highest_of(set);
         return set >> code & 1;
     }
+    bool allows(std::int32_t column, CodeSet set) const {
+        return set == unknown_codes || kinds[column] != ColumnKind::ordered ||
+               (highest_of(set) < n_codes[column] && highest_of(set) >= lowest_of(set));
+    }
 };
+
+struct LeafView {
+    std::int64_t n_leaves;
+    const double* weight;
+    const std::int64_t* start;
+    const std::int32_t* column;
+    const std::uint64_t* codes;
+
+    void check(std::int64_t n_conditions, const ColumnView& columns) const {
+        if (start[0] != 0 || start[n_leaves] != n_conditions) throw std::invalid_argument("leaves of the wrong size");
+        for (std::int64_t leaf = 0; leaf < n_leaves; ++leaf)
+            if (start[leaf + 1] < start[leaf]) throw std::invalid_argument("leaves out of order");
+        for (std::int64_t c = 0; c < n_conditions; ++c) {
+            if (column[c] < 0 || column[c] >= static_cast<std::int32_t>(columns.n_codes.size()))
+                throw std::invalid_argument("no such column");
+            if (!columns.allows(column[c], codes[c])) throw std::invalid_argument("codes out of range");
+        }
+    }
+    bool holds(std::int64_t leaf, const std::uint16_t* row, const ColumnView& columns) const {
+        for (std::int64_t c = start[leaf]; c < start[leaf + 1]; ++c)
+            if (!columns.holds(column[c], codes[c], row[column[c]])) return false;
+        return true;
+    }
+};
+
+// The leaves that hold each row: where its entries start, and the leaves.
+struct LeavesOfRows {
+    std::vector<std::int64_t> start{0}, leaves;
+};
+inline LeavesOfRows leaves_of_rows(const LeafView& leaves, const ColumnView& columns, const std::uint16_t* codes,
+                                   std::size_t n_rows) {
+    LeavesOfRows out;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        for (std::int64_t leaf = 0; leaf < leaves.n_leaves; ++leaf)
+            if (leaves.holds(leaf, codes + i * columns.n_codes.size(), columns)) out.leaves.push_back(leaf);
+        out.start.push_back(static_cast<std::int64_t>(out.leaves.size()));
+    }
+    return out;
+}
 
 struct AnswerTables {
     std::vector<std::int64_t> set_start{0};   // of each set's columns
@@ -340,6 +375,19 @@ struct TablesView {
             else
                 add_cells<0>(n_rows, upto, of_code, own, table, out);
         }
+    }
+
+    // All rows, on several threads; `out` is zero at first.
+    void look_up_all(const std::uint16_t* codes, std::size_t n_rows, const std::vector<std::int32_t>& n_shared,
+                     int n_jobs, double* out) const {
+        constexpr std::size_t together = 512;
+        std::vector<LookUpScratch> scratch(static_cast<std::size_t>(std::max(n_jobs, 1)));
+        const auto work = [&](std::int64_t chunk, int worker) {
+            const std::size_t first = static_cast<std::size_t>(chunk) * together;
+            look_up(codes + first * static_cast<std::size_t>(n_columns), std::min(together, n_rows - first), n_shared,
+                    out + first * static_cast<std::size_t>(width), scratch[worker]);
+        };
+        in_chunks(static_cast<std::int64_t>((n_rows + together - 1) / together), n_jobs, work);
     }
 
   private:

@@ -1,12 +1,16 @@
-// The cuts of a schema, and the codes of the number columns of a table.
-#pragma once
+// Columns of numbers: their codes, and what is learnt of them before their schema is known.
 #include <deque>
 
+#include "bind/buffers.hpp"
 #include "bind/common.hpp"
+#include "bind/modules.hpp"
 #include "columns/encode.hpp"
+#include "columns/scan.hpp"
 
 namespace everytree {
+namespace {
 
+// The cuts of a schema, and the codes of the number columns of a table.
 class Encoder {
   public:
     // All cuts one after another, where each column's start and the last one's end, and whether a column's numbers are
@@ -75,5 +79,41 @@ class Encoder {
     static constexpr std::int32_t largest_code = 65534;
     std::vector<CutTree> trees_;
 };
+
+// Distinct numbers of `known` and the column together (None where `known` is None, or there are more than `most`),
+// whether some are missing, and the row of an infinite one or -1.
+nb::object scan_numbers(nb::handle numbers, std::optional<Input<double>> known, std::size_t most) {
+    Buffer buffer;
+    const auto scalar = buffer.open(numbers) && buffer.ndim() == 1 ? buffer.scalar() : std::optional<Scalar>();
+    if (!scalar) throw std::invalid_argument("numbers must be one number a row");
+    const Column column{buffer.data(), buffer.stride(0), *scalar, 0.0};
+    std::optional<FewNumbers> distinct;
+    if (known && known->size() <= most) distinct.emplace(most);
+    for (std::size_t i = 0; distinct && i < known->size(); ++i) distinct->add(known->data()[i]);
+    const NumberScan found = without_gil(buffer.shape(0) > rows_worth_releasing, [&] {
+        return scan_column(column, buffer.shape(0), distinct ? &*distinct : nullptr);
+    });
+    nb::object values = found.few ? nb::cast(to_numpy(distinct->take())) : nb::none();
+    return nb::make_tuple(values, found.has_missing, found.infinite_row);
+}
+
+// Places and keys of the rows that a sample keeps.
+nb::object draw_rows(std::uint64_t seed, std::uint64_t first_row, std::int64_t n_rows, std::uint64_t bound) {
+    SampledRows sampled = without_gil(true, [&] { return sampled_rows(seed, first_row, n_rows, bound); });
+    return nb::make_tuple(to_numpy(std::move(sampled.rows)), to_numpy(std::move(sampled.keys)));
+}
+
+}  // namespace
+
+void bind_columns(nb::module_& module) {
+    module.def("scan_numbers", &scan_numbers, "numbers"_a, "known"_a.none(), "most"_a);
+    module.def("draw_rows", &draw_rows, "seed"_a, "first_row"_a, "n_rows"_a, "bound"_a);
+    nb::class_<Encoder>(module, "Encoder")
+        .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::uint8_t>,
+                      const std::vector<Input<std::int32_t>>&>(),
+             "cuts"_a, "start"_a, "single"_a, "groups"_a = std::vector<Input<std::int32_t>>())
+        .def("encode", &Encoder::encode<std::uint8_t>, "columns"_a, "out"_a.noconvert(), "n_jobs"_a)
+        .def("encode", &Encoder::encode<std::uint16_t>, "columns"_a, "out"_a.noconvert(), "n_jobs"_a);
+}
 
 }  // namespace everytree

@@ -1,13 +1,21 @@
 // A posterior without a depth limit.
-#pragma once
-#include "bind/families.hpp"
 #include "core/growing.hpp"
 
+#include "bind/buffers.hpp"
+#include "bind/common.hpp"
+#include "bind/modules.hpp"
+#include "bind/records.hpp"
+#include "core/with_family.hpp"
+
 namespace everytree {
+namespace {
+
+// Where the shares of each row start, their nodes and log weights.
+using RowShares = std::tuple<Output<std::int64_t>, Output<std::int32_t>, Output<double>>;
 
 struct GrowingState {
-    State<std::int32_t> nodes;
-    nb::object points;  // uint8 or uint16: the kernel knows which
+    State<std::uint8_t> nodes;  // GrowingNode records as bytes
+    nb::object points;          // uint8 or uint16: the kernel knows which
     State<double> log_odds, statistics, leaf, subtree, split_prob;
     State<std::int64_t> counts;  // nodes, points, root
 };
@@ -20,7 +28,7 @@ class GrowingHandle {
     virtual std::int64_t insert(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, std::int64_t begin,
                                 std::int64_t n) = 0;
     virtual void insert_points(nb::object points, Input<double> statistics) = 0;
-    virtual nb::object shares(nb::handle X) = 0;
+    virtual std::optional<RowShares> shares(nb::handle X) = 0;
 };
 
 template <class Family, class Code>
@@ -78,9 +86,9 @@ class TypedGrowing final : public GrowingHandle {
         kernel_.sweep();
         save_counts();
     }
-    nb::object shares(nb::handle X) override {
+    std::optional<RowShares> shares(nb::handle X) override {
         CodeBuffer buffer;
-        if (!buffer.open(X, width_)) return nb::none();
+        if (!buffer.open(X, width_)) return std::nullopt;
         const std::int64_t n_rows = buffer.n_rows();
         std::vector<Code> converted;
         const Codes<Code> codes = reader(buffer).rows(0, n_rows, converted);
@@ -99,7 +107,7 @@ class TypedGrowing final : public GrowingHandle {
             }
             start.push_back(static_cast<std::int64_t>(nodes.size()));
         }
-        return nb::make_tuple(to_numpy(std::move(start)), to_numpy(std::move(nodes)), to_numpy(std::move(log_weights)));
+        return std::tuple(to_numpy(std::move(start)), to_numpy(std::move(nodes)), to_numpy(std::move(log_weights)));
     }
 
   private:
@@ -128,10 +136,9 @@ class TypedGrowing final : public GrowingHandle {
     double extra_constant_;
 };
 
-inline std::unique_ptr<GrowingHandle> make_growing(const std::string& name, int size, bool wide,
-                                                   Input<double> leaf_prior, Input<std::int32_t> features,
-                                                   Input<double> log_split, Input<std::uint16_t> limit,
-                                                   std::uint64_t seed, double extra_constant) {
+std::unique_ptr<GrowingHandle> make_growing(const std::string& name, int size, bool wide, Input<double> leaf_prior,
+                                            Input<std::int32_t> features, Input<double> log_split,
+                                            Input<std::uint16_t> limit, std::uint64_t seed, double extra_constant) {
     return with_family(name, size, [&](const auto& family) -> std::unique_ptr<GrowingHandle> {
         using Family = std::decay_t<decltype(family)>;
         if (wide)
@@ -143,10 +150,41 @@ inline std::unique_ptr<GrowingHandle> make_growing(const std::string& name, int 
 }
 
 // The feature asked after the given answers, or -1 when all are asked.
-inline std::int32_t feature_after(Input<std::int32_t> features, std::uint64_t seed, Input<std::int32_t> answers) {
+std::int32_t feature_after(Input<std::int32_t> features, std::uint64_t seed, Input<std::int32_t> answers) {
     Path path(seed, {features.data(), features.data() + features.size()});
     for (std::size_t i = 0; i < answers.size() && !path.asked_all(); ++i) path.answer(answers.data()[i]);
     return path.asked_all() ? -1 : path.feature();
+}
+
+void attach(GrowingHandle& self, State<std::uint8_t> nodes, nb::object points, State<double> log_odds,
+            State<double> statistics, State<double> leaf, State<double> subtree, State<double> split_prob,
+            State<std::int64_t> counts) {
+    self.attach({nodes, points, log_odds, statistics, leaf, subtree, split_prob, counts});
+}
+
+}  // namespace
+
+void bind_growing(nb::module_& module) {
+    nb::class_<GrowingHandle>(module, "Growing")
+        .def("attach", &attach, nb::kw_only(), "nodes"_a, "points"_a, "log_odds"_a, "statistics"_a, "leaf"_a,
+             "subtree"_a, "split_prob"_a, "counts"_a)
+        .def("check", &GrowingHandle::check, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none())
+        .def("insert", &GrowingHandle::insert, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
+             nb::kw_only(), "begin"_a, "n"_a)
+        .def("insert_points", &GrowingHandle::insert_points, "points"_a, "statistics"_a)
+        .def("shares", &GrowingHandle::shares, "X"_a.none());
+    module.def("make_growing", &make_growing, nb::kw_only(), "name"_a, "size"_a, "wide"_a, "leaf_prior"_a, "features"_a,
+               "log_split"_a, "limit"_a, "seed"_a, "extra_constant"_a);
+    module.def("feature_after", &feature_after, "features"_a, "seed"_a, "answers"_a);
+    module.attr("GROWING_NODE") = record_dtype<GrowingNode>({
+        EVERYTREE_FIELD(GrowingNode, parent),
+        EVERYTREE_FIELD(GrowingNode, first_child),
+        EVERYTREE_FIELD(GrowingNode, next_sibling),
+        EVERYTREE_FIELD(GrowingNode, entry),
+        EVERYTREE_FIELD(GrowingNode, branch),
+        EVERYTREE_FIELD(GrowingNode, point),
+        EVERYTREE_FIELD(GrowingNode, answer),
+    });
 }
 
 }  // namespace everytree

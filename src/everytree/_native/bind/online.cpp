@@ -1,10 +1,13 @@
 // An online forest. Python holds a lock around each call, so that other threads may run where the GIL is released.
-#pragma once
-#include "bind/families.hpp"
-#include "bind/row_dicts.hpp"
+#include <optional>
+
+#include "bind/common.hpp"
+#include "bind/modules.hpp"
+#include "bind/records.hpp"
 #include "online/kernel.hpp"
 
 namespace everytree {
+namespace {
 
 struct OnlineState {
     State<std::uint8_t> nodes;  // OnlineNode records as bytes
@@ -148,14 +151,51 @@ class TypedOnline final : public OnlineHandle {
     std::vector<OnlineShare> shares_;
 };
 
-inline std::unique_ptr<OnlineHandle> make_online(const std::string& name, int size, Input<double> leaf_prior,
-                                                 std::uint64_t seed, double split_prior, double half_life,
-                                                 std::int64_t max_nodes) {
+std::unique_ptr<OnlineHandle> make_online(const std::string& name, int size, Input<double> leaf_prior,
+                                          std::uint64_t seed, double split_prior, double half_life,
+                                          std::int64_t max_nodes) {
     const OnlineOptions options{seed, split_prior, half_life, max_nodes};
     if (name == "categorical")
         return std::make_unique<TypedOnline<Categorical>>(family_of<Categorical>(size), leaf_prior, options);
     if (name == "normal") return std::make_unique<TypedOnline<Normal>>(family_of<Normal>(size), leaf_prior, options);
     throw std::invalid_argument("no online kernel for a family named " + name);
+}
+
+void attach(OnlineHandle& self, State<std::uint8_t> nodes, State<double> boxes, State<std::uint8_t> some_missing,
+            State<double> statistics, State<double> ranges, Input<std::uint8_t> kinds, State<std::int32_t> roots,
+            State<std::int64_t> counts) {
+    self.attach({nodes, boxes, some_missing, statistics, ranges, kinds, roots, counts});
+}
+
+}  // namespace
+
+void bind_online(nb::module_& module) {
+    nb::class_<OnlineHandle>(module, "Online")
+        .def("attach", &attach, nb::kw_only(), "nodes"_a, "boxes"_a, "some_missing"_a, "statistics"_a, "ranges"_a,
+             "kinds"_a, "roots"_a, "counts"_a)
+        .def("use_family", &OnlineHandle::use_family, "size"_a, "leaf_prior"_a)
+        .def("settle", &OnlineHandle::settle)
+        .def("learn", &OnlineHandle::learn, "rows"_a, "y"_a, "begin"_a)
+        .def("predict", &OnlineHandle::predict, "rows"_a)
+        .def("shares", &OnlineHandle::shares, "rows"_a)
+        .def("refresh", &OnlineHandle::refresh);
+    module.def("make_online", &make_online, nb::kw_only(), "name"_a, "size"_a, "leaf_prior"_a, "seed"_a,
+               "split_prior"_a, "half_life"_a, "max_nodes"_a);
+    module.attr("ONLINE_NODE") = record_dtype<OnlineNode>({
+        EVERYTREE_FIELD(OnlineNode, parent),
+        EVERYTREE_FIELD(OnlineNode, left),
+        EVERYTREE_FIELD(OnlineNode, right),
+        EVERYTREE_FIELD(OnlineNode, feature),
+        EVERYTREE_FIELD(OnlineNode, missing_right),
+        EVERYTREE_FIELD(OnlineNode, tree),
+        EVERYTREE_FIELD(OnlineNode, time),
+        EVERYTREE_FIELD(OnlineNode, threshold),
+        EVERYTREE_FIELD(OnlineNode, log_split),
+        EVERYTREE_FIELD(OnlineNode, log_stop),
+        EVERYTREE_FIELD(OnlineNode, leaf),
+        EVERYTREE_FIELD(OnlineNode, subtree),
+        EVERYTREE_FIELD(OnlineNode, stamp),
+    });
 }
 
 }  // namespace everytree

@@ -1,23 +1,15 @@
 // Rows that come as dicts: names become columns, values become doubles.
-#pragma once
 #include <cmath>
 #include <limits>
-#include <string_view>
+#include <string>
 
 #include "bind/common.hpp"
-#include "core/scramble.hpp"
+#include "bind/modules.hpp"
 #include "online/nodes.hpp"
+#include "online/values.hpp"
 
 namespace everytree {
-
-inline constexpr double largest_feature = 1e150;  // so that differences and their sums stay finite
-
-// A text as a number in [0, 1): the same in every process, unlike Python's own hash.
-inline double category_code(std::string_view text) {
-    std::uint64_t word = text.size();
-    for (const char letter : text) word = scramble(word ^ static_cast<unsigned char>(letter));
-    return static_cast<double>(word >> 11) * 0x1p-53;
-}
+namespace {
 
 struct FeatureValue {
     double value;  // NaN: missing
@@ -25,7 +17,7 @@ struct FeatureValue {
 };
 
 // Numbers and texts as they are; of anything else, what Python makes of it. Returns what is wrong, if anything.
-inline const char* read_value(nb::handle object, nb::handle simplify, FeatureValue& out, bool simplified = false) {
+const char* read_value(nb::handle object, nb::handle simplify, FeatureValue& out, bool simplified = false) {
     out = {std::numeric_limits<double>::quiet_NaN(), false};
     if (object.is_none()) return nullptr;
     if (PyUnicode_Check(object.ptr())) {
@@ -53,8 +45,7 @@ inline const char* read_value(nb::handle object, nb::handle simplify, FeatureVal
     return std::fabs(out.value) > largest_feature ? "must be a number of at most 1e150 in size" : nullptr;
 }
 
-inline std::string complaint(nb::handle key, std::int64_t row, std::int64_t n_rows, const char* wrong,
-                             nb::handle object) {
+std::string complaint(nb::handle key, std::int64_t row, std::int64_t n_rows, const char* wrong, nb::handle object) {
     const auto shown = [](nb::handle what) { return std::string(nb::repr(what).c_str()); };
     return (n_rows > 1 ? "row " + std::to_string(row) + ", " : std::string()) + "feature " + shown(key) + " " + wrong +
            ", but is " + shown(object);
@@ -62,7 +53,7 @@ inline std::string complaint(nb::handle key, std::int64_t row, std::int64_t n_ro
 
 // (n_rows, n_features) values, NaN where a row has none, and the features of the rows that `index` does not know, as
 // (name, is nominal) in the order in which they come.
-inline nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t> kinds, nb::callable simplify) {
+nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t> kinds, nb::callable simplify) {
     const std::size_t n_features = kinds.size();
     std::vector<double> values(nb::len(rows) * n_features, std::numeric_limits<double>::quiet_NaN());
     nb::dict strangers;
@@ -93,6 +84,13 @@ inline nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t
     }
     return nb::make_tuple(to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), n_features}),
                           nb::list(strangers.items()));
+}
+
+}  // namespace
+
+void bind_row_dicts(nb::module_& module) {
+    module.def("encode_dicts", &encode_dicts, "rows"_a, "index"_a, "kinds"_a, "simplify"_a);
+    module.attr("LARGEST_FEATURE") = largest_feature;
 }
 
 }  // namespace everytree

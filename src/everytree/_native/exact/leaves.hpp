@@ -5,9 +5,6 @@
 
 namespace everytree {
 
-// The one code set that is no set: of a row whose answer nobody knows. It never is a condition otherwise.
-inline constexpr CodeSet unknown_codes = ~CodeSet{0};
-
 struct LeafRegions {
     std::vector<double> weight, statistics;  // (n_leaves,), (n_leaves, size)
     std::vector<std::int64_t> start{0};      // of each leaf's conditions

@@ -2,11 +2,14 @@
 // each of its cells is the sum over the leaves that hold it, so a row costs one lookup a set of columns, however many
 // leaves there are. Codes that no leaf of a set tells apart share a cell.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
-#include "exact/leaves.hpp"
+#include "core/parallel.hpp"
+#include "exact/conditions.hpp"
 
 namespace everytree {
 

@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
-NATIVE := $(wildcard src/everytree/_native/*)
+NATIVE := $(wildcard src/everytree/_native/*/*)
 CPP    := $(filter %.hpp %.cpp,$(NATIVE))
 
 .PHONY: demo test test-fast check check-slow bench bench-accuracy docs format clean setup compiler

@@ -905,7 +905,9 @@ def leaf_weights(fitted: et.ExactPosterior, codes: np.ndarray) -> dict[tuple[Any
     """Share of each leaf region that a row is predicted from, by its statistics."""
     leaves = fitted._leaves(bool((codes >= np.array(fitted.n_codes)).any()))
     columns = fitted._columns
-    _, found = _kernels.leaves_of_rows(*leaves.conditions, codes[None], columns.n_codes, columns.kind_numbers)
+    _, found = _kernels.leaves_of_rows(
+        **leaves.conditions, rows=codes[None], n_codes=columns.n_codes, kinds=columns.kind_numbers
+    )
     weights: dict[tuple[Any, ...], float] = {}
     for leaf in found:
         key = tuple(np.round(leaves.statistics[leaf], 9).tolist())

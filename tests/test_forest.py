@@ -191,10 +191,13 @@ def test_values_along_paths(seed):
     post.update(random_codes(rng, 30), rng.integers(0, 2, 30))
     with np.errstate(divide="ignore"):
         logs = [np.log(post.split_prior), np.log1p(-post.split_prior)]
-    arrays = (tree._kernel, *logs, post.leaf_log_evidence, post.subtree_log_evidence)
+    arrays = {
+        "log_split": logs[0], "log_stop": logs[1],
+        "leaf": post.leaf_log_evidence, "subtree": post.subtree_log_evidence,
+    }  # fmt: skip
     values = rng.normal(size=(tree.n_nodes, 3))
-    table = _kernels.average_over_paths(*arrays, values)
-    log_reached, log_stop = _kernels.log_node_fates(*arrays)
+    table = _kernels.average_over_paths(tree._kernel, **arrays, values=values)
+    log_reached, log_stop = _kernels.log_node_fates(tree._kernel, **arrays)
     for s in range(tree.n_nodes):
         weights = naive_forest.path_weights(post, s)
         np.testing.assert_allclose(table[s], sum(w * values[t] for t, w in weights.items()), atol=1e-12)
@@ -212,8 +215,9 @@ def test_pooled_paths_are_all_paths(case):
     first = np.cumsum([0] + [tree.n_nodes for tree in forest.trees])[:-1]
     pool = everytree.posterior.pooling.pool_nodes(forest.posteriors, forest.weights)
     start, nodes, log_weights = _kernels.pooled_paths(
-        (forest.ends(X) + first).astype(np.int64), pool.parent, pool.log_reached, pool.log_stop, pool.log_weights,
-        np.log(everytree.predictive.pooled.NEGLIGIBLE),
+        ends=(forest.ends(X) + first).astype(np.int64), parent=pool.parent, log_reached=pool.log_reached,
+        log_stop=pool.log_stop, log_tree_weights=pool.log_weights,
+        log_negligible=np.log(everytree.predictive.pooled.NEGLIGIBLE),
     )  # fmt: skip
     for i, row in enumerate(X):
         expected = {

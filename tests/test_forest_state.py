@@ -470,20 +470,28 @@ SEVEN = np.zeros(7)
 
 
 def average(values: Any, weights: Any, n_values: int) -> Any:
-    return _kernels.Forest([some().tree._kernel], KNOWN).average(X, values, np.ones(weights), n_values, 1)
+    engine = _kernels.Forest([some().tree._kernel], KNOWN)
+    return engine.average(X, values=values, weights=np.ones(weights), n_values=n_values, n_jobs=1)
 
 
-def along_paths(leaf: Any = SEVEN, subtree: Any = SEVEN, values: Any = SEVEN[:, None]) -> Any:
-    return _kernels.average_over_paths(some().tree._kernel, SEVEN, SEVEN, leaf, subtree, values)
+def along_paths(tree: Any = "some", values: Any = SEVEN[:, None], **other: Any) -> Any:
+    asked = dict.fromkeys(("log_split", "log_stop", "leaf", "subtree"), SEVEN) | other
+    return _kernels.average_over_paths(some().tree._kernel if tree == "some" else tree, **asked, values=values)
+
+
+def fates_of_nodes(**other: Any) -> Any:
+    asked = dict.fromkeys(("log_split", "log_stop", "leaf", "subtree"), SEVEN) | other
+    return _kernels.log_node_fates(some().tree._kernel, **asked)
 
 
 def pooled(**other: Any) -> Any:
     arrays: dict[str, Any] = {
-        "ends": [3, 4], "parent": [-1, 0, 0, 1, 1, 2, 2], "log_reached": SEVEN, "log_stop": SEVEN, "log_weights": [0.0],
+        "ends": [3, 4], "parent": [-1, 0, 0, 1, 1, 2, 2], "log_reached": SEVEN, "log_stop": SEVEN,
+        "log_tree_weights": [0.0],
     } | other  # fmt: skip
-    kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
-    columns = [np.array(values, dtype=kind) for values, kind in zip(arrays.values(), kinds, strict=True)]
-    return _kernels.pooled_paths(*columns, -20.0)
+    kinds = {"ends": np.int64, "parent": np.int32}
+    columns = {name: np.array(values, dtype=kinds.get(name, np.float64)) for name, values in arrays.items()}
+    return _kernels.pooled_paths(**columns, log_negligible=-20.0)
 
 
 @pytest.mark.parametrize(
@@ -502,19 +510,20 @@ def pooled(**other: Any) -> Any:
         lambda: along_paths(subtree=SEVEN[1:]),
         lambda: along_paths(values=SEVEN[1:, None]),
         lambda: along_paths(values=SEVEN),
-        lambda: _kernels.average_over_paths(None, SEVEN, SEVEN, SEVEN, SEVEN, SEVEN[:, None]),
-        lambda: _kernels.log_node_fates(some().tree._kernel, SEVEN, SEVEN, SEVEN[1:], SEVEN),
-        lambda: _kernels.log_node_fates(some().tree._kernel, SEVEN, SEVEN, SEVEN, SEVEN[1:]),
+        lambda: along_paths(tree=None),
+        lambda: fates_of_nodes(leaf=SEVEN[1:]),
+        lambda: fates_of_nodes(subtree=SEVEN[1:]),
         lambda: pooled(ends=[7]),
         lambda: pooled(ends=[-1]),
         lambda: pooled(parent=[-1, 0, 0, 1, 1, 2, 6]),
         lambda: pooled(log_reached=SEVEN[1:]),
         lambda: pooled(log_stop=SEVEN[1:]),
-        lambda: pooled(log_weights=[]),
-        lambda: pooled(log_weights=[0.0, 0.0, 0.0]),
+        lambda: pooled(log_tree_weights=[]),
+        lambda: pooled(log_tree_weights=[0.0, 0.0, 0.0]),
     ],
 )
 def test_kernels_refuse_arrays_that_do_not_fit(call):
+    along_paths(), fates_of_nodes(), pooled(), average([np.ones((7, 1))], 1, 1)  # as they should be
     with pytest.raises((ValueError, TypeError, RuntimeError)):
         call()
 
@@ -523,12 +532,20 @@ ASTRAY = [
     "k.Forest([None], known)",
     "k.Forest([tree], known[:1]).ends(np.zeros((3, 1), np.uint8), 1)",
     "k.Forest([tree], known[:0]).ends(np.zeros((3, 0), np.uint8), 1)",
-    "k.average_over_paths(tree, np.zeros(2), np.zeros(2), seven, seven, np.ones((7, 1)))",
-    "k.average_over_paths(tree, np.zeros(0), np.zeros(0), seven, seven, np.ones((7, 1)))",
-    "k.average_over_paths(tree, seven, np.zeros(1), seven, seven, np.ones((7, 1)))",
-    "k.log_node_fates(tree, np.zeros(2), np.zeros(2), seven, seven)",
-    "k.log_node_fates(tree, seven, np.zeros(1), seven, seven)",
+    "average(np.zeros(2), np.zeros(2))",
+    "average(np.zeros(0), np.zeros(0))",
+    "average(seven, np.zeros(1))",
+    "node_fates(np.zeros(2), np.zeros(2))",
+    "node_fates(seven, np.zeros(1))",
     "k.SharedPlan([None])",
+    "shape(first_child=[1, 4, -1, -1, -1])",
+    "shape(first_child=[-2**31, 3, -1, -1, -1])",
+    "shape(n_children=[2, 2**31 - 1, 0, 0, 0])",
+    "shape(n_children=[2, -1, 0, 0, 0])",
+    "shape(n_children=[4, 2, 0, 0, 0])",
+    "shape(feature=[0, 2, -1, -1, -1])",
+    "shape(feature=[0, -1, -1, -1, -1])",
+    "shape(threshold=[0])",
 ]
 
 
@@ -537,6 +554,17 @@ def fate_of() -> dict[str, str]:
     prelude = (
         "import numpy as np, everytree as et; from everytree import _kernels as k\n"
         "tree = et.MetaTree.complete([0, 1, 1], 2)._kernel; known = np.array([2, 2], np.uint16); seven = np.zeros(7)\n"
+        "def node_fates(split, stop):\n"
+        "    k.log_node_fates(tree, log_split=split, log_stop=stop, leaf=seven, subtree=seven)\n"
+        "def average(split, stop):\n"
+        "    values = np.ones((7, 1))\n"
+        "    k.average_over_paths(tree, log_split=split, log_stop=stop, leaf=seven, subtree=seven, values=values)\n"
+        "def shape(**other):\n"
+        "    arrays = dict(feature=[0, 1, -1, -1, -1], first_child=[1, 3, -1, -1, -1], n_children=[2, 2, 0, 0, 0],\n"
+        "                  threshold=[-1] * 5, missing_child=[-1] * 5) | other\n"
+        "    arrays = {name: np.array(values, np.int32) for name, values in arrays.items()}\n"
+        "    k.Tree(**arrays, n_features=2, exact_width=True)\n"
+        "shape()\n"
     )
     return fates(prelude, ASTRAY)
 

@@ -60,14 +60,21 @@ def stacked(split_priors: list[Any], tree: et.MetaTree) -> tuple[np.ndarray, np.
 
 def kernel_arguments(
     families: list[NativeFamily], split_priors: list[Any], post: et.Posterior, rows: Rows, counted: np.ndarray
-) -> tuple[Any, ...]:
+) -> dict[str, Any]:
     family, tree = families[0], post.tree
-    return (
-        family.kernel, family.size, tree._kernel, post.statistics, np.concatenate([one._prior for one in families]),
-        *stacked(split_priors, tree), tree.route(rows.X), counted.astype(np.uint8), rows.y, rows.weight,
-        family.pack(rows.row_data), family.default_row_data, np.ones(len(rows.y), dtype=np.uint8),
-        np.arange(len(rows.y) + 1),
-    )  # fmt: skip
+    log_split, log_stop = stacked(split_priors, tree)
+    return {
+        "name": family.kernel, "size": family.size, "tree": tree._kernel, "statistics": post.statistics,
+        "priors": np.concatenate([one._prior for one in families]), "log_split": log_split, "log_stop": log_stop,
+        "ends": tree.route(rows.X), "counted": counted.astype(np.uint8), "y": rows.y, "weight": rows.weight,
+        "extra": family.pack(rows.row_data), "constant": family.default_row_data,
+        "scored": np.ones(len(rows.y), dtype=np.uint8), "group_start": np.arange(len(rows.y) + 1),
+    }  # fmt: skip
+
+
+def held_out_components(*, priors: np.ndarray, **arguments: Any) -> Any:
+    """The same arguments, for one prior."""
+    return _kernels.held_out_components(prior=priors, **arguments)
 
 
 # ---- the kernels -----------------------------------------------------------------------------------------------------
@@ -88,7 +95,7 @@ def test_left_out_is_refitted(case, weighted, per_node, seed):
     priors = [case.family, *OTHER_PRIORS[case.name]]
     split_priors = random_split_priors(rng, tree, 4, per_node)
     post = rows.at(counted).fit(tree, case.family, 0.5)
-    found = _kernels.predict_held_out(*kernel_arguments(priors, split_priors, post, rows, counted))
+    found = _kernels.predict_held_out(**kernel_arguments(priors, split_priors, post, rows, counted))
     assert found.shape[:3] == (3, 4, n)
     for f, family in enumerate(priors):
         for g, split_prior in enumerate(split_priors):
@@ -114,7 +121,7 @@ def test_groups_are_left_out_together(case, weighted, seed):
     priors = [case.family, *OTHER_PRIORS[case.name]]
     post = rows.fit(tree, case.family, 0.5)
     arguments = kernel_arguments(priors, split_priors, post, rows, np.ones(n))
-    found = _kernels.predict_held_out(*arguments[:-2], scored.astype(np.uint8), start)
+    found = _kernels.predict_held_out(**arguments | {"scored": scored.astype(np.uint8), "group_start": start})
     assert found.shape[:3] == (3, 3, scored.sum())
     for f, family in enumerate(priors):
         for g, split_prior in enumerate(split_priors):
@@ -131,7 +138,7 @@ def test_left_out_as_posterior_does_it(case):
     tree = random_tree(rng, 4)
     rows = random_rows(case, rng, tree, 60, False)
     post = rows.fit(tree, case.family, 0.6)
-    found = _kernels.predict_held_out(*kernel_arguments([case.family], [0.6], post, rows, np.ones(60)))[0, 0]
+    found = _kernels.predict_held_out(**kernel_arguments([case.family], [0.6], post, rows, np.ones(60)))[0, 0]
     if case.name in CLASSES:
         found = np.log(found[np.arange(60), rows.y][:, None])
     np.testing.assert_allclose(found[:, 0], post.loo_log_prob(rows.X, rows.y, **rows.row_data), rtol=1e-9, atol=1e-9)
@@ -148,8 +155,8 @@ def test_components_are_the_mixture_behind_the_prediction(case, weighted):
         post = rows.at(counted).fit(tree, case.family, 0.5)
         for split_prior in random_split_priors(rng, tree, 4, per_node):
             arguments = kernel_arguments([case.family], [split_prior], post, rows, counted)
-            start, log_weights, parameters = _kernels.held_out_components(*arguments)
-            predicted = _kernels.predict_held_out(*arguments)[0, 0]
+            start, log_weights, parameters = held_out_components(**arguments)
+            predicted = _kernels.predict_held_out(**arguments)[0, 0]
             row_of = np.repeat(np.arange(n), np.diff(start))
             assert (np.diff(start) == tree.depth[tree.route(rows.X)] + 1).all()
             of_entry = take(rows.row_data, row_of)
@@ -173,9 +180,8 @@ def test_rows_that_stop_at_an_inner_node(case):
     rows = random_rows(case, rng, tree, 30, False)
     post = rows.fit(tree, case.family, 0.6)
     ends = rng.integers(0, tree.n_nodes, 30).astype(np.int32)
-    arguments = list(kernel_arguments([case.family], [0.6], post, rows, np.zeros(30)))
-    arguments[7] = ends
-    found = _kernels.predict_held_out(*arguments)[0, 0]
+    arguments = kernel_arguments([case.family], [0.6], post, rows, np.zeros(30)) | {"ends": ends}
+    found = _kernels.predict_held_out(**arguments)[0, 0]
     for i, end in enumerate(ends):
         weights = naive_forest.path_weights(post, int(end))
         own = take(rows.row_data, np.full(len(weights), i))
@@ -198,10 +204,10 @@ def test_rows_alike_are_given_what_each_is_given_alone(name):
     counted = rng.random(80) < 0.7
     post = rows.at(counted).fit(tree, case.family, 0.5)
     priors, split_priors = [case.family, *OTHER_PRIORS[name]], [0.2, 0.9]
-    together = _kernels.predict_held_out(*kernel_arguments(priors, split_priors, post, rows, counted))
+    together = _kernels.predict_held_out(**kernel_arguments(priors, split_priors, post, rows, counted))
     for i in range(80):
         one = np.arange(80) == i
-        alone = _kernels.predict_held_out(*kernel_arguments(priors, split_priors, post, rows.at(one), counted[one]))
+        alone = _kernels.predict_held_out(**kernel_arguments(priors, split_priors, post, rows.at(one), counted[one]))
         np.testing.assert_array_equal(together[:, :, i], alone[:, :, 0])
 
 
@@ -210,58 +216,58 @@ def test_many_rows_of_one_class_are_taken_away_exactly():
     tree = et.MetaTree.complete([], n_features=1)
     rows = Rows(np.zeros((1, 1), dtype=np.uint8), np.array([1]), None, {})
     post = et.Posterior(tree, et.Bernoulli()).update(rows.X, rows.y, [1e9])
-    found = _kernels.predict_held_out(*kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(1)))
+    found = _kernels.predict_held_out(**kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(1)))
     assert found[0, 0, 0, 1] == pytest.approx((1e9 - 0.5) / 1e9, rel=1e-15)
 
 
 @pytest.mark.parametrize(
-    ("place", "wrong", "match"),
+    ("name", "wrong", "match"),
     [
-        (0, "cauchy", "cauchy"),
-        (1, 3, "size"),
-        (3, np.zeros((6, 2)), "size"),
-        (3, np.zeros((7, 2)), "row 0 is not in this posterior"),
-        (4, np.ones(7), r"size|one prior"),
-        (5, np.zeros(7), "size"),
-        (5, np.zeros((1, 6)), "size"),
-        (6, np.zeros((2, 7)), "size"),
-        (7, np.array([3, 4, 7], dtype=np.int32), "node"),
-        (7, np.array([3, 4, -1], dtype=np.int32), "node"),
-        (7, np.array([3, 4], dtype=np.int32), "entries"),
-        (8, np.ones(2, dtype=np.uint8), "size"),
-        (9, np.array([0, 1]), "entries"),
-        (9, np.array([0, 1, 2]), r"y\[2\]"),
-        (9, np.array([0, 1, np.nan]), r"y\[2\]"),
-        (10, np.ones(2), "entries"),
-        (10, np.array([1.0, -1.0, 1.0]), "sample_weight"),
-        (13, np.ones(2, dtype=np.uint8), "size"),
-        (14, np.array([0, 1, 2]), "group_start"),
-        (14, np.array([1, 3]), "group_start"),
-        (14, np.array([0, 2, 1, 3]), "group_start"),
-        (14, np.zeros(0, dtype=np.int64), "group_start"),
+        ("name", "cauchy", "cauchy"),
+        ("size", 3, "size"),
+        ("statistics", np.zeros((6, 2)), "size"),
+        ("statistics", np.zeros((7, 2)), "row 0 is not in this posterior"),
+        ("priors", np.ones(7), r"size|one prior"),
+        ("log_split", np.zeros(7), "size"),
+        ("log_split", np.zeros((1, 6)), "size"),
+        ("log_stop", np.zeros((2, 7)), "size"),
+        ("ends", np.array([3, 4, 7], dtype=np.int32), "node"),
+        ("ends", np.array([3, 4, -1], dtype=np.int32), "node"),
+        ("ends", np.array([3, 4], dtype=np.int32), "entries"),
+        ("counted", np.ones(2, dtype=np.uint8), "size"),
+        ("y", np.array([0, 1]), "entries"),
+        ("y", np.array([0, 1, 2]), r"y\[2\]"),
+        ("y", np.array([0, 1, np.nan]), r"y\[2\]"),
+        ("weight", np.ones(2), "entries"),
+        ("weight", np.array([1.0, -1.0, 1.0]), "sample_weight"),
+        ("scored", np.ones(2, dtype=np.uint8), "size"),
+        ("group_start", np.array([0, 1, 2]), "group_start"),
+        ("group_start", np.array([1, 3]), "group_start"),
+        ("group_start", np.array([0, 2, 1, 3]), "group_start"),
+        ("group_start", np.zeros(0, dtype=np.int64), "group_start"),
     ],
 )
-def test_kernels_refuse_arrays_that_do_not_fit(place, wrong, match):
+def test_kernels_refuse_arrays_that_do_not_fit(name, wrong, match):
     tree = et.MetaTree.complete([0, 1, 1], 2)
     rows = Rows(np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint8), np.array([0, 1, 1]), None, {})
     post = rows.fit(tree, et.Bernoulli(), 0.5)
-    arguments = list(kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(3)))
-    arguments[5], arguments[6] = (np.broadcast_to(logs, (1, 7)).copy() for logs in arguments[5:7])
-    assert _kernels.predict_held_out(*arguments).shape == (1, 1, 3, 2)
-    arguments[place] = wrong
-    for kernel in (_kernels.predict_held_out, _kernels.held_out_components):
+    arguments = kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(3))
+    arguments |= {name: np.broadcast_to(arguments[name], (1, 7)).copy() for name in ("log_split", "log_stop")}
+    assert _kernels.predict_held_out(**arguments).shape == (1, 1, 3, 2)
+    arguments[name] = wrong
+    for kernel in (_kernels.predict_held_out, held_out_components):
         with pytest.raises((ValueError, TypeError), match=match):
-            kernel(*arguments)
+            kernel(**arguments)
 
 
 def test_nothing_to_predict():
     tree = et.MetaTree.complete([0, 1, 1], 2)
     rows = Rows(np.zeros((0, 2), dtype=np.uint8), np.zeros(0), None, {})
-    arguments = list(kernel_arguments([et.Bernoulli()], [0.5], et.Posterior(tree, et.Bernoulli()), rows, np.ones(0)))
-    assert _kernels.predict_held_out(*arguments).shape == (1, 1, 0, 2)
-    assert [len(part) for part in _kernels.held_out_components(*arguments)] == [1, 0, 0]
-    arguments[9] = []  # a list is not read as it is
-    assert _kernels.predict_held_out(*arguments) is None
+    arguments = kernel_arguments([et.Bernoulli()], [0.5], et.Posterior(tree, et.Bernoulli()), rows, np.ones(0))
+    assert _kernels.predict_held_out(**arguments).shape == (1, 1, 0, 2)
+    assert [len(part) for part in held_out_components(**arguments)] == [1, 0, 0]
+    arguments["y"] = []  # a list is not read as it is
+    assert _kernels.predict_held_out(**arguments) is None
 
 
 # ---- the choice of priors --------------------------------------------------------------------------------------------

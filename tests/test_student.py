@@ -27,11 +27,11 @@ seeds = st.integers(0, 2**32 - 1)
 few_and_many = pytest.mark.parametrize("n_copies", [1, MANY], ids=["few", "many"])
 
 
-def flat(units: Sequence[StudentMixture]) -> tuple[np.ndarray, ...]:
+def flat(units: Sequence[StudentMixture]) -> dict[str, np.ndarray]:
     """Units as the kernels take them."""
     start = np.cumsum([0, *(len(unit.weight) for unit in units)]).astype(np.int64)
-    parts = [[getattr(unit, name) for unit in units] for name in ("weight", "freedom", "location", "scale")]
-    return start, *(np.concatenate(part) for part in parts)
+    names = ("weight", "freedom", "location", "scale")
+    return {"start": start} | {name: np.concatenate([getattr(unit, name) for unit in units]) for name in names}
 
 
 def alone(freedom: Any, location: float = 0.0, scale: float = 1.0) -> StudentMixture:
@@ -62,10 +62,12 @@ def test_tails_to_many_digits(freedom):
         seen = z if location == 0.0 else (y - location) / scale
         expected = exact if location == 0.0 else np.array([float(student_tail(freedom, at)) for at in seen])
         units = flat([alone(freedom, location, scale)] * len(z))
-        above = _kernels.student_tails(*units, y, 1)
+        above = _kernels.student_tails(**units, y=y, n_jobs=1)
         np.testing.assert_allclose(above[:, 1], expected, rtol=1e-10)
         np.testing.assert_allclose(above[:, 0], 1.0 - expected, rtol=1e-10)
-        below = _kernels.student_tails(*units, location - scale * z if location == 0.0 else 2.0 * location - y, 1)
+        below = _kernels.student_tails(
+            **units, y=location - scale * z if location == 0.0 else 2.0 * location - y, n_jobs=1
+        )
         np.testing.assert_allclose(below[:, 0], expected, rtol=1e-9)
 
 
@@ -75,14 +77,14 @@ def test_tails_of_mixtures(seed):
     rng = np.random.default_rng(seed)
     units = [random_mixture(rng) for _ in range(int(rng.integers(1, 25)))]
     y = np.array([rng.normal() * 10 ** rng.uniform(-3, 8) + rng.choice(unit.location) for unit in units])
-    tails = _kernels.student_tails(*flat(units), y, 1)
+    tails = _kernels.student_tails(**flat(units), y=y, n_jobs=1)
     np.testing.assert_allclose(tails[:, 0], [unit.below(at) for unit, at in zip(units, y, strict=True)], rtol=1e-9)
     np.testing.assert_allclose(tails[:, 1], [unit.above(at) for unit, at in zip(units, y, strict=True)], rtol=1e-9)
-    np.testing.assert_array_equal(_kernels.student_tails(*flat(units), y, 2), tails)
+    np.testing.assert_array_equal(_kernels.student_tails(**flat(units), y=y, n_jobs=2), tails)
 
 
 def test_tails_at_infinity():
-    tails = _kernels.student_tails(*flat([alone(3.0)] * 2), np.array([-np.inf, np.inf]), 1)
+    tails = _kernels.student_tails(**flat([alone(3.0)] * 2), y=np.array([-np.inf, np.inf]), n_jobs=1)
     np.testing.assert_array_equal(tails, [[0.0, 1.0], [1.0, 0.0]])
 
 
@@ -95,7 +97,7 @@ def test_quantiles_of_one_distribution(freedom, n_copies):
     """The tail beyond a quantile is what was asked for, to 1e-10 of the smaller one."""
     p = np.tile(LEVELS, n_copies)
     found = [
-        _kernels.student_quantiles(*flat([alone(freedom)] * len(part)), part, 1)[:, 0]
+        _kernels.student_quantiles(**flat([alone(freedom)] * len(part)), p=part, n_jobs=1)[:, 0]
         for part in ([p] if n_copies > 1 else np.array_split(p, 2))
     ]
     for level, at in dict(zip(p, np.concatenate(found), strict=True)).items():
@@ -117,15 +119,15 @@ def assert_quantile(unit: StudentMixture, p: float, at: float) -> None:
 def test_quantiles_of_mixtures(seed):
     rng = np.random.default_rng(seed)
     unit = random_mixture(rng)
-    few = np.concatenate([_kernels.student_quantiles(*flat([unit]), np.array([p]), 1)[:, 0] for p in LEVELS])
-    many = _kernels.student_quantiles(*flat([unit] * (2 * len(LEVELS))), np.tile(LEVELS, 2), 1)[:, 0]
+    few = np.concatenate([_kernels.student_quantiles(**flat([unit]), p=np.array([p]), n_jobs=1)[:, 0] for p in LEVELS])
+    many = _kernels.student_quantiles(**flat([unit] * (2 * len(LEVELS))), p=np.tile(LEVELS, 2), n_jobs=1)[:, 0]
     np.testing.assert_array_equal(many[: len(LEVELS)], many[len(LEVELS) :])
     for p, one, other in zip(LEVELS, few, many, strict=False):
         assert_quantile(unit, p, one)
         assert_quantile(unit, p, other)
     for quantiles in (few, many[: len(LEVELS)]):
         assert (np.diff(quantiles) >= -1e-12 * np.abs(quantiles[1:])).all()
-    again = _kernels.student_quantiles(*flat([unit] * (2 * len(LEVELS))), np.tile(LEVELS, 2), 2)[:, 0]
+    again = _kernels.student_quantiles(**flat([unit] * (2 * len(LEVELS))), p=np.tile(LEVELS, 2), n_jobs=2)[:, 0]
     np.testing.assert_array_equal(again, many)
 
 
@@ -135,7 +137,7 @@ def test_quantiles_between_modes(gap, n_copies):
     """Where the density is next to nothing, left and right of the median and at it."""
     unit = StudentMixture(np.array([0.3, 0.3, 0.4]), np.full(3, 5.0), np.array([0.0, gap, 3.0 * gap]), np.full(3, 0.1))
     for p in (0.29, 0.3, 0.31, 0.5, 0.59, 0.6, 0.61, 1e-9, 1.0 - 1e-9):
-        found = _kernels.student_quantiles(*flat([unit] * n_copies), np.full(n_copies, p), 1)[:, 0]
+        found = _kernels.student_quantiles(**flat([unit] * n_copies), p=np.full(n_copies, p), n_jobs=1)[:, 0]
         assert (found == found[0]).all()
         assert_quantile(unit, p, found[0])
 
@@ -148,7 +150,8 @@ def test_quantiles_of_extreme_scales(scale, n_copies):
     other = StudentMixture(one.weight, one.freedom, one.location * scale, one.scale * scale)
     for p in (1e-9, 0.2, 0.5, 0.9, 1.0 - 1e-9):
         found = [
-            _kernels.student_quantiles(*flat([unit] * n_copies), np.full(n_copies, p), 1)[0, 0] for unit in (one, other)
+            _kernels.student_quantiles(**flat([unit] * n_copies), p=np.full(n_copies, p), n_jobs=1)[0, 0]
+            for unit in (one, other)
         ]
         assert found[1] / scale == pytest.approx(found[0], rel=1e-10)
 
@@ -157,7 +160,7 @@ def test_quantiles_of_extreme_scales(scale, n_copies):
 def test_quantiles_far_from_zero(location):
     unit = StudentMixture(np.array([0.4, 0.6]), np.array([3.0, 9.0]), location + np.array([0.0, 1.0]), np.ones(2))
     for p in LEVELS:
-        assert_quantile(unit, p, _kernels.student_quantiles(*flat([unit]), np.array([p]), 1)[0, 0])
+        assert_quantile(unit, p, _kernels.student_quantiles(**flat([unit]), p=np.array([p]), n_jobs=1)[0, 0])
 
 
 # ---- many points of each, and scores ---------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ def test_quantiles_far_from_zero(location):
 
 def score(unit: StudentMixture, y: float, n_copies: int) -> float:
     """The library's own, of one unit among as many copies."""
-    start, weight, freedom, location, scale = flat([unit] * n_copies)
+    start, weight, freedom, location, scale = flat([unit] * n_copies).values()
     lengths = np.diff(start)
 
     def pick(some: np.ndarray) -> Mixture:
@@ -188,7 +191,7 @@ def test_tails_at_many_points_of_each_mixture(seed, n_copies):
     """To 1e-10, or to as much of the smaller tail: where many parts have the same freedom, by tables."""
     rng = np.random.default_rng(seed)
     unit = random_mixture(rng)
-    kernel = _kernels.StudentMixtures(*flat([unit] * n_copies))
+    kernel = _kernels.StudentMixtures(**flat([unit] * n_copies))
     y = np.sort(np.concatenate([rng.choice(unit.location, 50) + rng.choice(unit.scale, 50) * rng.normal(size=50)]))
     which, is_above = np.sort(rng.integers(0, n_copies, 50)), rng.random(50) < 0.5
     expected = np.where(is_above, unit.above(y), unit.below(y))
@@ -201,7 +204,7 @@ def test_tails_at_many_points_of_each_mixture(seed, n_copies):
 def test_distances_beside_those_of_an_origin(freedom, n_copies):
     """The closed form holds below one degree of freedom too: what is infinite is the same for all points."""
     unit = alone(freedom, 7.0, 0.01)
-    kernel = _kernels.StudentMixtures(*flat([unit] * n_copies))
+    kernel = _kernels.StudentMixtures(**flat([unit] * n_copies))
     for y in (7.0, 7.001, 6.9, 7.4, -30.0, 1e6):
         for origin in (7.0, 7.003, 6.9):
             found = kernel.extra_distances(np.full(n_copies, y), np.full(n_copies, origin), 1)
@@ -286,21 +289,24 @@ def test_kernels_refuse_arrays_that_do_not_fit(arrays):
         "start": [0, 2], "weight": [0.5, 0.5], "freedom": [3.0, 3.0], "location": [0.0, 1.0], "scale": [1.0, 1.0],
         "y": [0.5],
     } | arrays  # fmt: skip
-    columns = [np.array(values, dtype=np.int64 if name == "start" else float) for name, values in given_arrays.items()]
+    columns = {
+        name: np.array(values, dtype=np.int64 if name == "start" else float) for name, values in given_arrays.items()
+    }
+    y = columns.pop("y")
     with pytest.raises(ValueError, match=r"size|unit"):
-        _kernels.student_tails(*columns, 1)
+        _kernels.student_tails(**columns, y=y, n_jobs=1)
     with pytest.raises(ValueError, match=r"size|unit"):
-        _kernels.student_quantiles(*columns, 1)
+        _kernels.student_quantiles(**columns, p=y, n_jobs=1)
     if "y" not in arrays:
         with pytest.raises(ValueError, match=r"size|unit"):
-            _kernels.StudentMixtures(*columns[:-1])
+            _kernels.StudentMixtures(**columns)
 
 
 @pytest.mark.parametrize(
     "points", [([0], [1.0, 2.0], [True]), ([0], [1.0], [True, False]), ([1], [1.0], [True]), ([-1], [1.0], [True])]
 )
 def test_kernels_refuse_points_of_no_unit(points):
-    kernel = _kernels.StudentMixtures(*flat([alone(3.0)]))
+    kernel = _kernels.StudentMixtures(**flat([alone(3.0)]))
     unit, y, is_above = (np.array(column) for column in points)
     with pytest.raises(ValueError, match=r"size|unit"):
         kernel.tails(unit, y, is_above, 1)
@@ -310,10 +316,10 @@ def test_kernels_refuse_points_of_no_unit(points):
 
 def test_no_units():
     nothing = np.empty(0)
-    start = np.zeros(1, dtype=np.int64)
-    assert _kernels.student_tails(start, nothing, nothing, nothing, nothing, nothing, 1).shape == (0, 2)
-    assert _kernels.student_quantiles(start, nothing, nothing, nothing, nothing, nothing, 1).shape == (0, 1)
-    kernel = _kernels.StudentMixtures(start, nothing, nothing, nothing, nothing)
+    units = {"start": np.zeros(1, dtype=np.int64)} | dict.fromkeys(("weight", "freedom", "location", "scale"), nothing)
+    assert _kernels.student_tails(**units, y=nothing, n_jobs=1).shape == (0, 2)
+    assert _kernels.student_quantiles(**units, p=nothing, n_jobs=1).shape == (0, 1)
+    kernel = _kernels.StudentMixtures(**units)
     assert kernel.extra_distances(nothing, nothing, 1).shape == (0,)
 
 
@@ -332,10 +338,11 @@ NO_DISTRIBUTION = [
 def fate_of() -> dict[str, str]:
     prelude = """
 import numpy as np; from numpy import nan, inf; from everytree import _kernels as k
-def units(n, weight=1.0, location=0.0, scale=1.0):
-    return np.arange(n + 1), *(np.full(n, value) for value in (weight, 3.0, location, scale))
-def quantiles(n, **other): k.student_quantiles(*units(n, **other), np.full(n, 0.3), 1)
-def tails(n, **other): k.StudentMixtures(*units(n, **other)).tails(np.arange(n), np.ones(n), np.ones(n, bool), 1)
+def units(n, **other):
+    values = dict(weight=1.0, freedom=3.0, location=0.0, scale=1.0) | other
+    return dict(start=np.arange(n + 1)) | {name: np.full(n, value) for name, value in values.items()}
+def quantiles(n, **other): k.student_quantiles(**units(n, **other), p=np.full(n, 0.3), n_jobs=1)
+def tails(n, **other): k.StudentMixtures(**units(n, **other)).tails(np.arange(n), np.ones(n), np.ones(n, bool), 1)
 """
     return fates(prelude, NO_DISTRIBUTION)
 

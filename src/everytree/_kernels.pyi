@@ -1,43 +1,304 @@
-"""The native kernels, as far as Python needs to know them."""
+"""The native kernels. `tests/test_native_layout.py` compares this file with what the module says of itself.
 
-from collections.abc import Sequence
+Arrays are C-contiguous; those that a kernel writes to are kept by their owner in Python. `Any` is what is read through
+the buffer protocol, whatever its type: the answer is False or None where it cannot be read as it is.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 class Writing:
     def __enter__(self) -> None: ...
     def __exit__(self, *args: object) -> None: ...
 
 class Guard:
-    writing: Writing
+    def __init__(self) -> None: ...
+    @property
+    def writing(self) -> Writing: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *args: object) -> None: ...
 
 class Tree:
-    def __init__(self, *args: Any) -> None: ...
-    def route(self, X: Any, n_jobs: int) -> Any: ...
-    def upward_closure(self, ends: Any) -> Any: ...
-    def sweep(self, *args: Any) -> None: ...
-    def paths(self, *args: Any) -> tuple[Any, Any, Any, Any]: ...
+    def __init__(
+        self,
+        *,
+        feature: NDArray[np.int32],
+        first_child: NDArray[np.int32],
+        n_children: NDArray[np.int32],
+        threshold: NDArray[np.int32],
+        missing_child: NDArray[np.int32],
+        n_features: int,
+        exact_width: bool,
+    ) -> None: ...
+    @property
+    def parent(self) -> NDArray[np.int32]: ...
+    @property
+    def depth(self) -> NDArray[np.int32]: ...
+    def route(self, X: Any, n_jobs: int) -> NDArray[np.int32] | None: ...
+    def upward_closure(self, ends: NDArray[np.int32]) -> NDArray[np.int32]: ...
+    def sweep(
+        self,
+        nodes: NDArray[np.int32],
+        *,
+        log_split: NDArray[np.float64],
+        log_stop: NDArray[np.float64],
+        leaf: NDArray[np.float64],
+        subtree: NDArray[np.float64],
+        split_prob: NDArray[np.float64],
+    ) -> None: ...
+    def paths(
+        self,
+        ends: NDArray[np.int32],
+        *,
+        log_split: NDArray[np.float64],
+        log_stop: NDArray[np.float64],
+        leaf: NDArray[np.float64],
+        subtree: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]: ...
 
-def top_trees(tree: Tree, log_split: Any, log_stop: Any, k: int) -> tuple[Any, Any, Any]: ...
+def top_trees(
+    tree: Tree, log_split: NDArray[np.float64], log_stop: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]]: ...
+def log_rising(x: NDArray[np.float64], n: NDArray[np.float64]) -> NDArray[np.float64]: ...
+def log_beta_ratio(
+    a: NDArray[np.float64], b: NDArray[np.float64], more_a: NDArray[np.float64], more_b: NDArray[np.float64]
+) -> NDArray[np.float64]: ...
+def log_negative_binomial(
+    k: NDArray[np.float64], shape: NDArray[np.float64], odds: NDArray[np.float64]
+) -> NDArray[np.float64]: ...
+def family_shape(name: str, size: int) -> tuple[int, int]: ...
+def prepare_prior(name: str, size: int, hyper: NDArray[np.float64]) -> NDArray[np.float64]: ...
+def posterior_parameters(
+    name: str, size: int, statistics: NDArray[np.float64], prior: NDArray[np.float64]
+) -> NDArray[np.float64]: ...
+def log_evidence(
+    name: str, size: int, statistics: NDArray[np.float64], prior: NDArray[np.float64]
+) -> NDArray[np.float64]: ...
+def linear_predictions(
+    size: int, parameters: NDArray[np.float64], inputs: NDArray[np.float64]
+) -> NDArray[np.float64]: ...
+def sum_statistics(
+    name: str, size: int, *, statistics: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
+) -> NDArray[np.float64]: ...
+def row_statistics(
+    name: str, size: int, *, y: Any, weight: Any, extra: Any, constant: float, n_rows: int
+) -> NDArray[np.float64] | None: ...
 
 class SharedPlan:
-    def __init__(self, trees: list[Tree]) -> None: ...
+    def __init__(self, trees: Sequence[Tree]) -> None: ...
 
 class Posterior:
     version: int
-    writing: Writing
-    def update(self, X: Any, y: Any, weight: Any, extra: Any, n_jobs: int) -> bool: ...
+    @property
+    def writing(self) -> Writing: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *args: object) -> None: ...
-    def merge(self, other: Any) -> None: ...
-    def leave_one_out(self, X: Any, y: Any, weight: Any, extra: Any, n_jobs: int) -> Any: ...
+    def update(self, X: Any, y: Any, weight: Any, extra: Any, n_jobs: int) -> bool: ...
+    def merge(self, statistics: NDArray[np.float64]) -> None: ...
+    def leave_one_out(self, X: Any, y: Any, weight: Any, extra: Any, n_jobs: int) -> NDArray[np.float64] | None: ...
     def update_shared(
-        self, plan: SharedPlan, all: list[Posterior], X: Any, y: Any, weight: Any, extra: Any, n_jobs: int
+        self, *, plan: SharedPlan, all: Sequence[Posterior], X: Any, y: Any, weight: Any, extra: Any, n_jobs: int
     ) -> tuple[int, int] | None: ...
 
+def make_posterior(
+    *,
+    name: str,
+    size: int,
+    tree: Tree,
+    log_split: NDArray[np.float64],
+    log_stop: NDArray[np.float64],
+    leaf_prior: NDArray[np.float64],
+    statistics: NDArray[np.float64],
+    leaf: NDArray[np.float64],
+    subtree: NDArray[np.float64],
+    split_prob: NDArray[np.float64],
+    n_rows: NDArray[np.int64],
+    extra_constant: float,
+) -> Posterior: ...
+
+GROWING_NODE: np.dtype[np.void]
+"""`GrowingNode` of core/growing.hpp."""
+
+class Growing:
+    def attach(
+        self,
+        *,
+        nodes: NDArray[np.uint8],
+        points: NDArray[np.unsignedinteger],
+        log_odds: NDArray[np.float64],
+        statistics: NDArray[np.float64],
+        leaf: NDArray[np.float64],
+        subtree: NDArray[np.float64],
+        split_prob: NDArray[np.float64],
+        counts: NDArray[np.int64],
+    ) -> None: ...
+    def check(self, X: Any, y: Any, weight: Any, extra: Any) -> bool: ...
+    def insert(self, X: Any, y: Any, weight: Any, extra: Any, *, begin: int, n: int) -> int: ...
+    def insert_points(self, points: NDArray[np.unsignedinteger], statistics: NDArray[np.float64]) -> None: ...
+    def shares(self, X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]] | None: ...
+
+def make_growing(
+    *,
+    name: str,
+    size: int,
+    wide: bool,
+    leaf_prior: NDArray[np.float64],
+    features: NDArray[np.int32],
+    log_split: NDArray[np.float64],
+    limit: NDArray[np.uint16],
+    seed: int,
+    extra_constant: float,
+) -> Growing: ...
+def feature_after(features: NDArray[np.int32], seed: int, answers: NDArray[np.int32]) -> int: ...
+
+class Forest:
+    def __init__(self, trees: Sequence[Tree], known: NDArray[np.uint16]) -> None: ...
+    def ends(self, X: Any, n_jobs: int) -> NDArray[np.int32] | None: ...
+    def average(
+        self,
+        X: Any,
+        *,
+        values: Sequence[NDArray[np.float64]],
+        weights: NDArray[np.float64],
+        n_values: int,
+        n_jobs: int,
+    ) -> NDArray[np.float64] | None: ...
+    def count(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        extra: Any,
+        *,
+        name: str,
+        size: int,
+        constant: float,
+        statistics: Sequence[NDArray[np.float64]],
+        n_rows: NDArray[np.int64],
+        n_jobs: int,
+    ) -> bool: ...
+    def add(
+        self,
+        *,
+        name: str,
+        size: int,
+        statistics: Sequence[NDArray[np.float64]],
+        n_rows: NDArray[np.int64],
+        more: Sequence[NDArray[np.float64]],
+        n_more: NDArray[np.int64],
+    ) -> None: ...
+
+def average_over_paths(
+    tree: Tree,
+    *,
+    log_split: NDArray[np.float64],
+    log_stop: NDArray[np.float64],
+    leaf: NDArray[np.float64],
+    subtree: NDArray[np.float64],
+    values: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
+def log_node_fates(
+    tree: Tree,
+    *,
+    log_split: NDArray[np.float64],
+    log_stop: NDArray[np.float64],
+    leaf: NDArray[np.float64],
+    subtree: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def pooled_paths(
+    *,
+    ends: NDArray[np.int64],
+    parent: NDArray[np.int32],
+    log_reached: NDArray[np.float64],
+    log_stop: NDArray[np.float64],
+    log_tree_weights: NDArray[np.float64],
+    log_negligible: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+def predict_held_out(
+    *,
+    name: str,
+    size: int,
+    tree: Tree,
+    statistics: NDArray[np.float64],
+    priors: NDArray[np.float64],
+    log_split: NDArray[np.float64],
+    log_stop: NDArray[np.float64],
+    ends: NDArray[np.int32],
+    counted: NDArray[np.uint8],
+    y: Any,
+    weight: Any,
+    extra: Any,
+    constant: float,
+    scored: NDArray[np.uint8],
+    group_start: NDArray[np.int64],
+) -> NDArray[np.float64] | None: ...
+def held_out_components(
+    *,
+    name: str,
+    size: int,
+    tree: Tree,
+    statistics: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    log_split: NDArray[np.float64],
+    log_stop: NDArray[np.float64],
+    ends: NDArray[np.int32],
+    counted: NDArray[np.uint8],
+    y: Any,
+    weight: Any,
+    extra: Any,
+    constant: float,
+    scored: NDArray[np.uint8],
+    group_start: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None: ...
+def student_tails(
+    *,
+    start: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    freedom: NDArray[np.float64],
+    location: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    y: NDArray[np.float64],
+    n_jobs: int,
+) -> NDArray[np.float64]: ...
+def student_quantiles(
+    *,
+    start: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    freedom: NDArray[np.float64],
+    location: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    p: NDArray[np.float64],
+    n_jobs: int,
+) -> NDArray[np.float64]: ...
+
+class StudentMixtures:
+    def __init__(
+        self,
+        *,
+        start: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        freedom: NDArray[np.float64],
+        location: NDArray[np.float64],
+        scale: NDArray[np.float64],
+    ) -> None: ...
+    def tails(
+        self, unit: NDArray[np.int64], y: NDArray[np.float64], is_above: NDArray[np.bool_], n_jobs: int
+    ) -> NDArray[np.float64]: ...
+    def extra_distances(
+        self, y: NDArray[np.float64], origin: NDArray[np.float64], n_jobs: int
+    ) -> NDArray[np.float64]: ...
+
 class Exact:
-    def run(self, regions: int, expansions: list[int] | None, seconds: float, progress: Any) -> None: ...
+    def run(
+        self,
+        regions: int,
+        expansions: Sequence[int] | None,
+        seconds: float,
+        progress: Callable[[int, int, int], object] | None,
+    ) -> None: ...
     def n_expanded(self) -> list[int]: ...
     def log_evidence(self) -> float: ...
     def log_upper(self) -> float: ...
@@ -47,98 +308,139 @@ class Exact:
     def threshold(self, truncation: float, most: int, with_unknown: bool) -> float: ...
     def left_out(self, threshold: float, with_unknown: bool) -> float: ...
     def leaves(self, threshold: float, with_unknown: bool) -> dict[str, Any]: ...
-    def feature_use(self, negligible: float) -> Any: ...
+    def feature_use(self, negligible: float) -> NDArray[np.float64]: ...
 
-def make_exact(*args: Any) -> Exact: ...
-def tabulate(*args: Any) -> tuple[Any, ...] | None: ...
-def leaves_of_rows(*args: Any) -> tuple[Any, Any]: ...
+def make_exact(
+    *,
+    name: str,
+    size: int,
+    prior: NDArray[np.float64],
+    codes: NDArray[np.uint16],
+    n_codes: Sequence[int],
+    kinds: Sequence[int],
+    place: NDArray[np.int64],
+    n_places: int,
+    of_place: NDArray[np.float64],
+    class_start: Sequence[int],
+    log_split: Sequence[float],
+    log_stop: Sequence[float],
+    only_nontrivial: bool,
+    negligible: float,
+    n_jobs: int,
+) -> Exact: ...
+def tabulate(
+    *,
+    weight: NDArray[np.float64],
+    start: NDArray[np.int64],
+    column: NDArray[np.int32],
+    codes: NDArray[np.uint64],
+    values: NDArray[np.float64],
+    n_codes: Sequence[int],
+    kinds: Sequence[int],
+    with_unknown: bool,
+    most: int,
+    n_jobs: int,
+) -> (
+    tuple[
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.float64],
+    ]
+    | None
+): ...
+def leaves_of_rows(
+    *,
+    weight: NDArray[np.float64],
+    start: NDArray[np.int64],
+    column: NDArray[np.int32],
+    codes: NDArray[np.uint64],
+    rows: NDArray[np.uint16],
+    n_codes: Sequence[int],
+    kinds: Sequence[int],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 
 class Tables:
-    def __init__(self, *args: Any) -> None: ...
-    def look_up(self, codes: Any, n_jobs: int) -> Any: ...
-
-def student_tails(*args: Any) -> Any: ...
-def student_quantiles(*args: Any) -> Any: ...
-
-class StudentMixtures:
-    def __init__(self, start: Any, weight: Any, freedom: Any, location: Any, scale: Any) -> None: ...
-    def tails(self, unit: Any, y: Any, is_above: Any, n_jobs: int) -> Any: ...
-    def extra_distances(self, y: Any, origin: Any, n_jobs: int) -> Any: ...
-
-class Forest:
-    def __init__(self, trees: list[Tree], known: Any) -> None: ...
-    def ends(self, X: Any, n_jobs: int) -> Any: ...
-    def average(self, X: Any, values: list[Any], weights: Any, n_values: int, n_jobs: int) -> Any: ...
-    def count(
+    def __init__(
         self,
-        name: str,
-        size: int,
-        statistics: list[Any],
-        n_rows: Any,
-        X: Any,
-        y: Any,
-        weight: Any,
-        extra: Any,
-        constant: float,
-        n_jobs: int,
-    ) -> bool: ...
-    def add(
-        self, name: str, size: int, statistics: list[Any], n_rows: Any, more: Sequence[Any], n_more: Any
+        *,
+        set_start: NDArray[np.int64],
+        column: NDArray[np.int32],
+        map_start: NDArray[np.int64],
+        place: NDArray[np.int32],
+        first_cell: NDArray[np.int64],
+        cells: NDArray[np.float64],
+        width: int,
+        n_codes: NDArray[np.int32],
     ) -> None: ...
+    def look_up(self, codes: NDArray[np.uint16], n_jobs: int) -> NDArray[np.float64]: ...
 
-def average_over_paths(tree: Tree, log_split: Any, log_stop: Any, leaf: Any, subtree: Any, values: Any) -> Any: ...
-def log_node_fates(tree: Tree, log_split: Any, log_stop: Any, leaf: Any, subtree: Any) -> tuple[Any, Any]: ...
-def pooled_paths(*args: Any) -> tuple[Any, Any, Any]: ...
-def predict_held_out(*args: Any) -> Any: ...
-def held_out_components(*args: Any) -> Any: ...
-
-class Growing:
-    def attach(self, *args: Any) -> None: ...
-    def check(self, X: Any, y: Any, weight: Any, extra: Any) -> bool: ...
-    def insert(self, X: Any, y: Any, weight: Any, extra: Any, begin: int, n: int) -> int: ...
-    def insert_points(self, points: Any, statistics: Any) -> None: ...
-    def shares(self, X: Any) -> tuple[Any, Any, Any] | None: ...
-
-def log_rising(x: Any, n: Any) -> Any: ...
-def log_beta_ratio(a: Any, b: Any, more_a: Any, more_b: Any) -> Any: ...
-def log_negative_binomial(k: Any, shape: Any, odds: Any) -> Any: ...
-def family_shape(name: str, size: int) -> tuple[int, int]: ...
-def prepare_prior(name: str, size: int, hyper: Any) -> Any: ...
-def posterior_parameters(name: str, size: int, statistics: Any, prior: Any) -> Any: ...
-def log_evidence(name: str, size: int, statistics: Any, prior: Any) -> Any: ...
-def sum_statistics(name: str, size: int, statistics: Any, group: Any, n_groups: int) -> Any: ...
-def linear_predictions(size: int, parameters: Any, inputs: Any) -> Any: ...
-def row_statistics(name: str, size: int, y: Any, weight: Any, extra: Any, constant: float, n_rows: int) -> Any: ...
-def make_posterior(*args: Any) -> Posterior: ...
-def make_growing(*args: Any) -> Growing: ...
-def feature_after(features: Any, seed: int, answers: Any) -> int: ...
-def scan_numbers(numbers: Any, known: Any, most: int) -> tuple[Any, bool, int]: ...
-def draw_rows(seed: int, first_row: int, n_rows: int, bound: int) -> tuple[Any, Any]: ...
+ONLINE_NODE: np.dtype[np.void]
+"""`OnlineNode` of online/nodes.hpp."""
 
 class Online:
-    def attach(self, *args: Any) -> None: ...
-    def use_prior(self, size: int, prior: Any) -> None: ...
+    def attach(
+        self,
+        *,
+        nodes: NDArray[np.uint8],
+        boxes: NDArray[np.float64],
+        some_missing: NDArray[np.uint8],
+        statistics: NDArray[np.float64],
+        ranges: NDArray[np.float64],
+        kinds: NDArray[np.uint8],
+        roots: NDArray[np.int32],
+        counts: NDArray[np.int64],
+    ) -> None: ...
+    def use_prior(self, size: int, prior: NDArray[np.float64]) -> None: ...
     def write_evidence(self) -> None: ...
-    def log_evidence(self) -> Any: ...
-    def learn(self, rows: Any, y: Any, begin: int) -> int: ...
-    def predict(self, rows: Any) -> Any: ...
-    def shares(self, rows: Any) -> tuple[Any, Any, Any, Any]: ...
+    def log_evidence(self) -> NDArray[np.float64]: ...
+    def learn(self, rows: NDArray[np.float64], y: NDArray[np.float64], begin: int) -> int: ...
+    def predict(self, rows: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def shares(
+        self, rows: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]: ...
     def refresh(self) -> None: ...
-    def class_lists(self) -> tuple[Any, Any, Any]: ...
-    def set_class_lists(self, start: Any, number: Any, weight: Any) -> None: ...
+    def class_lists(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]: ...
+    def set_class_lists(
+        self, start: NDArray[np.int64], number: NDArray[np.int32], weight: NDArray[np.float64]
+    ) -> None: ...
 
 MANY_CLASSES: int
 
 def make_online(
-    name: str, size: int, prior: Any, seed: int, split_prior: float, half_life: float, max_nodes: int
+    *,
+    name: str,
+    size: int,
+    prior: NDArray[np.float64],
+    seed: int,
+    split_prior: float,
+    half_life: float,
+    max_nodes: int,
 ) -> Online: ...
 
 LARGEST_FEATURE: float
 
 def encode_dicts(
-    rows: list[dict[Any, Any]], index: dict[Any, int], kinds: Any, simplify: Any
-) -> tuple[Any, list[tuple[Any, bool]]]: ...
+    rows: list[dict[Any, Any]],
+    index: dict[Any, int],
+    kinds: NDArray[np.uint8],
+    simplify: Callable[[Any], Any],
+) -> tuple[NDArray[np.float64], list[tuple[Hashable, bool]]]: ...
+def scan_numbers(
+    numbers: Any, known: NDArray[np.float64] | None, most: int
+) -> tuple[NDArray[np.float64] | None, bool, int]: ...
+def draw_rows(seed: int, first_row: int, n_rows: int, bound: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
 
 class Encoder:
-    def __init__(self, cuts: Any, start: Any, single: Any, groups: list[Any] = ...) -> None: ...
-    def encode(self, columns: list[Any], out: Any, n_jobs: int) -> tuple[int, int] | None: ...
+    def __init__(
+        self,
+        cuts: NDArray[np.float64],
+        start: NDArray[np.int64],
+        single: NDArray[np.uint8],
+        groups: Sequence[NDArray[np.int32]] = ...,
+    ) -> None: ...
+    def encode(
+        self, columns: list[Any], out: NDArray[np.uint8] | NDArray[np.uint16], n_jobs: int
+    ) -> tuple[int, int] | None: ...

@@ -196,10 +196,11 @@ class ExactPosterior:
     def _make(self, codes: NDArray[np.uint16], statistics: FloatArray) -> _kernels.Exact:
         place, n_places, of_place, class_start = _places(self.family, statistics)
         return _kernels.make_exact(
-            self.family.kernel, self.family.size, self.family._prior, codes, self.n_codes,
-            [KINDS.index(kind) for kind in self.kinds], place, n_places, of_place, class_start,
-            self._log_split.tolist(), self._log_stop.tolist(), self.candidates == "nontrivial",
-            NEGLIGIBLE * self.target_truncation, resolve_n_jobs(self.n_jobs),
+            name=self.family.kernel, size=self.family.size, prior=self.family._prior, codes=codes,
+            n_codes=self.n_codes, kinds=[KINDS.index(kind) for kind in self.kinds], place=place, n_places=n_places,
+            of_place=of_place, class_start=class_start, log_split=self._log_split.tolist(),
+            log_stop=self._log_stop.tolist(), only_nontrivial=self.candidates == "nontrivial",
+            negligible=NEGLIGIBLE * self.target_truncation, n_jobs=resolve_n_jobs(self.n_jobs),
         )  # fmt: skip
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
@@ -460,7 +461,9 @@ class ExactPosterior:
         if not self._has_tables or self._has_classes:
             return 0.0
         nodes = np.zeros(len(statistics), dtype=np.int64)
-        total = _kernels.sum_statistics(self.family.kernel, self.family.size, statistics, nodes, 1)
+        total = _kernels.sum_statistics(
+            self.family.kernel, self.family.size, statistics=statistics, group=nodes, n_groups=1
+        )
         mean = float(self.family.predictive(total).mean()[0])
         return mean if np.isfinite(mean) else 0.0
 

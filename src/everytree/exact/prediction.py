@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,15 @@ MOST_LEAVES = 8_000_000
 
 MOST_NUMBERS = 1 << 27
 """Numbers in all tables, at most: a gigabyte."""
+
+
+class LeafArrays(TypedDict):
+    """Leaves as the kernels take them."""
+
+    weight: FloatArray
+    start: NDArray[np.int64]
+    column: NDArray[np.int32]
+    codes: NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,9 @@ class Leaves:
         return cls(**parts, left_out=engine.left_out(threshold, with_unknown))
 
     @property
-    def conditions(self) -> tuple[NDArray[Any], ...]:
-        return self.weight, self.start, self.column, self.codes
+    def conditions(self) -> LeafArrays:
+        """What the kernels want to know of the leaves."""
+        return {"weight": self.weight, "start": self.start, "column": self.column, "codes": self.codes}
 
 
 class Tables:
@@ -89,7 +99,11 @@ class Tables:
 
     def __init__(self, arrays: tuple[NDArray[Any], ...], width: int, n_codes: Sequence[int], left_out: float) -> None:
         self.arrays, self.width, self.n_codes, self.left_out = arrays, width, list(n_codes), left_out
-        self._kernel = _kernels.Tables(*arrays, width, np.array(n_codes, dtype=np.int32))
+        set_start, column, map_start, place, first_cell, cells = arrays
+        self._kernel = _kernels.Tables(
+            set_start=set_start, column=column, map_start=map_start, place=place, first_cell=first_cell, cells=cells,
+            width=width, n_codes=np.array(n_codes, dtype=np.int32),
+        )  # fmt: skip
 
     def look_up(self, codes: NDArray[np.uint16], n_jobs: int) -> FloatArray:
         """(n_rows, width) sums."""
@@ -118,8 +132,9 @@ def tabulate(
         leaves = Leaves.of(engine, threshold, with_unknown)
         values = np.ascontiguousarray(values_of(leaves.statistics))
         arrays = _kernels.tabulate(
-            *leaves.conditions, values, columns.n_codes, columns.kind_numbers, with_unknown, MOST_NUMBERS, n_jobs
-        )
+            **leaves.conditions, values=values, n_codes=columns.n_codes, kinds=columns.kind_numbers,
+            with_unknown=with_unknown, most=MOST_NUMBERS, n_jobs=n_jobs,
+        )  # fmt: skip
         if arrays is not None:
             break
         threshold = max(4.0 * threshold, 1e-18)
@@ -149,7 +164,7 @@ class LeafPool:
         """The mixtures of some rows."""
         leaves = self.leaves(bool(self.columns.has_unknown(codes).any()))
         start, found = _kernels.leaves_of_rows(
-            *leaves.conditions, codes, self.columns.n_codes, self.columns.kind_numbers
+            **leaves.conditions, rows=codes, n_codes=self.columns.n_codes, kinds=self.columns.kind_numbers
         )
         on_paths, entries = np.unique(found, return_inverse=True)
         weights = leaves.weight[found]

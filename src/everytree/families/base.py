@@ -236,9 +236,11 @@ class NativeFamily(Family):
     def statistics(self, y: ArrayLike, weight: ArrayLike | None = None, **row_data: Any) -> FloatArray:
         column = as_column("y", y)
         weights = None if weight is None else as_column("sample_weight", weight)
-        rows: FloatArray = _kernels.row_statistics(
-            self.kernel, self.size, column, weights, self.pack(row_data), self.default_row_data, len(column)
-        )
+        rows = _kernels.row_statistics(
+            self.kernel, self.size, y=column, weight=weights, extra=self.pack(row_data),
+            constant=self.default_row_data, n_rows=len(column),
+        )  # fmt: skip
+        assert rows is not None, "as_column promises arrays that the kernels read"
         return rows
 
     def log_evidence(self, statistics: FloatArray) -> FloatArray:

@@ -74,10 +74,10 @@ class StudentComponents:
     # Mixtures of these, many at a time; see everytree.predictive.mixture.
 
     def mixture_quantile(self, start: NDArray[np.int64], weights: FloatArray, p: FloatArray) -> FloatArray:
-        return np.asarray(_kernels.student_quantiles(start, *self._parts(weights), _plain(p), 1))[:, 0]
+        return _kernels.student_quantiles(start=start, **self._parts(weights), p=_plain(p), n_jobs=1)[:, 0]
 
     def mixture_kernel(self, start: NDArray[np.int64], weights: FloatArray) -> _kernels.StudentMixtures:
-        return _kernels.StudentMixtures(start, *self._parts(weights))
+        return _kernels.StudentMixtures(start=start, **self._parts(weights))
 
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
         """E|Y - y| - E|Y - origin|, which there is whether or not there is a mean.
@@ -85,9 +85,9 @@ class StudentComponents:
         Its closed form divides by freedom - 1, and has a limit where that is 0: its value at the next number.
         """
         freedom = np.where(self._freedom == 1.0, np.nextafter(1.0, 2.0), self._freedom)
-        weights, _, *place = self._parts(np.ones(len(y)))
-        kernel = _kernels.StudentMixtures(np.arange(len(y) + 1), weights, _plain(freedom), *place)
-        return np.asarray(kernel.extra_distances(_plain(y), _plain(origin), 1))
+        parts = self._parts(np.ones(len(y))) | {"freedom": _plain(freedom)}
+        kernel = _kernels.StudentMixtures(start=np.arange(len(y) + 1), **parts)
+        return kernel.extra_distances(_plain(y), _plain(origin), 1)
 
     def power_tail(self) -> tuple[FloatArray, FloatArray]:
         """The index of both tails and a size: they fall off as |y|^-index far more than that size from the location."""
@@ -97,8 +97,11 @@ class StudentComponents:
         """Where each distribution is, and how wide."""
         return self._location, np.sqrt(self._scale_squared)
 
-    def _parts(self, weights: FloatArray) -> list[FloatArray]:
-        return [_plain(part) for part in (weights, self._freedom, self._location, np.sqrt(self._scale_squared))]
+    def _parts(self, weights: FloatArray) -> dict[str, FloatArray]:
+        """The entries of the kernels' mixtures."""
+        scale = np.sqrt(self._scale_squared)
+        parts = {"weight": weights, "freedom": self._freedom, "location": self._location, "scale": scale}
+        return {name: _plain(part) for name, part in parts.items()}
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return np.asarray(self._location + np.sqrt(self._scale_squared) * rng.standard_t(self._freedom))

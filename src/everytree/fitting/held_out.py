@@ -101,29 +101,37 @@ class HeldOut:
     ) -> FloatArray:
         """(n families, n split priors, n_held, n_values): class probabilities, or the log density of each target."""
         priors = np.concatenate([family._prior for family in families])
-        values: FloatArray = _kernels.predict_held_out(*self._asked(tree, families[0], priors, split_priors))
+        values = _kernels.predict_held_out(priors=priors, **self._asked(tree, families[0], split_priors))
+        assert values is not None, "the columns of HeldOut are those that the kernels read"
         return values
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
         """Where each row's path starts, the log weights of its nodes, and what the nodes know without the row."""
-        parts: tuple[Any, Any, Any] = _kernels.held_out_components(
-            *self._asked(tree, family, family._prior, [split_prior])
-        )
+        parts = _kernels.held_out_components(prior=family._prior, **self._asked(tree, family, [split_prior]))
+        assert parts is not None, "the columns of HeldOut are those that the kernels read"
         return parts
 
-    def _asked(
-        self, tree: int, family: NativeFamily, priors: FloatArray, split_priors: Sequence[SplitPriorLike]
-    ) -> tuple[Any, ...]:
+    def _asked(self, tree: int, family: NativeFamily, split_priors: Sequence[SplitPriorLike]) -> dict[str, Any]:
         """What the kernels are told: the tree, the priors to try, and the rows to take out, group after group."""
         taken = self.taken[tree]
         row_data = {name: column[taken] for name, column in self.row_data.items()}
-        return (
-            family.kernel, family.size, self.trees[tree]._kernel, self.statistics[tree], priors,
-            *_stacked(split_priors, self.trees[tree]), self.ends[tree],
-            np.full(len(taken), self.is_counted, dtype=np.uint8), self.y[taken],
-            None if self.weight is None else self.weight[taken], family.pack(row_data), family.default_row_data,
-            (taken < self.n_scored).astype(np.uint8), self._group_start(taken),
-        )  # fmt: skip
+        log_split, log_stop = _stacked(split_priors, self.trees[tree])
+        return {
+            "name": family.kernel,
+            "size": family.size,
+            "tree": self.trees[tree]._kernel,
+            "statistics": self.statistics[tree],
+            "log_split": log_split,
+            "log_stop": log_stop,
+            "ends": self.ends[tree],
+            "counted": np.full(len(taken), self.is_counted, dtype=np.uint8),
+            "y": self.y[taken],
+            "weight": None if self.weight is None else self.weight[taken],
+            "extra": family.pack(row_data),
+            "constant": family.default_row_data,
+            "scored": (taken < self.n_scored).astype(np.uint8),
+            "group_start": self._group_start(taken),
+        }
 
     def _group_start(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n_groups + 1,) where each group begins among the rows that are taken out."""

@@ -16,14 +16,8 @@ from everytree.online.leaves import ClassLists, ClassWeights, Leaves
 from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
 from everytree.predictive.predictive import Paths, Predictive
 
-NODE = np.dtype(
-    [
-        ("parent", "i4"), ("left", "i4"), ("right", "i4"), ("feature", "i4"), ("missing_right", "i4"), ("tree", "i4"),
-        ("time", "f8"), ("threshold", "f8"), ("log_split", "f8"), ("log_stop", "f8"), ("leaf", "f8"),
-        ("subtree", "f8"), ("stamp", "i8"),
-    ]
-)  # fmt: skip
-"""A node as the kernel has it: `OnlineNode` of online_nodes.hpp says what the fields mean."""
+NODE = _kernels.ONLINE_NODE
+"""A node as the kernel has it: `OnlineNode` of online/nodes.hpp says what the fields mean."""
 
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1
@@ -69,14 +63,17 @@ class OnlineTrees:
 
     def _borrow(self) -> None:
         self._kernel = _kernels.make_online(
-            self.leaves.kernel, self.leaves.size, self.leaves._prior, self.seed, self.split_prior,
-            math.inf if self.half_life is None else self.half_life, self.max_nodes or NO_BOUND,
+            name=self.leaves.kernel, size=self.leaves.size, prior=self.leaves._prior, seed=self.seed,
+            split_prior=self.split_prior, half_life=math.inf if self.half_life is None else self.half_life,
+            max_nodes=self.max_nodes or NO_BOUND,
         )  # fmt: skip
         self._attach()
 
     def _attach(self) -> None:
         arrays = self.arrays | {"nodes": self.arrays["nodes"].view(np.uint8)}
-        self._kernel.attach(*arrays.values(), self.ranges, self.features.kinds, self.roots, self.counts)
+        self._kernel.attach(
+            **arrays, ranges=self.ranges, kinds=self.features.kinds, roots=self.roots, counts=self.counts
+        )
 
     def _larger(
         self, *, capacity: int | None = None, width: int | None = None, n_statistics: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,9 +68,12 @@ class ForestCounts:
         family, jobs = self._like.family, resolve_n_jobs(n_jobs)
         extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
         with self._alone.writing:
-            head = (family.kernel, family.size, self.statistics, self.n_rows)
-            if not self._engine.count(*head, X, y, sample_weight, extra, family.default_row_data, jobs):
-                self._engine.count(*head, *readable(X, y, sample_weight), extra, family.default_row_data, jobs)
+            count = partial(
+                self._engine.count, name=family.kernel, size=family.size, constant=family.default_row_data,
+                statistics=self.statistics, n_rows=self.n_rows, n_jobs=jobs,
+            )  # fmt: skip
+            if not count(X, y, sample_weight, extra):
+                count(*readable(X, y, sample_weight), extra)
         return self
 
     def merge(self, other: ForestCounts) -> Self:
@@ -101,7 +105,10 @@ class ForestCounts:
         """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""
         family = self._like.family
         with self._alone.writing:
-            self._engine.add(family.kernel, family.size, self.statistics, self.n_rows, tally.statistics, tally.n_rows)
+            self._engine.add(
+                name=family.kernel, size=family.size, statistics=self.statistics, n_rows=self.n_rows,
+                more=tally.statistics, n_more=tally.n_rows,
+            )  # fmt: skip
         return self
 
     def forest(self) -> Forest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -249,8 +250,11 @@ class Forest:
     def ends(self, X: ArrayLike, *, n_jobs: int | None = None) -> NDArray[np.int32]:
         """(n_rows, n_trees) the node where each row ends in each tree: a terminal, or where it had to stop."""
         jobs = resolve_n_jobs(n_jobs)
-        nodes: NDArray[np.int32] | None = self._engine.ends(X, jobs)
-        return self._engine.ends(as_codes(X), jobs) if nodes is None else nodes
+        nodes = self._engine.ends(X, jobs)
+        if nodes is None:
+            nodes = self._engine.ends(as_codes(X), jobs)
+        assert nodes is not None, "as_codes promises arrays that the kernels read"
+        return nodes
 
     def probs(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, n_classes) probability of each class; for families of classes."""
@@ -275,9 +279,14 @@ class Forest:
 
     def _average(self, X: ArrayLike, tables: list[FloatArray], n_jobs: int | None) -> FloatArray:
         jobs = resolve_n_jobs(n_jobs)
-        n_values = tables[0].shape[1]
-        values: FloatArray | None = self._engine.average(X, tables, self.weights, n_values, jobs)
-        return self._engine.average(as_codes(X), tables, self.weights, n_values, jobs) if values is None else values
+        average = partial(
+            self._engine.average, values=tables, weights=self.weights, n_values=tables[0].shape[1], n_jobs=jobs
+        )
+        values = average(X)
+        if values is None:
+            values = average(as_codes(X))
+        assert values is not None, "as_codes promises arrays that the kernels read"
+        return values
 
     def _values(self) -> tuple[list[FloatArray], float]:
         """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for.
@@ -331,10 +340,11 @@ def _table(post: Posterior, centre: float) -> FloatArray:
     else:
         away = mean_less(components, centre)
         values = np.stack([away, components.variance() + away**2], axis=1)
-    table: FloatArray = _kernels.average_over_paths(
-        post.tree._kernel, *log_odds(post._split_prior), leaf, subtree, np.ascontiguousarray(values)
-    )
-    return table
+    log_split, log_stop = log_odds(post._split_prior)
+    return _kernels.average_over_paths(
+        post.tree._kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree,
+        values=np.ascontiguousarray(values),
+    )  # fmt: skip
 
 
 def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:

@@ -85,7 +85,7 @@ class GrowingPosterior:
 
     def _empty(self, capacity: int) -> dict[str, NDArray[Any]]:
         return {
-            "nodes": np.zeros((capacity, 8), dtype=np.int32),
+            "nodes": np.zeros(capacity, dtype=_kernels.GROWING_NODE),
             "points": np.zeros((capacity, len(self.n_children)), dtype=self._code),
             "log_odds": np.zeros((capacity, 2)),
             "statistics": np.zeros((capacity, self.family.n_statistics)),
@@ -99,10 +99,14 @@ class GrowingPosterior:
         log_split, _ = log_odds(self._split_prior_of_depth)
         limit = (self.n_children - 1).astype(np.uint16)
         self._kernel = _kernels.make_growing(
-            self.family.kernel, self.family.size, self._code is np.uint16, self.family._prior, self._features,
-            log_split, limit, self.seed, self.family.default_row_data,
+            name=self.family.kernel, size=self.family.size, wide=self._code is np.uint16,
+            leaf_prior=self.family._prior, features=self._features, log_split=log_split, limit=limit, seed=self.seed,
+            extra_constant=self.family.default_row_data,
         )  # fmt: skip
-        self._kernel.attach(*self._arrays.values(), self._counts)
+        self._attach()
+
+    def _attach(self) -> None:
+        self._kernel.attach(**self._arrays | {"nodes": self._arrays["nodes"].view(np.uint8)}, counts=self._counts)
 
     def _make_room(self, n_new: int) -> None:
         """Capacity for so many new points, doubling when it runs out."""
@@ -116,7 +120,7 @@ class GrowingPosterior:
                 self._arrays[name] = larger
                 grown = True
         if grown:
-            self._kernel.attach(*self._arrays.values(), self._counts)
+            self._attach()
 
     # ---- learning -------------------------------------------------------------------------------------------------
 
@@ -141,7 +145,7 @@ class GrowingPosterior:
                 for begin in range(0, n_rows, ROWS_AT_ONCE):
                     n = min(ROWS_AT_ONCE, n_rows - begin)
                     self._make_room(n)
-                    self._n_rows += self._kernel.insert(codes, y, weight, extra, begin, n)
+                    self._n_rows += self._kernel.insert(codes, y, weight, extra, begin=begin, n=n)
             except BaseException:
                 if before is not None:  # one piece either happens or does not; several are taken back together
                     self._restore(before)
@@ -209,9 +213,9 @@ class GrowingPosterior:
     def _point_statistics(self) -> FloatArray:
         """(n_points, n_statistics) statistics of each distinct row."""
         nodes = self._arrays["nodes"][: self.n_nodes]
-        leaves = np.flatnonzero(nodes[:, 4] == len(self._features))
+        leaves = np.flatnonzero(nodes["branch"] == len(self._features))
         out = np.zeros((self.n_points, self.family.n_statistics))
-        out[nodes[leaves, 5]] = self._arrays["statistics"][leaves]
+        out[nodes["point"][leaves]] = self._arrays["statistics"][leaves]
         return out
 
     @property

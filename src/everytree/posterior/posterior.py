@@ -117,8 +117,9 @@ class Posterior(TreeQuestions):
         log_split, log_stop = log_odds(self._split_prior)
         if isinstance(self.family, NativeFamily):
             self._kernel: Any = _kernels.make_posterior(
-                self.family.kernel, self.family.size, self.tree._kernel, log_split, log_stop, self.family._prior,
-                *self._arrays.values(), self.family.default_row_data,
+                name=self.family.kernel, size=self.family.size, tree=self.tree._kernel, log_split=log_split,
+                log_stop=log_stop, leaf_prior=self.family._prior, **self._arrays,
+                extra_constant=self.family.default_row_data,
             )  # fmt: skip
         else:
             self._kernel = PythonKernel(self.family, self.tree, log_split, log_stop, self._arrays)
@@ -255,8 +256,9 @@ class Posterior(TreeQuestions):
         columns = self.family.row_columns(row_data, len(ends))
         with self._kernel:
             arrays = self._arrays
+            log_split, log_stop = log_odds(self._split_prior)
             of_row, start, nodes, log_weights = self.tree._kernel.paths(
-                ends, *log_odds(self._split_prior), arrays["leaf"], arrays["subtree"]
+                ends, log_split=log_split, log_stop=log_stop, leaf=arrays["leaf"], subtree=arrays["subtree"]
             )
             on_paths, entries = np.unique(nodes, return_inverse=True)  # a node on many paths is summarised once
             statistics = arrays["statistics"][on_paths]

@@ -96,8 +96,9 @@ class PythonKernel:
         arrays["statistics"][touched] = statistics
         arrays["leaf"][touched] = leaf
         tree._kernel.sweep(
-            touched, self._log_split, self._log_stop, arrays["leaf"], arrays["subtree"], arrays["split_prob"]
-        )
+            touched, log_split=self._log_split, log_stop=self._log_stop, leaf=arrays["leaf"],
+            subtree=arrays["subtree"], split_prob=arrays["split_prob"],
+        )  # fmt: skip
 
 
 def _is_column(values: Any) -> bool:

@@ -70,10 +70,11 @@ def update_all(
             return _one_by_one(posteriors, X, y, sample_weight, jobs, row_data)
         plan = _plan(tuple(post.tree for post in posteriors))
         kernels = [post._kernel for post in posteriors]
-        report = kernels[0].update_shared(plan, kernels, X, y, sample_weight, extra, jobs)
+        asked = {"plan": plan, "all": kernels, "extra": extra, "n_jobs": jobs}
+        report = kernels[0].update_shared(X=X, y=y, weight=sample_weight, **asked)
         if report is None:
-            columns = readable(X, y, sample_weight)
-            report = kernels[0].update_shared(plan, kernels, *columns, extra, jobs)
+            codes, target, weight = readable(X, y, sample_weight)
+            report = kernels[0].update_shared(X=codes, y=target, weight=weight, **asked)
     return SharedUpdate(*report)
 
 

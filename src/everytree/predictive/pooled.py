@@ -52,8 +52,8 @@ class Pool:
     def predictive(self, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
         """The mixtures of some rows, which end in `ends` of the trees."""
         start, nodes, log_weights = _kernels.pooled_paths(
-            (ends + self.first).astype(np.int64), self.parent, self.log_reached, self.log_stop, self.log_weights,
-            float(np.log(NEGLIGIBLE)),
+            ends=(ends + self.first).astype(np.int64), parent=self.parent, log_reached=self.log_reached,
+            log_stop=self.log_stop, log_tree_weights=self.log_weights, log_negligible=float(np.log(NEGLIGIBLE)),
         )  # fmt: skip
         on_paths, entries = np.unique(nodes, return_inverse=True)
         paths = Paths(start, entries, log_weights, np.arange(len(ends), dtype=np.int32))

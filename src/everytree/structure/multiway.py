@@ -84,7 +84,9 @@ def _gains(
         child = np.where(asked == missing_code(codes.dtype), MAX_CATEGORIES, asked).astype(np.int64)
         shape = len(nodes), MAX_CATEGORIES + 1
         group = place.astype(np.int64) * shape[1] + child
-        totals = _kernels.sum_statistics(family.kernel, family.size, statistics[rows], group, shape[0] * shape[1])
+        totals = _kernels.sum_statistics(
+            family.kernel, family.size, statistics=statistics[rows], group=group, n_groups=shape[0] * shape[1]
+        )
         evidence = family.log_evidence(totals).reshape(shape)
         counts = np.zeros(shape)
         np.add.at(counts, (place, child), 1.0)

@@ -29,17 +29,6 @@ from everytree.base.lazy import cached_property
 from everytree.trees.invariants import check_features, check_level_order, check_splits
 from everytree.trees.random import random_arrays
 
-_ROUTE = np.dtype(
-    [
-        ("next", "i4"),
-        ("feature", "i4"),
-        ("threshold", "u2"),
-        ("mask", "u2"),
-        ("missing", "u2"),
-        ("last", "u2"),
-    ]
-)
-
 
 class MetaTree:
     """One big tree, read as the set of all its pruned subtrees (T_max with k in the paper).
@@ -218,18 +207,11 @@ class MetaTree:
 
     @cached_property
     def parent(self) -> NodeArray:
-        parent = np.full(self.n_nodes, -1, dtype=np.int32)
-        parent[1:] = np.repeat(np.arange(self.n_nodes, dtype=np.int32), self.n_children)
-        return read_only(parent)
+        return self._kernel.parent
 
     @cached_property
     def depth(self) -> NodeArray:
-        depth = np.empty(self.n_nodes, dtype=np.int32)
-        start, stop, level = 0, 1, 0
-        while start < stop:
-            depth[start:stop] = level
-            start, stop, level = stop, stop + int(self.n_children[start:stop].sum()), level + 1
-        return read_only(depth)
+        return self._kernel.depth
 
     @cached_property
     def n_codes(self) -> NodeArray:
@@ -249,37 +231,10 @@ class MetaTree:
 
     @cached_property
     def _kernel(self) -> _kernels.Tree:
-        inner = ~self.is_terminal
-        multiway, binary = inner & (self.threshold < 0), inner & (self.threshold >= 0)
-        routes = np.zeros(self.n_nodes, dtype=_ROUTE)
-        routes["next"] = np.where(inner, self.first_child, np.arange(self.n_nodes, dtype=np.int32))
-        routes["feature"] = np.where(inner, self.feature, 0)
-        routes["threshold"] = np.where(binary, self.threshold, 65535)
-        routes["mask"] = np.where(multiway, 65535, 0)
-        routes["last"] = np.maximum(self.n_children, 1) - 1
-        routes["missing"] = np.where(inner & (self.missing_child >= 0), self.missing_child, 65535)
-        # A column nobody asks may hold any code, the missing one too.
-        never_asked = np.ones(self.n_features, dtype=bool)
-        never_asked[self.feature[inner]] = False
-        shift = (self.has_missing | never_asked).astype(np.uint16)
-        limit = np.where(self.n_codes > 0, self.n_codes - 1 + shift, 65535).astype(np.uint16)
-        ends = self.depth[self.is_terminal]
         return _kernels.Tree(
-            routes.view(np.uint8), self._binary_routes(), self.first_child, self.n_children, self.parent, self.depth,
-            limit, shift, int(ends.min()), int(ends.max()), self._declared_width is not None,
+            feature=self.feature, first_child=self.first_child, n_children=self.n_children, threshold=self.threshold,
+            missing_child=self.missing_child, n_features=self.n_features, exact_width=self._declared_width is not None,
         )  # fmt: skip
-
-    def _binary_routes(self) -> NDArray[np.uint64] | None:
-        """The whole of routing in one word a node, for trees that are simple enough; see tree.hpp."""
-        inner = ~self.is_terminal
-        if self.n_features > 65536 or self.has_missing.any() or not (self.n_children[inner] == 2).all():
-            return None
-        words: NDArray[np.uint64] = np.where(inner, self.feature, 0).astype(np.uint64)
-        words <<= np.uint64(32)
-        words |= np.where(inner, self.first_child, np.arange(self.n_nodes, dtype=np.int32)).astype(np.uint64)
-        words <<= np.uint64(16)
-        words |= (65535 - np.where(inner, np.maximum(self.threshold, 0), 65535)).astype(np.uint64)
-        return words
 
     def route(self, X: ArrayLike, *, n_jobs: int | None = None) -> NodeArray:
         """The terminal in which each row ends.
@@ -293,8 +248,11 @@ class MetaTree:
         (n_rows,) int32
         """
         jobs = resolve_n_jobs(n_jobs)
-        ends: NodeArray | None = self._kernel.route(X, jobs)
-        return self._kernel.route(as_codes(X), jobs) if ends is None else ends
+        ends = self._kernel.route(X, jobs)
+        if ends is None:
+            ends = self._kernel.route(as_codes(X), jobs)
+        assert ends is not None, "as_codes promises arrays that the kernels read"
+        return ends
 
     # ---- identity -------------------------------------------------------------------------------------------------
 

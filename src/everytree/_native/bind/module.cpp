@@ -1,0 +1,20 @@
+// The module. No mathematics in this folder: arrays in, arrays out.
+#include "bind/modules.hpp"
+
+NB_MODULE(_kernels, module) {
+    using namespace everytree;
+    module.doc() = "Kernels of everytree: flat arrays in, flat arrays out.";
+    bind_guard(module);
+    bind_tree(module);
+    bind_families(module);
+    bind_posterior(module);
+    bind_growing(module);
+    bind_forest(module);
+    bind_held_out(module);
+    bind_student(module);
+    bind_exact(module);
+    bind_exact_tables(module);
+    bind_online(module);
+    bind_row_dicts(module);
+    bind_columns(module);
+}

@@ -1,0 +1,344 @@
+// The leaf models: how a row becomes statistics, and how statistics become evidence and posterior parameters.
+//
+// A family is a small value with these members; the kernels are templates over it and know nothing else of it.
+//   layout            how a node's statistics lie in memory (below)
+//   n_extra           columns a row brings beside y: exposure, censored, inputs
+//   n_hyper           prior hyperparameters as the user gives them; prepare() turns them into n_prior numbers, with
+//                     everything that does not depend on data computed once
+//   n_parameters      what posterior() writes: all that the predictive distribution needs
+//   supports(row)     is the row possible at all? complain(row) says what is wrong when not
+//   add(stat, row)    statistics += weight * the row's contribution
+//   log_evidence      log of the integral of p(rows | theta) p(theta) over theta
+//   tabulate(prior)   optional: called once when all nodes have this prior, to prepare shortcuts
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/double_double.hpp"
+#include "core/special.hpp"
+
+namespace everytree {
+
+struct Row {
+    double y;
+    double weight;
+    const double* extra;
+};
+
+struct Complaint {
+    const char* argument;
+    double value;
+    std::string must;
+    int column = -1;  // where the argument has several
+};
+
+// Statistics of one node: first sums that are plain doubles, then sums that are DoubleDouble pairs. The first n_weights
+// sums, whichever they are, are of numbers that are never negative.
+struct Layout {
+    int n_plain;
+    int n_pairs;
+    int n_weights;
+    int size() const { return n_plain + 2 * n_pairs; }
+
+    void add(double* into, const double* from) const {
+        for (int i = 0; i < n_plain; ++i) into[i] += from[i];
+        for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, load_pair(from + i));
+    }
+    // False where more would be taken away than there is.
+    bool subtract(double* into, const double* from) const {
+        bool was_there = true;
+        for (int i = 0; i < n_plain; ++i) {
+            const double left = into[i] - from[i];
+            if (i < n_weights) was_there &= left >= -1e-9 * into[i];
+            into[i] = i < n_weights ? std::fmax(left, 0.0) : left;
+        }
+        for (int k = 0; k < n_pairs; ++k) {
+            double* slot = into + n_plain + 2 * k;
+            DoubleDouble left = load_pair(slot) - load_pair(from + n_plain + 2 * k);
+            if (n_plain + k < n_weights) {
+                was_there &= left.high >= -1e-9 * slot[0];
+                if (left.high < 0.0) left = {};
+            }
+            store_pair(slot, left);
+        }
+        return was_there;
+    }
+    void clear(double* stat) const {
+        for (int i = 0; i < size(); ++i) stat[i] = 0.0;
+    }
+    void scale(double* stat, double factor) const {
+        for (int i = 0; i < n_plain; ++i) stat[i] *= factor;
+        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * factor);
+    }
+};
+
+// Targets, inputs and weights beyond this are refused, so that the square of weight times target, summed over any
+// number of rows, stays finite.
+inline constexpr double largest_magnitude = 1e60;
+
+// Plain & instead of &&: no branches, so that the compiler can check several rows at once. All false for NaN.
+inline bool is_count(double y) { return (y >= 0.0) & (y <= 9007199254740992.0) & (y == std::floor(y)); }
+inline bool is_moderate(double y) { return std::fabs(y) <= largest_magnitude; }
+
+// p(y = c) = theta_c, theta ~ Dirichlet(alpha). Statistics: the weight of each class. Bernoulli is n_classes
+// = 2. Evidence: B(alpha + n) / B(alpha), B the multivariate beta function.
+struct Categorical {
+    static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
+    static constexpr int n_extra = 0;
+    int n_classes;
+    Layout layout;
+    int n_hyper, n_prior, n_parameters;
+
+    explicit Categorical(int classes)
+        : n_classes(classes),
+          layout{classes, 0, classes},
+          n_hyper(classes),
+          n_prior(classes + 1),
+          n_parameters(classes) {}
+
+    bool supports(const Row& row) const { return (row.y >= 0.0) & (row.y < n_classes) & (row.y == std::floor(row.y)); }
+    Complaint complain(const Row& row) const {
+        const std::string last = std::to_string(n_classes - 1);
+        return {"y", row.y, n_classes == 2 ? "0 or 1" : "a whole class number from 0 to " + last};
+    }
+    void add(double* stat, const Row& row) const { stat[static_cast<int>(row.y)] += row.weight; }
+
+    void prepare(const double* alpha, double* prior) const {
+        std::copy(alpha, alpha + n_classes, prior);
+        prior[n_classes] = log_beta(alpha, n_classes);
+    }
+    void posterior(const double* stat, const double* prior, double* alpha) const {
+        for (int c = 0; c < n_classes; ++c) alpha[c] = prior[c] + stat[c];
+    }
+    // What predictions average: the probability of each class.
+    int n_expected() const { return n_classes; }
+    void expected(const double* alpha, double* probabilities) const {
+        double total = 0.0;
+        for (int c = 0; c < n_classes; ++c) total += alpha[c];
+        for (int c = 0; c < n_classes; ++c) probabilities[c] = alpha[c] / total;
+    }
+    double log_evidence(const double* stat, const double* prior) const {
+        double total = 0.0, log_ratio = 0.0;
+        bool tabulated = true;
+        for (int c = 0; c < n_classes && tabulated; ++c) {
+            total += stat[c];
+            tabulated = look_up(c, stat[c], log_ratio, 1.0);
+        }
+        if (tabulated && look_up(n_classes, total, log_ratio, -1.0)) return log_ratio;
+        thread_local std::vector<double> scratch;
+        scratch.resize(static_cast<std::size_t>(n_classes));
+        return log_beta_ratio(prior, stat, n_classes, prior[n_classes], scratch.data());
+    }
+
+    // Most nodes of a tree hold few rows, and rows mostly weigh 1: the same few rising factorials again and again.
+    void tabulate(const double* prior) { tabulate(prior, std::min(256, 1024 / (n_classes + 1))); }
+    void tabulate(const double* prior, std::int64_t n_counts) {
+        table_size_ = static_cast<int>(std::min<std::int64_t>(n_counts, 1 << 20));
+        double total = 0.0;
+        for (int c = 0; c <= n_classes; ++c) {
+            const double alpha = c < n_classes ? prior[c] : total;
+            total += alpha;
+            for (int k = 0; k < table_size_; ++k) table_.push_back(k == 0 ? 0.0 : log_rising(alpha, k));
+        }
+    }
+
+    // log of Gamma(alpha_c + count) / Gamma(alpha_c) for count = 0, 1, ...; of the sum of alphas for c = n_classes.
+    const double* tabulated(int c) const { return table_.data() + static_cast<std::size_t>(c) * table_size_; }
+    int n_tabulated() const { return table_size_; }
+
+  private:
+    bool look_up(int c, double count, double& sum, double sign) const {
+        if (!(count < table_size_)) return false;
+        const int whole = static_cast<int>(count);
+        if (whole != count) return false;
+        sum += sign * table_[static_cast<std::size_t>(c * table_size_ + whole)];
+        return true;
+    }
+    int table_size_ = 0;
+    std::vector<double> table_;
+};
+
+// p(y) = theta (1 - theta)^y for y = 0, 1, 2, ...; theta ~ Beta(alpha, beta). Statistics: weight, sum of y.
+// Evidence: B(alpha + weight, beta + sum) / B(alpha, beta).
+struct Geometric {
+    static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
+    static constexpr int n_extra = 0, n_hyper = 2, n_prior = 3, n_parameters = 2;
+    Layout layout{2, 0, 2};
+
+    bool supports(const Row& row) const { return is_count(row.y); }
+    Complaint complain(const Row& row) const { return {"y", row.y, "a whole number from 0 on"}; }
+    void add(double* stat, const Row& row) const {
+        stat[0] += row.weight;
+        stat[1] += row.weight * row.y;
+    }
+    void prepare(const double* hyper, double* prior) const {
+        std::copy(hyper, hyper + 2, prior);
+        prior[2] = log_beta(hyper, 2);
+    }
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        parameters[0] = prior[0] + stat[0];
+        parameters[1] = prior[1] + stat[1];
+    }
+    double log_evidence(const double* stat, const double* prior) const {
+        double scratch[2];
+        return log_beta_ratio(prior, stat, 2, prior[2], scratch);
+    }
+};
+
+// What Poisson and Exponential share: a rate lambda ~ Gamma(shape, rate), events that happen at that rate,
+// and the total time they had to happen in. Evidence: Gamma(shape + events) / Gamma(shape)
+// * rate^shape / (rate + time)^(shape + events).
+struct RatePrior {
+    static constexpr int n_hyper = 2, n_prior = 2, n_parameters = 2;
+
+    void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 2, prior); }
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        parameters[0] = prior[0] + stat[0];
+        parameters[1] = prior[1] + stat[1];
+    }
+};
+
+// y ~ Poisson(lambda * exposure). Statistics, all three as pairs: sum of y, sum of exposure, and the part of the
+// likelihood without lambda, sum of y log(exposure) - log(y!), which cancels against the rest where counts are large.
+struct Poisson : RatePrior {
+    static constexpr bool is_discrete = true;  // whether likelihoods are probabilities, at most 1
+    static constexpr int n_extra = 1;
+    Layout layout{0, 3, 2};
+
+    bool supports(const Row& row) const {
+        return is_count(row.y) & (row.extra[0] > 0.0) & (row.extra[0] <= largest_magnitude);
+    }
+    Complaint complain(const Row& row) const {
+        if (!is_count(row.y)) return {"y", row.y, "a whole number from 0 on"};
+        return {"exposure", row.extra[0], "positive and at most 1e60"};
+    }
+    void add(double* stat, const Row& row) const {
+        const double exposure = row.extra[0];
+        add_same_sign_to_pair(stat, exact_product(row.weight, row.y));
+        add_same_sign_to_pair(stat + 2, exact_product(row.weight, exposure));
+        if (row.y < n_log_factorials) {  // what a double lacks is a 1e-12th of the row's evidence at most
+            const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
+            add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)]));
+        } else {
+            add_to_pair(stat + 4, log_factor_of_many(row.y, exposure) * row.weight);
+        }
+    }
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        parameters[0] = (load_pair(stat) + prior[0]).high;
+        parameters[1] = (load_pair(stat + 2) + prior[1]).high;
+    }
+    double log_evidence(const double* stat, const double* prior) const {
+        return log_gamma_ratio(prior[0], prior[1], load_pair(stat), load_pair(stat + 2), load_pair(stat + 4));
+    }
+
+  private:
+    const double* log_factorial_ = log_factorials().data();
+
+    // y log(exposure) - log(y!), by Stirling's formula, the powers together.
+    EVERYTREE_NOINLINE static DoubleDouble log_factor_of_many(double y, double exposure) {
+        const auto log_of = y < 1e10 ? [](double x) { return fine_log(x); } : [](double x) { return precise_log(x); };
+        DoubleDouble log_ratio = log_of(y);
+        const double half_log = 0.5 * log_ratio.high;
+        if (exposure != 1.0) log_ratio = log_ratio - log_of(exposure);
+        return exact_sum(y, -half_log) - log_ratio * y - (half_log_two_pi.high + stirling_rest(y));
+    }
+};
+
+// y ~ Exponential(lambda), or known only to exceed y where censored. Statistics: uncensored weight, sum of y.
+struct Exponential : RatePrior {
+    static constexpr bool is_discrete = false;  // whether likelihoods are probabilities, at most 1
+    static constexpr int n_extra = 1;
+    Layout layout{2, 0, 2};
+
+    bool supports(const Row& row) const {
+        return (row.y >= 0.0) & (row.y <= largest_magnitude) & ((row.extra[0] == 0.0) | (row.extra[0] == 1.0));
+    }
+    Complaint complain(const Row& row) const {
+        if (!(row.y >= 0.0 && row.y <= largest_magnitude)) return {"y", row.y, "from 0 to 1e60"};
+        return {"censored", row.extra[0], "0 (event seen) or 1 (right-censored)"};
+    }
+    void add(double* stat, const Row& row) const {
+        stat[0] += row.weight * (1.0 - row.extra[0]);
+        stat[1] += row.weight * row.y;
+    }
+    double log_evidence(const double* stat, const double* prior) const {
+        return log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]);
+    }
+};
+
+// y ~ N(mu, 1 / tau), mu given tau ~ N(mean, 1 / (strength tau)), tau ~ Gamma(shape, rate = scale).
+// Statistics: weight, sum of y and sum of y^2, all three as pairs: what the weight lacks of its digits comes back
+// multiplied by (mean / spread)^2. Posterior with W = weight:
+//   strength' = strength + W,  mean' = (strength mean + sum y) / strength',  shape' = shape + W / 2,
+//   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
+struct Normal {
+    static constexpr bool is_discrete = false;  // whether likelihoods are probabilities, at most 1
+    static constexpr int n_extra = 0, n_hyper = 4, n_prior = 4, n_parameters = 5;
+    Layout layout{0, 3, 1};
+
+    bool supports(const Row& row) const { return is_moderate(row.y); }
+    Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e60 in size"}; }
+    void add(double* stat, const Row& row) const {
+        const DoubleDouble weighted = exact_product(row.weight, row.y);
+        add_to_pair(stat, row.weight);
+        add_to_pair(stat + 2, weighted);
+        add_same_sign_to_pair(stat + 4, weighted * row.y);
+    }
+    void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
+    // parameters: mean', strength', shape', scale', and what the double mean' lacks of the exact one.
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
+        DoubleDouble mean(prior[0]);
+        if (weight.high != 0.0) mean = mean + (own_mean(stat) - mean) * (weight / strength);
+        parameters[0] = mean.high;
+        parameters[1] = strength.high;
+        parameters[2] = prior[2] + 0.5 * weight.high;
+        parameters[3] = prior[3] + added_scale(stat, prior);
+        parameters[4] = mean.low;
+    }
+    // What predictions average: the mean.
+    int n_expected() const { return 1; }
+    void expected(const double* parameters, double* mean) const { *mean = parameters[0]; }
+    double log_evidence(const double* stat, const double* prior) const {
+        const double weight = stat[0];
+        if (weight == 0.0) return 0.0;
+        const double more = added_scale(stat, prior);
+        if (const double* known = look_up(weight))
+            return *known - (prior[2] + 0.5 * weight) * std::log1p(more / prior[3]);
+        return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, more) - 0.5 * weight * log_two_pi -
+               0.5 * std::log1p(weight / prior[1]);
+    }
+
+    // What the evidence has that depends on the number of rows alone: most nodes hold few, and rows mostly weigh 1.
+    void tabulate(const double* prior) {
+        table_.resize(256);
+        for (std::size_t k = 0; k < table_.size(); ++k) {
+            const double weight = static_cast<double>(k);
+            table_[k] = log_rising(prior[2], 0.5 * weight) - 0.5 * weight * (std::log(prior[3]) + log_two_pi) -
+                        0.5 * std::log1p(weight / prior[1]);
+        }
+    }
+
+  private:
+    const double* look_up(double weight) const {
+        if (!(weight < static_cast<double>(table_.size()))) return nullptr;
+        const auto whole = static_cast<std::size_t>(weight);
+        return static_cast<double>(whole) == weight ? &table_[whole] : nullptr;
+    }
+    std::vector<double> table_;
+
+    static DoubleDouble own_mean(const double* stat) { return load_pair(stat + 2) / load_pair(stat); }
+    // scale' - scale
+    static double added_scale(const double* stat, const double* prior) {
+        const double weight = stat[0], strength = prior[1];
+        if (weight == 0.0) return 0.0;
+        const DoubleDouble mean = own_mean(stat), about_mean = load_pair(stat + 4) - load_pair(stat + 2) * mean;
+        const double share = weight / (strength + weight), off = (mean - prior[0]).high;
+        return 0.5 * std::fmax(about_mean.high, 0.0) + 0.5 * strength * share * off * off;
+    }
+};
+
+}  // namespace everytree

@@ -1,0 +1,282 @@
+// One meta-tree and one family: statistics in, evidence and split probabilities out.
+//
+// The arrays belong to NumPy; a kernel borrows them and adds only scratch that means nothing between calls.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/families.hpp"
+#include "core/parallel.hpp"
+#include "core/route.hpp"
+#include "core/rows.hpp"
+#include "core/sweep.hpp"
+
+namespace everytree {
+
+// Prepared prior hyperparameters: one row of n_prior numbers, or one for every node.
+struct LeafPrior {
+    const double* data;
+    std::ptrdiff_t stride;
+    const double* operator[](std::int64_t node) const { return data + node * stride; }
+};
+
+struct PosteriorArrays {
+    TreeView tree;
+    const CodeChecks* checks;
+    SplitPrior split_prior;
+    LeafPrior leaf_prior;
+    double* statistics;
+    EvidenceView evidence;
+};
+
+template <class Family>
+class PosteriorKernel {
+  public:
+    PosteriorKernel(const Family& family, const PosteriorArrays& arrays)
+        : family_(family), arrays_(arrays), size_(family.layout.size()), touched_(arrays.tree.n_nodes) {
+        if constexpr (requires { family_.tabulate(nullptr); })
+            if (arrays.leaf_prior.stride == 0) family_.tabulate(arrays.leaf_prior.data);
+        workers_.emplace_back(family_.n_extra);
+    }
+
+    const Family& family() const { return family_; }
+    const PosteriorArrays& arrays() const { return arrays_; }
+    TouchedNodes& touched() { return touched_; }
+    double* statistics(std::int64_t node) const { return arrays_.statistics + node * size_; }
+
+    template <class Code>
+    const CodeCheck<Code>& check() const {
+        return arrays_.checks->of<Code>();
+    }
+
+    // Corollary 1 for any number of rows. Returns how many rows had weight. Any exception leaves all arrays
+    // as they were: terminals are put back from `replaced_`, and nothing else has been written by then.
+    template <class Code>
+    std::int64_t update(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
+        const std::int64_t n_chunks = (table.n_rows() + chunk_rows - 1) / chunk_rows;
+        const std::int64_t n_workers = std::clamp<std::int64_t>(n_jobs, 1, std::max<std::int64_t>(n_chunks, 1));
+        while (static_cast<std::int64_t>(workers_.size()) < n_workers) workers_.emplace_back(family_.n_extra);
+        std::int64_t n_weighted = 0;
+        const auto size_of = [&](std::int64_t chunk) {
+            return std::min(chunk_rows, table.n_rows() - chunk * chunk_rows);
+        };
+        const auto locate = [&](std::int64_t chunk, int worker) { find_rows(table, columns, chunk, workers_[worker]); };
+        const auto accumulate = [&](std::int64_t chunk, int worker) {
+            n_weighted += add_rows(workers_[worker].rows.view(), workers_[worker].at.data(), size_of(chunk));
+        };
+        try {
+            begin_rows(table.n_rows());
+            in_ordered_chunks(n_chunks, n_jobs, locate, accumulate);
+            end_rows();
+        } catch (...) {
+            roll_back();
+            throw;
+        }
+        sweep_touched();
+        return n_weighted;
+    }
+
+    // The steps of an update, for those who bring the rows themselves: begin_rows, then add_rows or add_row
+    // any number of times, then end_rows and sweep_touched; or roll_back at any time before that.
+
+    void begin_rows(std::int64_t n_rows) {
+        many_rows_ = n_rows >= 8 * arrays_.tree.n_nodes;
+        if (many_rows_) replaced_.assign(arrays_.statistics, statistics(arrays_.tree.n_nodes));
+    }
+    std::int64_t add_rows(const RowView rows, const std::int32_t* at, std::int64_t n) {
+        return many_rows_ ? add_rows_as<true>(rows, at, n) : add_rows_as<false>(rows, at, n);
+    }
+    void add_row(const Row& row, std::int32_t terminal) {
+        if (!many_rows_ && !touched_.holds(terminal)) save(terminal);
+        family_.add(statistics(terminal), row);
+    }
+    void add_statistics(const double* fresh, std::int32_t terminal) {
+        if (!many_rows_ && !touched_.holds(terminal)) save(terminal);
+        family_.layout.add(statistics(terminal), fresh);
+    }
+    void end_rows() {
+        if (many_rows_) touch_changed();
+        touched_.close_upward(arrays_.tree);
+    }
+    void roll_back() {
+        if (many_rows_) {
+            std::copy(replaced_.begin(), replaced_.end(), arrays_.statistics);
+        } else {
+            const std::size_t n_saved = replaced_.size() / size_;
+            for (std::size_t i = 0; i < n_saved; ++i)
+                std::memcpy(statistics(saved_[i]), replaced_.data() + i * size_, sizeof(double) * size_);
+        }
+        replaced_.clear();
+        saved_.clear();
+        touched_.clear();
+    }
+
+    // Statistics of another posterior over the same tree, node by node.
+    void merge(const double* other) {
+        begin_rows(0);
+        for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node) {
+            const double* from = other + node * size_;
+            if (arrays_.tree.n_children[node] != 0) continue;
+            if (std::all_of(from, from + size_, [](double v) { return v == 0.0; })) continue;
+            add_statistics(from, static_cast<std::int32_t>(node));
+        }
+        end_rows();
+        sweep_touched();
+    }
+
+    // log p(y of a row | all other rows), for rows that are in the posterior: along the row's path every node's
+    // evidence with and without the row. Nothing is written but `out`.
+    template <class Code>
+    void leave_one_out(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs, double* out) const {
+        const std::int64_t n_chunks = (table.n_rows() + chunk_rows - 1) / chunk_rows;
+        std::vector<Worker> workers(static_cast<std::size_t>(std::max(n_jobs, 1)), Worker(family_.n_extra));
+        const auto work = [&](std::int64_t chunk, int worker) {
+            Worker& mine = workers[worker];
+            const std::int64_t begin = chunk * chunk_rows, n = find_rows(table, columns, chunk, mine);
+            std::vector<double> scratch(3 * size_);
+            for (std::int64_t i = 0; i < n; ++i)
+                out[begin + i] = log_prob_given_others(mine.rows.view()[i], mine.at[i], begin + i, scratch.data());
+        };
+        in_chunks(n_chunks, n_jobs, work);
+    }
+
+    // Evidence and split probability of the touched nodes from their new statistics; `leaf_evidence(node)` is
+    // the evidence of one node, so that update_all can answer it from another tree.
+    template <class LeafEvidence>
+    void sweep_touched(LeafEvidence leaf_evidence) {
+        for (const std::int32_t node : touched_.nodes()) {
+            gather_from_children(node);
+            arrays_.evidence.leaf[node] = leaf_evidence(node);
+            sweep_node(arrays_.tree, arrays_.split_prior, node, arrays_.evidence);
+        }
+        replaced_.clear();
+        saved_.clear();
+        touched_.clear();
+    }
+    void sweep_touched() {
+        sweep_touched([this](std::int32_t node) { return leaf_evidence(node); });
+    }
+    double leaf_evidence(std::int64_t node) const {
+        return family_.log_evidence(statistics(node), arrays_.leaf_prior[node]);
+    }
+
+  private:
+    struct Worker {
+        RowChunk rows;
+        std::vector<std::int32_t> at;
+        std::vector<std::uint8_t> codes8;
+        std::vector<std::uint16_t> codes16;
+        explicit Worker(int n_extra) : rows(n_extra) {}
+        template <class Code>
+        std::vector<Code>& buffer() {
+            if constexpr (sizeof(Code) == 1)
+                return codes8;
+            else
+                return codes16;
+        }
+    };
+
+    // Reads and checks one chunk of rows and finds their terminals. Returns how many rows it has.
+    template <class Code>
+    std::int64_t find_rows(const CodeReader<Code>& table, const RowColumns& columns, std::int64_t chunk,
+                           Worker& mine) const {
+        const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows() - begin);
+        const Codes<Code> codes = table.rows(begin, n, mine.template buffer<Code>());
+        check<Code>()(codes, begin, n);
+        mine.rows.read(family_, columns, begin, n);
+        mine.at.assign(static_cast<std::size_t>(n), 0);
+        route(arrays_.tree, codes, begin, n, mine.at.data());
+        return n;
+    }
+
+    // Few rows: each terminal's statistics are saved when it is first touched. Many rows: all of them were
+    // saved beforehand, and which ones changed is seen afterwards; that spares every row a look.
+    template <bool ManyRows>
+    std::int64_t add_rows_as(const RowView rows, const std::int32_t* at, std::int64_t n) {
+        std::int64_t n_weighted = 0;
+        double* const all = arrays_.statistics;
+        const std::size_t size = size_;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const Row row = rows[i];
+            if (!(row.weight > 0.0)) continue;  // as if it were not there
+            if constexpr (!ManyRows)
+                if (!touched_.holds(at[i])) save(at[i]);
+            family_.add(all + at[i] * size, row);
+            ++n_weighted;
+        }
+        return n_weighted;
+    }
+
+    // Out of the loop above, where it happens once a terminal.
+    EVERYTREE_NOINLINE void save(std::int32_t terminal) {
+        const double* stat = statistics(terminal);
+        saved_.push_back(terminal);
+        replaced_.insert(replaced_.end(), stat, stat + size_);
+        touched_.touch(terminal);
+    }
+
+    void touch_changed() {
+        for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node)
+            if (arrays_.tree.n_children[node] == 0 && !equals_saved(node))
+                touched_.touch(static_cast<std::int32_t>(node));
+    }
+    bool equals_saved(std::int64_t node) const {
+        return std::memcmp(statistics(node), replaced_.data() + node * size_, sizeof(double) * size_) == 0;
+    }
+
+    double log_prob_given_others(const Row& row, std::int32_t terminal, std::int64_t place, double* scratch) const {
+        double *weighted = scratch, *once = weighted + size_, *stat = once + size_;
+        family_.layout.clear(weighted);
+        family_.layout.clear(once);
+        family_.add(weighted, row);
+        family_.add(once, {row.y, 1.0, row.extra});
+        double with = 0.0, without = 0.0;  // of the child that the row is in
+        for (std::int32_t s = terminal, child = -1; s >= 0; child = s, s = arrays_.tree.parent[s]) {
+            std::memcpy(stat, statistics(s), sizeof(double) * size_);
+            if (!family_.layout.subtract(stat, weighted))
+                throw std::invalid_argument("row " + std::to_string(place) +
+                                            " is not in this posterior: there is less in " + "node " +
+                                            std::to_string(s) + " than the row would take away");
+            const double leaf_without = family_.log_evidence(stat, arrays_.leaf_prior[s]);
+            family_.layout.add(stat, once);
+            const double leaf_with = family_.log_evidence(stat, arrays_.leaf_prior[s]);
+            if (child < 0) {
+                with = leaf_with;
+                without = leaf_without;
+                continue;
+            }
+            double siblings = 0.0;
+            for (std::int32_t c = 0; c < arrays_.tree.n_children[s]; ++c) {
+                const std::int32_t other = arrays_.tree.first_child[s] + c;
+                if (other != child) siblings += arrays_.evidence.subtree[other];
+            }
+            const double stop = arrays_.split_prior.log_stop[s], split = arrays_.split_prior.log_split[s] + siblings;
+            with = weigh(stop + leaf_with, split + with).subtree_log_evidence;
+            without = weigh(stop + leaf_without, split + without).subtree_log_evidence;
+        }
+        return with - without;
+    }
+
+    // An inner node holds the rows of its children, no more and no less.
+    void gather_from_children(std::int32_t node) {
+        const std::int32_t n_children = arrays_.tree.n_children[node];
+        if (n_children == 0) return;
+        double* stat = statistics(node);
+        const double* child = statistics(arrays_.tree.first_child[node]);
+        std::memcpy(stat, child, sizeof(double) * size_);
+        for (std::int32_t c = 1; c < n_children; ++c) family_.layout.add(stat, child += size_);
+    }
+
+    Family family_;
+    PosteriorArrays arrays_;
+    std::size_t size_;
+    TouchedNodes touched_;
+    std::vector<Worker> workers_;
+    bool many_rows_ = false;
+    std::vector<std::int32_t> saved_;  // the touched terminals, in the order of touching
+    std::vector<double> replaced_;     // old statistics: of all nodes, or of the saved terminals
+};
+
+}  // namespace everytree

@@ -1,0 +1,354 @@
+// Looking at one region: its rows, how they can be split, and what the children would hold.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "exact/prior.hpp"
+#include "exact/table.hpp"
+#include "exact/watch.hpp"
+
+namespace everytree {
+
+// A region being looked at: its rows, what each column may still be, and the statistics of each code of each column.
+struct RegionView {
+    std::vector<std::uint64_t> rows;
+    std::vector<CodeSet> codes;
+    std::vector<double> by_code;  // (n_codes, size) of the column looked at last
+    std::vector<double> total;
+    std::vector<CodeSet> child_sets;
+    std::vector<double> above;  // (n_codes, size) of all codes from each one on, of an ordered column
+    std::vector<double> terms, upper_terms, child_statistics;
+    std::vector<std::int64_t> rows_by_code, child_rows;
+    Pace pace;
+};
+
+struct ExactOptions {
+    int max_depth;
+    bool only_nontrivial;                     // candidates are the splits that separate the rows present
+    std::vector<double> log_split, log_stop;  // by depth, 0 .. max_depth - 1
+    double negligible;  // posterior mass that regions have together at most, of which nothing is asked
+    int n_jobs;
+};
+
+template <class Family>
+class RegionReader {
+  public:
+    using View = RegionView;
+
+    RegionReader(const Family& family, const double* prior, BitTable table, RowStatistics<Family> statistics,
+                 std::vector<std::uint64_t> all_rows, ExactOptions options)
+        : family_(family),
+          prior_(prior, prior + family.n_prior),
+          table_(std::move(table)),
+          statistics_(std::move(statistics)),
+          all_rows_(std::move(all_rows)),
+          options_(std::move(options)),
+          unseen_(options_.log_split, options_.log_stop) {
+        std::int64_t n_rows = 0;
+        for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
+        if constexpr (requires { family_.tabulated(0); }) {
+            family_.tabulate(prior_.data(), n_rows + 1);
+            counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_.n_tabulated();
+            for (int k = 0; k < table_.n_columns(); ++k) counts_whole_ &= table_.kind(k) == ColumnKind::ordered;
+        } else if constexpr (requires { family_.tabulate(nullptr); }) {
+            family_.tabulate(prior_.data());
+        }
+        for (int k = 0; k < table_.n_columns(); ++k) n_steps_ += n_steps_of(k);
+    }
+
+    std::size_t size() const { return statistics_.size(); }
+    const ExactOptions& options() const { return options_; }
+    std::size_t n_columns() const { return static_cast<std::size_t>(table_.n_columns()); }
+
+    // Steps that one region takes, at most.
+    std::int64_t n_steps() const { return n_steps_; }
+
+    // Rows, code sets and statistics of a region.
+    void look_at(const Condition* begin, const Condition* end, View& view) const {
+        if (!is_long_work()) view.pace.spend(n_steps_);
+        view.rows = all_rows_;
+        view.codes.resize(static_cast<std::size_t>(table_.n_columns()));
+        for (int k = 0; k < table_.n_columns(); ++k) view.codes[k] = table_.all_codes(k);
+        for (const Condition* c = begin; c != end; ++c) {
+            table_.restrict_to(*c, view.rows.data());
+            view.codes[c->column] = c->codes;
+        }
+        view.total.resize(size());
+        statistics_.sum(view.rows.data(), nullptr, table_.n_words(), view.total.data());
+    }
+    double leaf_evidence(const double* stat) const { return family_.log_evidence(stat, prior_.data()); }
+
+    // Calls candidate(column, code, child sets, child statistics) for every candidate split of the region in view,
+    // whose view.child_rows then tells how many rows each child has.
+    template <class Candidate>
+    void each_candidate(View& view, Candidate candidate) const {
+        const std::size_t size = statistics_.size();
+        std::vector<double>& stats = view.child_statistics;
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            const ColumnKind kind = table_.kind(k);
+            if (n_splits(kind, view.codes[k]) == 0) continue;
+            count_codes(view, k);
+            if (kind == ColumnKind::ordered) {
+                each_threshold(view, k, candidate);
+                continue;
+            }
+            each_split(kind, view.codes[k], view.child_sets, [&](int code, const std::vector<CodeSet>& sets) {
+                stats.resize(sets.size() * size);
+                view.child_rows.assign(sets.size(), 0);
+                int n_filled = 0;
+                for (std::size_t c = 0; c < sets.size(); ++c) {
+                    view.child_rows[c] = gather(view, sets[c], stats.data() + c * size);
+                    n_filled += view.child_rows[c] > 0 ? 1 : 0;
+                }
+                if (options_.only_nontrivial && n_filled < 2) return;
+                candidate(k, code, sets, stats.data());
+            });
+        }
+    }
+
+    // Calls asked(column, number of children) for every candidate split of the region in view, in the same order.
+    template <class Asked>
+    void each_asked(View& view, Asked asked) const {
+        if (options_.only_nontrivial) {  // which ones these are is told by the rows
+            each_candidate(view,
+                           [&](int k, int, const std::vector<CodeSet>& sets, const double*) { asked(k, sets.size()); });
+            return;
+        }
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            const ColumnKind kind = table_.kind(k);
+            const std::size_t n_children =
+                kind == ColumnKind::multiway ? static_cast<std::size_t>(std::popcount(view.codes[k])) : 2;
+            for (int i = n_splits(kind, view.codes[k]); i > 0; --i) asked(k, n_children);
+        }
+    }
+
+    // The region's terms if its children are leaves: log of the product of each candidate's children, in order.
+    void last_terms(View& view) const {
+        if constexpr (requires { family_.tabulated(0); })
+            if (counts_whole_) return last_terms_of_bits(view);
+        const std::size_t size = statistics_.size();
+        each_candidate(view, [&](int, int, const std::vector<CodeSet>& sets, const double* stats) {
+            double product = 0.0;
+            for (std::size_t c = 0; c < sets.size(); ++c) product += leaf_evidence(stats + c * size);
+            view.terms.push_back(product);
+        });
+    }
+
+    // Log probability beforehand that a child in view is a leaf: it is one with certainty where nothing can be asked.
+    double stop_of_child(View& view, int column, CodeSet codes, std::size_t child, int depth) const {
+        if (depth >= options_.max_depth) return 0.0;
+        if (options_.only_nontrivial)
+            return view.child_rows[child] > 1 && rows_differ(view, {column, codes}) ? options_.log_stop[depth] : 0.0;
+        for (int k = 0; k < table_.n_columns(); ++k)
+            if (n_splits(table_.kind(k), k == column ? codes : view.codes[k]) > 0) return options_.log_stop[depth];
+        return 0.0;
+    }
+
+    // How many splits there are of all codes of a region in view.
+    double n_possible_splits(const View& view) const {
+        double n = 0.0;
+        for (int k = 0; k < table_.n_columns(); ++k) n += n_splits(table_.kind(k), view.codes[k]);
+        return n;
+    }
+
+    // Log probability of the best tree below a child without rows of a region in view that has n_possible splits.
+    double best_unseen(View& view, double n_possible, int column, CodeSet codes, int depth) const {
+        if (options_.only_nontrivial || depth >= options_.max_depth) return 0.0;
+        const ColumnKind kind = table_.kind(column);
+        const double n = n_possible - n_splits(kind, view.codes[column]) + n_splits(kind, codes);
+        if (n == 0.0) return 0.0;
+        // No tree that goes on is more probable than its first split alone.
+        const double log_stop = options_.log_stop[depth];
+        if (log_stop >= options_.log_split[depth] - std::log(n)) return log_stop;
+        return unseen(view, column, codes, depth).log_best;
+    }
+
+    // What the prior alone says of a region without rows: nothing to learn there, but trees may go on.
+    Unseen unseen(View& view, int column, CodeSet codes, int depth) const {
+        if (options_.only_nontrivial || depth >= options_.max_depth) return {};
+        UnseenRegions::Shapes shapes;
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            const CodeSet set = k == column ? codes : view.codes[k];
+            const int n =
+                table_.kind(k) == ColumnKind::ordered ? n_splits(table_.kind(k), set) : std::popcount(set) - 1;
+            if (n > 0) ++shapes[{table_.kind(k), n}];
+        }
+        return unseen_.of(shapes, depth, view.pace);
+    }
+
+    // The log evidence of these rows is never above this, however they are divided: as many leaves as there are
+    // classes, each of one class; 1 for probabilities; densities have no bound.
+    double most(const double* stat) const {
+        if constexpr (requires { family_.tabulated(0); }) {
+            std::vector<double> alone(statistics_.size());
+            double sum = 0.0;
+            for (std::size_t c = 0; c < statistics_.size(); ++c) {
+                std::fill(alone.begin(), alone.end(), 0.0);
+                alone[c] = stat[c];
+                sum += leaf_evidence(alone.data());
+            }
+            return sum;
+        }
+        return Family::is_discrete ? 0.0 : std::numeric_limits<double>::infinity();
+    }
+
+  private:
+    // The same for classes that are counted as bits and columns that are asked by thresholds: whole numbers throughout.
+    void last_terms_of_bits(View& view) const
+        requires requires(const Family& f) { f.tabulated(0); }
+    {
+        const int n_classes = family_.n_classes;
+        std::int64_t all[max_bit_classes], n_all = 0;
+        const double* log_rising_of[max_bit_classes + 1];
+        for (int c = 0; c <= n_classes; ++c) log_rising_of[c] = family_.tabulated(c);
+        for (int c = 0; c < n_classes; ++c) n_all += all[c] = static_cast<std::int64_t>(view.total[c]);
+        const double* of_total = log_rising_of[n_classes];
+        std::size_t n_terms = 0;
+        for (int k = 0; k < table_.n_columns(); ++k)
+            n_terms += static_cast<std::size_t>(n_splits(table_.kind(k), view.codes[k]));
+        view.terms.resize(n_terms);
+        double* term = view.terms.data();
+        // Terms of one column's thresholds, where count_of(code, class) counts rows.
+        const auto add_terms = [&](CodeSet codes, auto count_of) {
+            std::int64_t left[max_bit_classes], n_left = 0;
+            for (int c = 0; c < n_classes; ++c) left[c] = 0;
+            for (int t = lowest_of(codes); t < highest_of(codes); ++t) {
+                double product = 0.0;
+                for (int c = 0; c < n_classes; ++c) {
+                    const std::int64_t count = count_of(t, c);
+                    n_left += count;
+                    left[c] += count;
+                    product += log_rising_of[c][left[c]] + log_rising_of[c][all[c] - left[c]];
+                }
+                *term++ = product - of_total[n_left] - of_total[n_all - n_left];
+            }
+        };
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            if (!table_.is_wide(k)) {
+                spend_on(view, k);
+                add_terms(view.codes[k], [&](int code, int c) {
+                    return statistics_.count(view.rows.data(), table_.equal(k, code), c);
+                });
+                continue;
+            }
+            count_codes(view, k);
+            add_terms(view.codes[k], [&](int code, int c) {
+                return static_cast<std::int64_t>(view.by_code[static_cast<std::size_t>(code * n_classes + c)]);
+            });
+        }
+    }
+    static constexpr int max_bit_classes = 64;
+
+    // The work on a region is counted at once, or column by column where it is long, so that the watch is looked at.
+    bool is_long_work() const { return n_steps_ > (1 << 16); }
+    void spend_on(View& view, int k) const {
+        if (is_long_work()) view.pace.spend(n_steps_of(k));
+    }
+    std::int64_t n_steps_of(int k) const {
+        const auto n_words = static_cast<std::int64_t>(table_.n_words()), n_codes = std::int64_t{table_.n_codes(k)};
+        return table_.is_wide(k) ? 64 * n_words + 16 * n_codes : n_words * n_codes;
+    }
+
+    // Statistics of the rows in view for each code that column k may still have.
+    void count_codes(View& view, int k) const {
+        spend_on(view, k);
+        const std::size_t size = statistics_.size();
+        view.by_code.resize(static_cast<std::size_t>(table_.n_codes(k)) * size);
+        view.rows_by_code.resize(static_cast<std::size_t>(table_.n_codes(k)));
+        const auto one = [&](int code) {
+            double* stat = view.by_code.data() + code * size;
+            statistics_.sum(view.rows.data(), table_.equal(k, code), table_.n_words(), stat);
+            view.rows_by_code[code] =
+                statistics_.n_rows(view.rows.data(), table_.equal(k, code), table_.n_words(), stat);
+        };
+        if (table_.kind(k) != ColumnKind::ordered) {
+            for (CodeSet left = view.codes[k]; left; left &= left - 1) one(std::countr_zero(left));
+            return;
+        }
+        const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
+        if (table_.is_wide(k)) {
+            for (int code = lo; code <= hi; ++code) family_.layout.clear(view.by_code.data() + code * size);
+            std::fill(view.rows_by_code.begin() + lo, view.rows_by_code.begin() + hi + 1, 0);
+            statistics_.sum_by_code(view.rows.data(), table_.codes(k), table_.n_words(), view.by_code.data(),
+                                    view.rows_by_code.data());
+            return;
+        }
+        if (statistics_.counts_bits() && hi == lo + 1) {  // of two codes, what is not the one is the other
+            one(lo);
+            view.rows_by_code[hi] = 0;
+            for (std::size_t i = 0; i < size; ++i) {
+                view.by_code[hi * size + i] = view.total[i] - view.by_code[lo * size + i];
+                view.rows_by_code[hi] += static_cast<std::int64_t>(view.by_code[hi * size + i]);
+            }
+            return;
+        }
+        for (int code = lo; code <= hi; ++code) one(code);
+    }
+    // Every threshold of an ordered column whose codes were counted: sums up to it grow, sums beyond it are at hand.
+    template <class Candidate>
+    void each_threshold(View& view, int k, Candidate& candidate) const {
+        const std::size_t size = statistics_.size();
+        const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
+        const auto at = [&](std::vector<double>& of, int code) { return of.data() + code * size; };
+        view.above.resize(view.by_code.size());
+        std::copy_n(at(view.by_code, hi), size, at(view.above, hi));
+        std::int64_t n_rows = view.rows_by_code[hi];
+        for (int code = hi - 1; code > lo; --code) {
+            std::copy_n(at(view.above, code + 1), size, at(view.above, code));
+            family_.layout.add(at(view.above, code), at(view.by_code, code));
+            n_rows += view.rows_by_code[code];
+        }
+        n_rows += view.rows_by_code[lo];
+        view.child_statistics.resize(2 * size);
+        view.child_rows.assign(2, 0);
+        double* upto = view.child_statistics.data();
+        family_.layout.clear(upto);
+        each_split(ColumnKind::ordered, view.codes[k], view.child_sets, [&](int t, const std::vector<CodeSet>& sets) {
+            family_.layout.add(upto, at(view.by_code, t));
+            std::copy_n(at(view.above, t + 1), size, upto + size);
+            view.child_rows[0] += view.rows_by_code[t];
+            view.child_rows[1] = n_rows - view.child_rows[0];
+            if (options_.only_nontrivial && (view.child_rows[0] == 0 || view.child_rows[1] == 0)) return;
+            candidate(k, t, sets, upto);
+        });
+    }
+
+    // Statistics of a child of some categories, and how many rows it has.
+    std::int64_t gather(const View& view, CodeSet set, double* out) const {
+        const std::size_t size = statistics_.size();
+        std::int64_t n_rows = 0;
+        family_.layout.clear(out);
+        for (; set; set &= set - 1) {
+            const int code = std::countr_zero(set);
+            family_.layout.add(out, view.by_code.data() + code * size);
+            n_rows += view.rows_by_code[code];
+        }
+        return n_rows;
+    }
+
+    // Whether some column tells the rows of a child apart.
+    bool rows_differ(View& view, const Condition& condition) const {
+        std::vector<std::uint64_t> rows = view.rows;
+        table_.restrict_to(condition, rows.data());
+        for (int k = 0; k < table_.n_columns(); ++k) {
+            view.pace.spend(n_steps_of(k));
+            if (table_.differ(k, rows)) return true;
+        }
+        return false;
+    }
+
+    Family family_;
+    std::vector<double> prior_;
+    BitTable table_;
+    RowStatistics<Family> statistics_;
+    std::vector<std::uint64_t> all_rows_;
+    ExactOptions options_;
+    std::int64_t n_steps_ = 1;
+    bool counts_whole_ = false;  // classes by thresholds: counts are whole numbers that the family has tabulated
+    UnseenRegions unseen_;
+};
+
+}  // namespace everytree

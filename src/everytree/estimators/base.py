@@ -19,6 +19,7 @@ from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows, LearningRows
 from everytree.fitting.fit import Rows
 from everytree.fitting.search import Search
+from everytree.predictive.predictive import Predictive
 from everytree.tables.schema import Schema
 
 FEW_PER_ROW = 0.2
@@ -368,7 +369,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         np.add.at(of_input, self.schema_.input_of, self.forest_.feature_importances())
         return of_input
 
-    def predictive(self, X: Any, **row_data: Any) -> Any:
+    def predictive(self, X: Any, **row_data: Any) -> Predictive:
         """One predictive distribution a row: `mean`, `std`, `quantile`, `interval`, `log_prob`, `sample`, `crps`, ...
 
         Parameters
@@ -379,7 +380,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         codes = self._encode(X)
         columns = self._row_data(X, len(codes), row_data, first=False)
-        return self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+        dist: Predictive = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+        return dist
 
     def __sklearn_clone__(self) -> Self:
         """Structures that were imported are kept, as a parameter would be."""

@@ -24,7 +24,7 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.fit import Rows
 from everytree.fitting.search import start_family
 from everytree.posterior.posterior import Posterior
-from everytree.predictive.pooled import PooledPredictive
+from everytree.predictive.predictive import Predictive
 from everytree.structure.cut_choice import with_few_cuts
 from everytree.tables.code_names import CodeWords
 from everytree.tables.column import missing_code
@@ -59,7 +59,7 @@ class _Exact:
     def moments(self, codes: NDArray[Any], *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         return self.posterior.moments(self.read(codes))
 
-    def predictive(self, codes: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> PooledPredictive:
+    def predictive(self, codes: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         return self.posterior.predictive(self.read(codes), **row_data)
 
     @property

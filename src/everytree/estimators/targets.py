@@ -14,14 +14,15 @@ from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.base.arrays import FloatArray, as_column, as_labels, check_lengths
+from everytree.base.checks import probabilities
 from everytree.batches.target_column import Target
 from everytree.estimators.base import MetaEstimator, read_weight
 from everytree.estimators.early_rows import LearningRows
 from everytree.fitting.fit import Rows
 from everytree.fitting.leaf_priors import FAMILIES, class_search, number_search, numbers_to_grow_on
 from everytree.fitting.search import Search
-from everytree.predictive.predictive import probabilities
+from everytree.predictive.predictive import Predictive
 
 LOG_SCORED = ("exponential", "geometric")
 """Families whose targets vary as much as their mean: there R2 says little, and nothing of censored rows."""
@@ -244,7 +245,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         mean, variance = self.forest_.moments(codes, n_jobs=self.n_jobs)
         return (mean, np.sqrt(variance)) if return_std else mean
 
-    def predictive(self, X: Any, **row_data: Any) -> Any:
+    def predictive(self, X: Any, **row_data: Any) -> Predictive:
         """One predictive distribution a row; `exposure` where counts were taken over different times or sizes."""
         if row_data.get("exposure") is None:
             self._warn_without("exposure")
@@ -257,8 +258,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
         """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
-        ends: FloatArray = self.predictive(X, exposure=exposure).interval(coverage)
-        return ends
+        return self.predictive(X, exposure=exposure).interval(coverage)
 
     def log_scores(self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None) -> FloatArray:
         """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it."""
@@ -267,7 +267,8 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         if is_censored is None:
             self._warn_without("censored")
         dist = self.predictive(X, exposure=exposure)
-        scores: FloatArray = dist.log_prob(target)
+        check_lengths(len(dist), {"y": target})
+        scores = dist.log_prob(target)
         if is_censored is None:
             return scores
         with np.errstate(divide="ignore"):

@@ -23,7 +23,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
-from everytree.predictive.predictive import Paths, Predictive
+from everytree.predictive.paths import PathPredictive, Paths
 from everytree.trees.metatree import MetaTree
 
 SCORED_ROWS = (1000, 4000)
@@ -424,7 +424,7 @@ def _sharpness_of(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLi
 
 def _pool_without_own_row(
     held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike
-) -> tuple[Predictive, NDArray[np.int64]]:
+) -> tuple[PathPredictive, NDArray[np.int64]]:
     """What the trees that may be asked about a row say together, for some of the scored rows, and which these are."""
     chosen = np.zeros(held.n_scored, dtype=bool)
     chosen[:SHARPENED_ROWS] = True
@@ -450,4 +450,4 @@ def _pool_without_own_row(
         np.arange(len(rows), dtype=np.int32),
     )
     row_data = {name: values[rows] for name, values in held.row_data.items()}
-    return Predictive(family, np.concatenate(parameters)[order], paths, row_data), rows
+    return PathPredictive(family, np.concatenate(parameters)[order], paths, row_data), rows

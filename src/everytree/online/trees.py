@@ -13,7 +13,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
-from everytree.predictive.predictive import Paths, Predictive
+from everytree.predictive.paths import PathPredictive, Paths
 
 NODE = np.dtype(
     [
@@ -154,12 +154,12 @@ class OnlineTrees:
         """(n_rows, n_classes) probabilities, or (n_rows, 1) means."""
         return np.asarray(self._kernel.predict(rows))
 
-    def predictive(self, rows: FloatArray) -> Predictive:
+    def predictive(self, rows: FloatArray) -> PathPredictive:
         """The same as distributions."""
         start, statistics, log_weights, nodes = self._kernel.shares(rows)
         summary = self.family.summarise(statistics.reshape(len(nodes), self.family.n_statistics))
         paths = Paths(start, np.arange(len(nodes)), log_weights, np.arange(len(rows), dtype=np.int32))
-        return Predictive(self.family, summary, paths, {})
+        return PathPredictive(self.family, summary, paths, {})
 
     @property
     def n_nodes(self) -> int:

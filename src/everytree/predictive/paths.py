@@ -99,9 +99,10 @@ class PathPredictive(Predictive):
         """As in `Predictive`; `of` may take more columns of n_rows numbers."""
         if self._has_twins and grid.shape[1] == 1 and not columns:
             return self._one_row_a_path()._per_target(of, grid)[:, self._paths.of_row]
-        n_points = max(1, ENTRIES_AT_ONCE // max(1, len(self)))
-        runs = [grid[first : first + n_points] for first in range(0, len(grid), n_points)]
-        return np.concatenate([np.empty((0, len(self))), *(self._at_points(of, points, *columns) for points in runs)])
+        out, n_points = np.empty((len(grid), len(self))), max(1, ENTRIES_AT_ONCE // max(1, len(self)))
+        for points in (slice(first, first + n_points) for first in range(0, len(grid), n_points)):
+            out[points] = self._at_points(of, grid[points], *columns)
+        return out
 
     def _at_points(self, of: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
         """The same for a few points: all rows for the first one, then all for the second, and so on."""

@@ -728,7 +728,7 @@ def test_bad_n_jobs_are_refused(n_jobs):
 def test_bad_targets_are_refused_when_predicting(door):
     dist = door.seasoned(CASE["bernoulli"])[0].predictive(GOOD_X)
     refused(lambda: dist.log_prob(GOOD_Y[:3]), "y", "3", "4")
-    refused(lambda: dist.log_prob(1), "y", "()")
+    refused(lambda: dist.log_prob(np.zeros((4, 3))), "y", "3", "4")
     refused(lambda: dist.log_prob(["a"] * 4), "y")
     refused(lambda: dist.log_prob(None), "y")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
-import everytree.predictive.predictive
+import everytree.predictive.paths
 from cases import CASES, Case, examples, random_codes, random_tree, take
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
@@ -56,7 +56,7 @@ growing_too = pytest.mark.parametrize("growing", [False, True], ids=["meta-tree"
 def test_results_do_not_depend_on_the_block_size(case, growing, size, monkeypatch):
     post, X, y, row_data = fitted(case, 1, growing)
     expected = everything(case, post.predictive(X, **row_data), y)
-    monkeypatch.setattr(everytree.predictive.predictive, "ENTRIES_AT_ONCE", size)
+    monkeypatch.setattr(everytree.predictive.paths, "ENTRIES_AT_ONCE", size)
     assert_close(everything(case, post.predictive(X, **row_data), y), expected)
 
 
@@ -175,15 +175,14 @@ def test_probs_are_for_classes(case, growing, n):
 
 @families
 @growing_too
-def test_log_prob_wants_one_target_a_row(case, growing):
+def test_log_prob_wants_targets_that_fit_the_rows(case, growing):
     post, X, y, row_data = fitted(case, 7, growing)
     dist = post.predictive(X, **row_data)
     for wrong in (y[:-1], y[:0], np.append(y, y)):
         with pytest.raises(ValueError, match=f"y has {len(wrong)} entries, but there are 30 rows"):
             dist.log_prob(wrong)
-    for wrong in (y[:, None], 1.0):
-        with pytest.raises(ValueError, match="y must have one entry a row"):
-            dist.log_prob(wrong)
+    with pytest.raises(ValueError, match="y has 29 entries along its last axis, but there are 30 rows"):
+        dist.log_prob(np.zeros((2, 29)))
     with pytest.raises(TypeError, match="y must be numbers"):
         dist.log_prob(["a"] * 30)
     np.testing.assert_array_equal(dist.log_prob(y.tolist()), dist.log_prob(y))

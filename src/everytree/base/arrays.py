@@ -58,11 +58,17 @@ def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
     column = _as_array(name, values)
     if column.ndim != 1:
         raise ValueError(f"{name} must have one entry a row, but has shape {column.shape}")
-    if column.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be numbers, but has dtype {column.dtype}")
-    if column.dtype.itemsize > 8 or column.dtype == np.float16 or not column.dtype.isnative:
-        return column.astype(np.float64)
-    return column
+    return as_numbers(name, column)
+
+
+def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Numbers in any shape, or an error that names the argument."""
+    array = _as_array(name, values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be numbers, but has dtype {array.dtype}")
+    if array.dtype.itemsize > 8 or array.dtype == np.float16 or not array.dtype.isnative:
+        return array.astype(np.float64)
+    return array
 
 
 def as_labels(values: Any) -> NDArray[Any]:

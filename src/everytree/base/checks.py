@@ -8,6 +8,9 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from everytree.base.arrays import FloatArray
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -43,3 +46,14 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
         span = f"from {low} on" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name} must be a whole number {span}, but is {value!r}")
     return int(number)
+
+
+def probabilities(name: str, values: ArrayLike) -> FloatArray:
+    """One or several numbers strictly between 0 and 1."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number in (0, 1) or several, but is {values!r}") from None
+    if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
+        raise ValueError(f"{name} must be in (0, 1), but is {values!r}")
+    return array

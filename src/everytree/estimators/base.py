@@ -18,6 +18,7 @@ from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows
 from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit
 from everytree.fitting.targets import Target
+from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
 from everytree.tables.schema import Schema
 
@@ -214,7 +215,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
-    def predictive(self, X: Any, **row_data: Any) -> Any:
+    def predictive(self, X: Any, **row_data: Any) -> Predictive:
         """One predictive distribution a row: `mean`, `std`, `quantile`, `interval`, `log_prob`, `sample`, `crps`, ...
 
         Parameters
@@ -224,7 +225,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             What the family wants to know of each row, such as `exposure`.
         """
         codes = self._encode(X)
-        return self.forest_.predictive(codes, n_jobs=self.n_jobs, **self._columns(X, len(codes), row_data))
+        columns = self._columns(X, len(codes), row_data)
+        dist: Predictive = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+        return dist
 
     def _columns(self, X: Any, n_rows: int, row_data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """What the family wants to know of rows to predict."""

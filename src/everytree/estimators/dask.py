@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from everytree.base.checks import probabilities
 from everytree.batches.batch import Place
 from everytree.batches.dask_parts import Partitions, is_dask
 from everytree.batches.dask_passes import DaskPasses, map_parts
@@ -20,7 +21,6 @@ from everytree.estimators.classifier import Classification
 from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.regressor import Regression
 from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
-from everytree.predictive.predictive import probabilities
 
 __all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor"]
 

@@ -11,13 +11,14 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.base.arrays import FloatArray
+from everytree.base.arrays import FloatArray, check_lengths
+from everytree.base.checks import probabilities
 from everytree.estimators.base import MetaEstimator
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.fit import GivenRows
 from everytree.fitting.targets import NumberTarget
 from everytree.fitting.weights import read_weight
-from everytree.predictive.predictive import probabilities
+from everytree.predictive.predictive import Predictive
 
 
 class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
@@ -98,7 +99,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         mean, variance = self.forest_.moments(codes, n_jobs=self.n_jobs)
         return (mean, np.sqrt(variance)) if return_std else mean
 
-    def predictive(self, X: Any, **row_data: Any) -> Any:
+    def predictive(self, X: Any, **row_data: Any) -> Predictive:
         """One predictive distribution a row; `exposure` where counts were taken over different times or sizes."""
         if row_data.get("exposure") is None:
             self._warn_without("exposure")
@@ -111,8 +112,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
         """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
-        ends: FloatArray = self.predictive(X, exposure=exposure).interval(coverage)
-        return ends
+        return self.predictive(X, exposure=exposure).interval(coverage)
 
     def log_scores(self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None) -> FloatArray:
         """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it."""
@@ -121,7 +121,8 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         if is_censored is None:
             self._warn_without("censored")
         dist = self.predictive(X, exposure=exposure)
-        scores: FloatArray = dist.log_prob(target)
+        check_lengths(len(dist), {"y": target})
+        scores = dist.log_prob(target)
         if is_censored is None:
             return scores
         with np.errstate(divide="ignore"):

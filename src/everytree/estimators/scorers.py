@@ -20,7 +20,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from everytree.base.arrays import FloatArray, as_column
+from everytree.base.arrays import FloatArray, as_column, check_lengths
+from everytree.predictive.predictive import Predictive
 
 __all__ = ["Scorer", "crps", "interval_score", "log_score"]
 
@@ -82,13 +83,15 @@ def _log_scores(estimator: Any, X: Any, y: Any, row_data: dict[str, Any]) -> Flo
 
 def _negative_crps(estimator: Any, X: Any, y: Any, row_data: dict[str, Any]) -> FloatArray:
     _refuse_censored("crps", row_data)
-    return -np.asarray(_distribution(estimator, X, row_data).crps(_numbers(y)))
+    dist = _distribution(estimator, X, row_data)
+    return -dist.crps(_numbers(y, len(dist)))
 
 
-def _distribution(estimator: Any, X: Any, row_data: dict[str, Any]) -> Any:
+def _distribution(estimator: Any, X: Any, row_data: dict[str, Any]) -> Predictive:
     if hasattr(estimator, "classes_"):
         raise TypeError(f"{type(estimator).__name__} predicts classes; for those use log_score")
-    return estimator.predictive(X, **row_data)
+    dist: Predictive = estimator.predictive(X, **row_data)
+    return dist
 
 
 def _refuse_censored(name: str, row_data: dict[str, Any]) -> None:
@@ -96,8 +99,11 @@ def _refuse_censored(name: str, row_data: dict[str, Any]) -> None:
         raise ValueError(f"{name} needs the target itself, which is not known of censored rows; use log_score")
 
 
-def _numbers(y: Any) -> FloatArray:
-    return as_column("y", y).astype(np.float64)
+def _numbers(y: Any, n_rows: int) -> FloatArray:
+    """One number a row."""
+    target = as_column("y", y).astype(np.float64)
+    check_lengths(n_rows, {"y": target})
+    return target
 
 
 def interval_score(coverage: float = 0.9) -> Scorer:
@@ -113,8 +119,8 @@ def interval_score(coverage: float = 0.9) -> Scorer:
 
     def of_rows(estimator: Any, X: Any, y: Any, row_data: dict[str, Any]) -> FloatArray:
         _refuse_censored("interval_score", row_data)
-        low, high = np.asarray(_distribution(estimator, X, row_data).interval(coverage)).T
-        target = _numbers(y)
+        low, high = _distribution(estimator, X, row_data).interval(coverage).T
+        target = _numbers(y, len(low))
         missed = np.maximum(low - target, 0.0) + np.maximum(target - high, 0.0)
         return np.asarray(low - high - 2.0 / (1.0 - coverage) * missed)
 

@@ -15,7 +15,7 @@ from everytree.exact.regions import WorkDone, regions_by_depth
 from everytree.families.base import NativeFamily
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
-from everytree.predictive.pooled import PooledPredictive
+from everytree.predictive.predictive import Predictive
 from everytree.tables.column import missing_code
 from everytree.trees.metatree import MetaTree
 
@@ -131,7 +131,7 @@ class ExactForest:
         """Mean and variance of each row's target."""
         return self.posterior.moments(self.read(X))
 
-    def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> PooledPredictive:
+    def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         """One predictive distribution for each row."""
         return self.posterior.predictive(self.read(X), **row_data)
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_codes, as_column, check_lengths
 from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
+from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.prediction import (
     Columns,
     LeafPool,
@@ -34,6 +35,7 @@ from everytree.exact.trees import ExactTree, Forestry
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.predictive.pooled import PooledPredictive
+from everytree.predictive.predictive import Predictive
 
 NEGLIGIBLE = 1e-6
 """Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
@@ -397,10 +399,10 @@ class ExactPosterior:
         """The k most probable trees with their splits, best first."""
         return self._trees().best(whole_number("k", k, 1))
 
-    def sample_trees(self, n: int, *, rng: np.random.Generator | int) -> list[ExactTree]:
-        """Independent exact draws from p(T, k | data)."""
-        generator = np.random.default_rng(rng)
-        return [self._trees().draw(generator) for _ in range(whole_number("n", n, 0))]
+    def sample_trees(self, n: int, *, rng: RandomSource = None, random_state: RandomSource = None) -> list[ExactTree]:
+        """Independent exact draws from p(T, k | data); `rng` and `random_state` as in `Predictive.sample`."""
+        n, generator = whole_number("n", n, 0), random_generator(rng, random_state)
+        return [self._trees().draw(generator) for _ in range(n)]
 
     def _sums(self) -> dict[str, Any]:
         self._check_fitted()
@@ -440,7 +442,7 @@ class ExactPosterior:
         first, second = first / total, second / total
         return first + self._centre, np.maximum(second - first**2, 0.0)
 
-    def predictive(self, X: ArrayLike, **row_data: Any) -> PooledPredictive:
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
         """One predictive distribution for each row, averaged over every tree and every choice of splits."""
         self._check_fitted()
         codes = self._read_codes(X, known=False)

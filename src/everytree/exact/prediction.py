@@ -20,7 +20,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.exact.regions import KINDS, Kind
 from everytree.families.base import NativeFamily
-from everytree.predictive.predictive import Paths, Predictive
+from everytree.predictive.paths import PathPredictive, Paths
 
 MOST_LEAVES = 8_000_000
 """Shares of the posterior that are kept, at most: about a gigabyte."""
@@ -160,7 +160,7 @@ class LeafPool:
     leaves: Callable[[bool], Leaves]
     rows_at_once: int = 16
 
-    def predictive(self, codes: NDArray[np.uint16], row_data: Mapping[str, NDArray[Any]]) -> Predictive:
+    def predictive(self, codes: NDArray[np.uint16], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
         """The mixtures of some rows."""
         leaves = self.leaves(bool(self.columns.has_unknown(codes).any()))
         start, found = _kernels.leaves_of_rows(
@@ -171,4 +171,4 @@ class LeafPool:
         total = np.add.reduceat(weights, start[:-1]) if len(codes) else np.empty(0)
         log_weights = np.log(weights / np.repeat(total, np.diff(start)))
         paths = Paths(start, entries, log_weights, np.arange(len(codes), dtype=np.int32))
-        return Predictive(self.family, self.family.summarise(leaves.statistics[on_paths]), paths, row_data)
+        return PathPredictive(self.family, self.family.summarise(leaves.statistics[on_paths]), paths, row_data)

@@ -202,16 +202,24 @@ class CountComponents:
         return np.where(possible, log_prob, -np.inf)
 
     def cdf(self, y: FloatArray) -> FloatArray:
-        return self._tail(betainc, y, 0.0)
+        """P(Y <= y) is the incomplete beta function of shape and y + 1 at rate / (rate + exposure)."""
+        n, odds = self._next_count(y), self._exposure / self._rate
+        return _between(y, 0.0, np.asarray(betainc(self._shape, n, 1.0 / (1.0 + odds)), dtype=np.float64), 1.0)
 
     def sf(self, y: FloatArray) -> FloatArray:
-        return self._tail(betaincc, y, 1.0)
+        """The complement of that, or where exposure / (rate + exposure) is the smaller one, the function at that.
 
-    def _tail(self, beta: Any, y: FloatArray, below: float) -> FloatArray:
-        """P(Y <= y) is the incomplete beta function of shape and y + 1 at rate / (rate + exposure)."""
-        k = np.floor(np.clip(y, 0.0, 1e300))
-        value = beta(self._shape, k + 1.0, 1.0 / (1.0 + self._exposure / self._rate))
-        return np.where(y < 0.0, below, np.where(np.isposinf(y), 1.0 - below, value))
+        That number has digits which are lost in its distance from 1.
+        """
+        n, odds = self._next_count(y), np.broadcast_to(self._exposure / self._rate, np.shape(y))
+        is_rare = odds < 1.0
+        sf = betainc(n, self._shape, odds / (1.0 + odds), where=is_rare, out=np.empty(n.shape))
+        betaincc(self._shape, n, 1.0 / (1.0 + odds), where=~is_rare, out=sf)
+        return _between(y, 1.0, sf, 0.0)
+
+    def _next_count(self, y: FloatArray) -> FloatArray:
+        """The smallest whole number beyond y."""
+        return np.asarray(np.floor(np.clip(y, 0.0, 1e300)) + 1.0)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         rate = rng.gamma(self._shape, 1.0 / self._rate) * self._exposure
@@ -285,6 +293,11 @@ class WaitingComponents:
 
 def _censored(row_data: Mapping[str, NDArray[Any]], n_rows: int) -> FloatArray:
     return np.asarray(row_data.get("censored", np.zeros(n_rows)), dtype=np.float64)
+
+
+def _between(y: FloatArray, below: float, values: FloatArray, beyond: float) -> FloatArray:
+    """Values at counts, and what holds below zero and at infinity."""
+    return np.where(y < 0.0, below, np.where(np.isposinf(y), beyond, values))
 
 
 def _divide(a: FloatArray, b: FloatArray) -> FloatArray:

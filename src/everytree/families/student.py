@@ -10,6 +10,9 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.special import log_rising
 
+FAR = 1e100
+"""So many scales away, a tail is its power law to the last digit, and the square of that distance is still finite."""
+
 
 class StudentComponents:
     """y = location + sqrt(scale_squared) * t with the given degrees of freedom.
@@ -61,10 +64,10 @@ class StudentComponents:
         return np.where(possible, log_prob, -np.inf)
 
     def cdf(self, y: FloatArray) -> FloatArray:
-        return np.asarray(stdtr(self._freedom, self._standardised(y)))
+        return _lower_tail(self._freedom, self._standardised(y))
 
     def sf(self, y: FloatArray) -> FloatArray:
-        return np.asarray(stdtr(self._freedom, -self._standardised(y)))
+        return _lower_tail(self._freedom, -self._standardised(y))
 
     def quantile(self, p: FloatArray) -> FloatArray:
         # The smaller tail has all the digits; the other one is its mirror image.
@@ -112,6 +115,15 @@ class StudentComponents:
     def _away(self, y: FloatArray) -> FloatArray:
         """y - location; the difference of two doubles near each other is exact."""
         return (y - self._location) - self._location_rest
+
+
+def _lower_tail(freedom: FloatArray, t: FloatArray) -> FloatArray:
+    """P(T <= t); farther out than `FAR` by the power law that the tail is there."""
+    tail = np.asarray(stdtr(freedom, np.maximum(t, -FAR)))
+    is_far = t < -FAR
+    if is_far.any():
+        tail[is_far] *= (t[is_far] / -FAR) ** -freedom[is_far]
+    return tail
 
 
 def _plain(values: FloatArray) -> FloatArray:

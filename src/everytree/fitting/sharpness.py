@@ -12,7 +12,8 @@ from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.fitting.held_out import HeldOut
 from everytree.posterior.split_prior import SplitPriorLike
-from everytree.predictive.predictive import Paths, Predictive
+from everytree.predictive.paths import PathPredictive, Paths
+from everytree.predictive.predictive import Predictive
 
 SHARPENED_ROWS = 1000
 """Of these, how many decide about the sharpness of a distribution over numbers."""
@@ -97,4 +98,4 @@ def _pool_without_own_row(
         np.arange(len(rows), dtype=np.int32),
     )
     row_data = {name: values[rows] for name, values in held.row_data.items()}
-    return Predictive(family, np.concatenate(parameters)[order], paths, row_data), rows
+    return PathPredictive(family, np.concatenate(parameters)[order], paths, row_data), rows

@@ -14,7 +14,7 @@ from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.online.leaves import ClassLists, ClassWeights, Leaves
 from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
-from everytree.predictive.predictive import Paths, Predictive
+from everytree.predictive.paths import PathPredictive, Paths
 
 NODE = _kernels.ONLINE_NODE
 """A node as the kernel has it: `OnlineNode` of online/nodes.hpp says what the fields mean."""
@@ -155,13 +155,13 @@ class OnlineTrees:
         """(n_rows, n_classes) probabilities, or (n_rows, 1) means."""
         return np.asarray(self._kernel.predict(rows))
 
-    def predictive(self, rows: FloatArray) -> Predictive:
+    def predictive(self, rows: FloatArray) -> PathPredictive:
         """The same as distributions."""
         start, statistics, log_weights, nodes = self._kernel.shares(rows)
         family = self.family
         summary = family.summarise(statistics.reshape(len(nodes), family.n_statistics))
         paths = Paths(start, np.arange(len(nodes)), log_weights, np.arange(len(rows), dtype=np.int32))
-        return Predictive(family, summary, paths, {})
+        return PathPredictive(family, summary, paths, {})
 
     @property
     def family(self) -> NativeFamily:

@@ -21,6 +21,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.posterior.shared import update_all
 from everytree.posterior.split_prior import log_odds
 from everytree.predictive.pooled import PooledPredictive, sharpen
+from everytree.predictive.predictive import Predictive
 from everytree.tables.column import missing_code
 from everytree.trees.metatree import MetaTree, read_only, whole_numbers
 
@@ -307,7 +308,7 @@ class Forest:
         root = float(np.ravel(post.family.at(np.zeros(1, dtype=np.int64)).predictive(post.statistics[:1]).mean())[0])
         return root if np.isfinite(root) else 0.0
 
-    def predictive(self, X: ArrayLike, *, n_jobs: int | None = None, **row_data: Any) -> PooledPredictive:
+    def predictive(self, X: ArrayLike, *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         """One predictive distribution for each row: the average over all trees and all their prunings."""
         ends = self.ends(X, n_jobs=n_jobs)
         columns = self.family.row_columns(row_data, len(ends))

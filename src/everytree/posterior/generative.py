@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.base.randomness import RandomSource, random_generator
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_model
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
@@ -63,22 +64,29 @@ class GenerativeModel:
         self.family: NativeFamily = family  # type: ignore[assignment]
         self.split_prior = np.where(tree.is_terminal, 0.0, resolve_split_prior(split_prior, tree))
 
-    def sample_tree(self, rng: np.random.Generator | int) -> PrunedTree:
+    def sample_tree(self, rng: RandomSource = None, *, random_state: RandomSource = None) -> PrunedTree:
         """T from the prior: each node, if it is reached, is split with its prior probability."""
-        return sample_trees(TreeDistribution(self.tree, *log_odds(self.split_prior)), 1, rng)[0]
+        over = TreeDistribution(self.tree, *log_odds(self.split_prior))
+        return sample_trees(over, 1, random_generator(rng, random_state))[0]
 
-    def sample(self, X: ArrayLike, *, rng: np.random.Generator | int, **row_data: Any) -> Draw:
+    def sample(
+        self, X: ArrayLike, *, rng: RandomSource = None, random_state: RandomSource = None, **row_data: Any
+    ) -> Draw:
         """Draw T, theta and then one y for each row of X.
 
         Parameters
         ----------
         X : (n_rows, n_features) array_like of codes
-        rng : numpy.random.Generator or int
-            Source of randomness, or its seed.
+        rng : numpy.random.Generator or int, optional
+            Source of randomness, or its seed; by default one that differs from call to call.
+        random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
+            scikit-learn's name for `rng`: give one of the two.
+        **row_data
+            What the family wants to know of each row, such as `exposure`.
         """
-        rng = np.random.default_rng(rng)
-        tree = self.sample_tree(rng)
+        generator = random_generator(rng, random_state)
+        tree = self.sample_tree(generator)
         leaf_of_row = tree.apply(X)
         columns = self.family.row_columns(row_data, len(leaf_of_row))
-        theta = self.family.sample_parameters(tree.leaves, rng)
-        return Draw(tree, theta, self.family.sample_targets(theta[leaf_of_row], rng, **columns))
+        theta = self.family.sample_parameters(tree.leaves, generator)
+        return Draw(tree, theta, self.family.sample_targets(theta[leaf_of_row], generator, **columns))

@@ -18,7 +18,8 @@ from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, as_table, 
 from everytree.base.checks import whole_number
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
-from everytree.predictive.predictive import Paths, Predictive
+from everytree.predictive.paths import PathPredictive, Paths
+from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import read_only, whole_numbers
 
 ROWS_AT_ONCE = 1 << 14
@@ -252,7 +253,7 @@ class GrowingPosterior:
             statistics = np.concatenate([self._arrays["statistics"][: self.n_nodes], nothing])[on_paths]
         of_row = np.arange(len(start) - 1, dtype=np.int32)
         summary = self.family.summarise(statistics)
-        return Predictive(self.family, summary, Paths(start, entries, log_weights, of_row), columns)
+        return PathPredictive(self.family, summary, Paths(start, entries, log_weights, of_row), columns)
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
-from everytree.base.checks import resolve_n_jobs
+from everytree.base.checks import probabilities, resolve_n_jobs
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_model
 from everytree.posterior.python_kernel import PythonKernel
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
-from everytree.predictive.predictive import Paths, Predictive, probabilities
+from everytree.predictive.paths import PathPredictive, Paths
+from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import MetaTree
 from everytree.trees.queries import TreeDistribution, kl_divergence
 from everytree.trees.questions import TreeQuestions
@@ -263,7 +264,7 @@ class Posterior(TreeQuestions):
             on_paths, entries = np.unique(nodes, return_inverse=True)  # a node on many paths is summarised once
             statistics = arrays["statistics"][on_paths]
         family = self.family.at(on_paths)
-        return Predictive(family, family.summarise(statistics), Paths(start, entries, log_weights, of_row), columns)
+        return PathPredictive(family, family.summarise(statistics), Paths(start, entries, log_weights, of_row), columns)
 
     # ---- questions about the trees (the others are in TreeQuestions) -----------------------------------------------
 

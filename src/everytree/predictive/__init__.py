@@ -1,5 +1,7 @@
 """Distributions of targets: one a row, mixtures over the nodes on its path."""
 
-from everytree.predictive.predictive import Predictive
+from everytree.predictive.paths import PathPredictive, Paths
+from everytree.predictive.pooled import PooledPredictive
+from everytree.predictive.predictive import Predictive, VarianceParts
 
-__all__ = ["Predictive"]
+__all__ = ["PathPredictive", "Paths", "PooledPredictive", "Predictive", "VarianceParts"]

@@ -26,6 +26,7 @@ from everytree import _kernels
 from everytree.base.arrays import LARGEST_CODE, MAX_FEATURES, NodeArray, as_codes
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.lazy import cached_property
+from everytree.base.randomness import RandomSource, random_generator
 from everytree.trees.invariants import check_features, check_level_order, check_splits
 from everytree.trees.random import random_arrays
 
@@ -138,7 +139,8 @@ class MetaTree:
         n_children: Sequence[int],
         max_depth: int,
         *,
-        rng: np.random.Generator | int,
+        rng: RandomSource = None,
+        random_state: RandomSource = None,
         stop: float = 0.0,
         kind: Literal["multiway", "threshold", "mixed"] = "multiway",
         missing: bool = False,
@@ -150,8 +152,10 @@ class MetaTree:
         n_children : sequence of int
             Number of codes of each feature.
         max_depth : int
-        rng : numpy.random.Generator or int
-            Source of randomness, or its seed.
+        rng : numpy.random.Generator or int, optional
+            Source of randomness, or its seed; by default one that differs from call to call.
+        random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
+            scikit-learn's name for `rng`: give one of the two.
         stop : float
             Probability that a node above `max_depth` is terminal although there is something left to ask.
         kind : {"multiway", "threshold", "mixed"}
@@ -164,7 +168,7 @@ class MetaTree:
             raise ValueError(f"stop must be from 0 to 1, but is {stop!r}")
         if kind not in ("multiway", "threshold", "mixed"):
             raise ValueError(f"kind must be 'multiway', 'threshold' or 'mixed', but is {kind!r}")
-        arrays = random_arrays(sizes, max_depth, np.random.default_rng(rng), stop, kind, missing)
+        arrays = random_arrays(sizes, max_depth, random_generator(rng, random_state), stop, kind, missing)
         return cls.from_arrays(**arrays, n_features=len(sizes))
 
     @classmethod

@@ -202,10 +202,8 @@ def top_trees(over: TreeDistribution, k: int) -> list[RankedTree]:
     ]
 
 
-def sample_trees(over: TreeDistribution, n: int, rng: np.random.Generator | int) -> list[PrunedTree]:
+def sample_trees(over: TreeDistribution, n: int, rng: np.random.Generator) -> list[PrunedTree]:
     """n exact, independent draws of T."""
-    n = whole_number("n", n, 0)
-    rng = np.random.default_rng(rng)
     return [PrunedTree(over.tree, np.concatenate(list(_sampled_leaves(over, rng)))) for _ in range(n)]
 
 

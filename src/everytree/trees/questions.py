@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import numpy as np
-
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
+from everytree.base.randomness import RandomSource, random_generator
 from everytree.trees import queries
 from everytree.trees.metatree import MetaTree
 from everytree.trees.pruned import PrunedTree
@@ -38,9 +38,19 @@ class TreeQuestions(ABC):
         """
         return queries.top_trees(self.tree_distribution(), k)
 
-    def sample_trees(self, n: int, *, rng: np.random.Generator | int) -> list[PrunedTree]:
-        """n exact, independent draws of T."""
-        return queries.sample_trees(self.tree_distribution(), n, rng)
+    def sample_trees(self, n: int, *, rng: RandomSource = None, random_state: RandomSource = None) -> list[PrunedTree]:
+        """n exact, independent draws of T.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy.random.Generator or int, optional
+            Source of randomness, or its seed; by default one that differs from call to call.
+        random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
+            scikit-learn's name for `rng`: give one of the two.
+        """
+        n, generator = whole_number("n", n, 0), random_generator(rng, random_state)
+        return queries.sample_trees(self.tree_distribution(), n, generator)
 
     def tree_log_prob(self, T: PrunedTree) -> float:
         """Log probability of one pruned tree of this meta-tree."""

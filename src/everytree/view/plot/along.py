@@ -81,7 +81,7 @@ def plot_predictive(
     if hasattr(some, "probs"):
         _draw_classes(ax, along, *grouped(dist.probs(), class_names))
     else:
-        if hasattr(some, "cdf") and hasattr(dist, "interval"):
+        if hasattr(some, "cdf"):
             low, high = dist.interval(coverage).T
         else:
             half = float(ndtri(0.5 + 0.5 * coverage)) * dist.std()

@@ -35,7 +35,7 @@ FIT_PATH = [
     ("fitting/fit.py", "fit", "table and target -> codes"),
     ("fitting/structures.py", "learn", "codes -> structures"),
     ("fitting/fit.py", "learn_forest", "structures -> counts -> priors -> forest"),
-    ("posterior/posterior.py", "with_priors", "Theorem 1, once a tree"),
+    ("posterior/posterior.py", "from_statistics", "Theorem 1, once a tree"),
     ("_native/core/sweep.hpp", "weigh", "the recursion itself, in logs"),
 ]
 """From `MetaForestClassifier.fit` to the formula: the file, the function, and what it does."""

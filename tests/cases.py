@@ -78,6 +78,10 @@ CASES = [
         "linear", et.LinearRegression(2, [[1.0, 0.25], [0.25, 0.5]], 2.0, 1.5, [0.5, -1.0]),
         naive_families.LinearRegression(2, [[1.0, 0.25], [0.25, 0.5]], 2.0, 1.5, [0.5, -1.0]), _linear,
     ),
+    Case(
+        "lognormal", et.LogNormal(0.5, 0.25, 0.7), naive_families.LogNormal(0.5, 0.25, 0.7),
+        _plain(lambda r, n: np.exp(r.normal(0.3, 0.8, n))),
+    ),
 ]  # fmt: skip
 
 

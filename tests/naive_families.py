@@ -308,6 +308,30 @@ class Normal(Family):
         return student_moments(mean, shape, scale * (1 + 1 / strength))
 
 
+class LogNormal(Family):
+    """mu ~ N(mean, sigma^2 / strength), log y ~ N(mu, sigma^2)."""
+
+    def __init__(self, mean: Any, strength: Any, sigma: Any) -> None:
+        self.mean, self.strength, self.sigma = exact_all([mean, strength, sigma])
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real]) -> Real:
+        """log of the integral over mu, completing the square, and the change of variable from log y to y."""
+        logs, count = [mp.log(y) for y in ys], mp.fsum(weights)
+        strength = self.strength + count
+        mean = (self.strength * self.mean + dot(weights, logs)) / strength
+        squares = dot(weights, [(x - mean) ** 2 for x in logs]) + self.strength * (self.mean - mean) ** 2
+        constant = mp.log(self.strength / strength) / 2 - count * mp.log(2 * mp.pi * self.sigma**2) / 2
+        return constant - squares / (2 * self.sigma**2) - dot(weights, logs)
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any]) -> tuple[Real, Real]:
+        """Moments of a log-normal."""
+        strength = self.strength + mp.fsum(weights)
+        mean = (self.strength * self.mean + dot(weights, [mp.log(y) for y in ys])) / strength
+        variance = self.sigma**2 * (1 + 1 / strength)
+        first = mp.exp(mean + variance / 2)
+        return first, first**2 * mp.expm1(variance)
+
+
 class LinearRegression(Family):
     """1/sigma^2 ~ Gamma(shape, rate=scale), coef ~ N(mean, sigma^2 precision^-1), y ~ N(x'coef, sigma^2)."""
 

@@ -67,3 +67,13 @@ def test_import_brings_no_extra():
     code = f"import sys, everytree; print([m for m in {extras} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_the_architecture_page_is_drawn_from_the_code():
+    made = runpy.run_path(str(ROOT / "docs" / "make_architecture.py"))
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    advice = "run python docs/make_architecture.py"
+    assert made["PICTURE"].read_text() == made["picture"](), advice
+    assert page == made["with_fit_path"](page), advice
+    paths = [file for file, _, _ in made["FIT_PATH"]]
+    assert sum(one != other for one, other in zip(paths, paths[1:], strict=False)) <= 6

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Family,
         Geometric,
         LinearRegression,
+        LogNormal,
         Normal,
         Poisson,
     )
@@ -64,6 +65,7 @@ __all__ = [
     "Geometric",
     "GrowingPosterior",
     "LinearRegression",
+    "LogNormal",
     "MetaForestClassifier",
     "MetaForestRegressor",
     "MetaTree",
@@ -108,7 +110,8 @@ _HOMES = {
     "exact": ("ExactPosterior",),
     "export": ("onnx_inputs", "shap_inputs", "to_onnx", "to_shap", "to_tables"),
     "families": (
-        "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "Normal", "Poisson",
+        "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "LogNormal", "Normal",
+        "Poisson",
     ),
     "files": ("ModelFileError", "load", "save"),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),

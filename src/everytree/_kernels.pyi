@@ -102,6 +102,9 @@ class Posterior:
     def update_shared(
         self, *, plan: SharedPlan, all: Sequence[Posterior], X: Any, y: Any, weight: Any, extra: Any, n_jobs: int
     ) -> tuple[int, int] | None: ...
+    def update_forest(
+        self, *, forest: Forest, all: Sequence[Posterior], X: Any, y: Any, weight: Any, extra: Any, n_jobs: int
+    ) -> bool: ...
 
 def make_posterior(
     *,
@@ -180,6 +183,7 @@ class Forest:
         n_rows: NDArray[np.int64],
         n_jobs: int,
     ) -> bool: ...
+    def sum_up(self, *, name: str, size: int, statistics: Sequence[NDArray[np.float64]]) -> None: ...
     def add(
         self,
         *,

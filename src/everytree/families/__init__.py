@@ -4,6 +4,7 @@ from everytree.families.base import Components, Family, NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.families.geometric import Geometric
 from everytree.families.linear import LinearRegression
+from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
 from everytree.families.rates import Exponential, Poisson
 
@@ -15,6 +16,7 @@ __all__ = [
     "Family",
     "Geometric",
     "LinearRegression",
+    "LogNormal",
     "NativeFamily",
     "Normal",
     "Poisson",

@@ -6,12 +6,13 @@ from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.families.geometric import Geometric
 from everytree.families.linear import LinearRegression
+from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
 from everytree.families.rates import Exponential, Poisson
 
 FAMILIES: dict[str, type[NativeFamily]] = {
     family.__name__: family
-    for family in (Bernoulli, Categorical, Normal, LinearRegression, Poisson, Exponential, Geometric)
+    for family in (Bernoulli, Categorical, Normal, LinearRegression, Poisson, Exponential, Geometric, LogNormal)
 }
 """By the name of the class."""
 

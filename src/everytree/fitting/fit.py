@@ -24,6 +24,7 @@ from everytree.fitting.search import Choice, choose
 from everytree.fitting.stacking import stacking_weights
 from everytree.fitting.targets import Target
 from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
+from everytree.posterior.counts import count
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
@@ -225,21 +226,35 @@ def learn_forest(
     search, n_jobs, stand_in = target.search(rows), resolve_n_jobs(settings.n_jobs), judged is not kept
     n_counted = len(judged) + (len(kept) if stand_in else 0)
     with Progress("counting", n_counted, bool(settings.verbose)) as progress:
-        counted = [count(rows.at(one.in_bag) if stand_in else rows, one, search.first_family, n_jobs) for one in judged]
+        statistics = _statistics(rows, judged, search.first_family, schema, n_jobs, own_rows=stand_in)
         progress.step(len(judged))
-        held = held_out(rows, judged, [post.statistics for post in counted], rng, n_jobs, is_counted=not stand_in)
+        held = held_out(rows, judged, [counted for counted, _ in statistics], rng, n_jobs, is_counted=not stand_in)
         choice = choose(search, held, sharpen=sharpen)
         if stand_in:
-            counted = [count(rows, one, search.first_family, n_jobs) for one in kept]
+            statistics = _statistics(rows, kept, search.first_family, schema, n_jobs)
             progress.step(len(kept))
-    posteriors = [post.with_priors(choice.family, choice.split_prior) for post in counted]
+    posteriors = [
+        Posterior.from_statistics(one.tree, choice.family, choice.split_prior, *counted)
+        for one, counted in zip(kept, statistics, strict=True)
+    ]
     of_tree: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[weights]
     if weights == "stacking":
         of_tree = stacking_weights(held, choice)
     return Forest(posteriors, weights=of_tree, sharpness=choice.sharpness, n_codes=schema.n_codes), choice
 
 
-def count(rows: Rows, grown: Grown, family: NativeFamily, n_jobs: int) -> Posterior:
-    """The rows in one structure; their statistics do not depend on any prior."""
-    post = Posterior(grown.tree, family)
-    return post.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **dict[str, Any](rows.row_data))
+def _statistics(
+    rows: Rows,
+    grown: Sequence[Grown],
+    family: NativeFamily,
+    schema: Schema,
+    n_jobs: int,
+    *,
+    own_rows: bool = False,
+) -> list[tuple[FloatArray, int]]:
+    """Statistics and numbers of rows in each structure: of all rows, or of its `own_rows` that it was grown on."""
+    if not own_rows:
+        tally = count([one.tree for one in grown], family, schema.n_codes, rows, n_jobs)
+        return list(zip(tally.statistics, tally.n_rows.tolist(), strict=True))
+    tallies = [count([one.tree], family, schema.n_codes, rows.at(one.in_bag), n_jobs) for one in grown]
+    return [(tally.statistics[0], int(tally.n_rows[0])) for tally in tallies]

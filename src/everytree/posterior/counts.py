@@ -1,8 +1,9 @@
-"""Statistics of rows in every tree of a forest, without anything derived from them."""
+"""Statistics of rows in every tree of a forest, without anything derived from them: the one way rows are counted."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -13,8 +14,10 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
 from everytree.base.checks import resolve_n_jobs
 from everytree.families.base import NativeFamily
-from everytree.posterior.forest import Forest
+from everytree.posterior.forest import Forest, forest_kernel
 from everytree.posterior.posterior import Posterior
+from everytree.posterior.rows import Rows
+from everytree.trees.metatree import MetaTree
 
 
 class Tally(NamedTuple):
@@ -29,6 +32,23 @@ class Tally(NamedTuple):
 
     statistics: list[FloatArray]
     n_rows: NDArray[np.int64]
+
+
+def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], rows: Rows, n_jobs: int = 1) -> Tally:
+    """Rows in some trees: the statistics of all nodes, which do not depend on any prior.
+
+    Parameters
+    ----------
+    trees : sequence of MetaTree
+    family : NativeFamily
+    n_codes : (n_features,) int array
+        Codes that are answers; rows with others are left out by the trees that ask for them.
+    rows : Rows
+    n_jobs : int
+    """
+    counts = ForestCounts.of_trees(trees, family, n_codes)
+    counts.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **dict[str, Any](rows.row_data))
+    return counts.with_inner_nodes()
 
 
 class ForestCounts:
@@ -46,13 +66,24 @@ class ForestCounts:
     def __init__(self, forest: Forest) -> None:
         if not isinstance(forest.family, NativeFamily):
             raise TypeError(f"rows are counted for built-in families, not for {type(forest.family).__name__}")
-        self._begin(forest, _kernels.Forest([tree._kernel for tree in forest.trees], forest.n_codes))
+        self._begin(forest.trees, forest.family, forest.n_codes)
+        self._like: Forest | None = forest
 
-    def _begin(self, forest: Forest, engine: _kernels.Forest) -> None:
-        self._like, self._engine = forest, engine
-        size = forest.family.n_statistics
-        self.statistics: list[FloatArray] = [np.zeros((tree.n_nodes, size)) for tree in forest.trees]
-        self.n_rows: NDArray[np.int64] = np.zeros(len(forest), dtype=np.int64)
+    @classmethod
+    def of_trees(cls, trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any]) -> ForestCounts:
+        """Counts of no rows over trees whose priors are not known yet."""
+        counts = object.__new__(cls)
+        counts._like = None
+        counts._begin(trees, family, n_codes)
+        return counts
+
+    def _begin(
+        self, trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], engine: Any = None
+    ) -> None:
+        self._trees, self._family, self._n_codes = trees, family, n_codes
+        self._engine: _kernels.Forest = engine or forest_kernel(trees, n_codes)
+        self.statistics: list[FloatArray] = [np.zeros((tree.n_nodes, family.n_statistics)) for tree in trees]
+        self.n_rows: NDArray[np.int64] = np.zeros(len(trees), dtype=np.int64)
         self._alone = _kernels.Guard()
 
     def update(
@@ -65,7 +96,7 @@ class ForestCounts:
         **row_data: Any,
     ) -> Self:
         """Count more rows; a tree that cannot place one leaves it out. Arguments as in `Posterior.update`."""
-        family, jobs = self._like.family, resolve_n_jobs(n_jobs)
+        family, jobs = self._family, resolve_n_jobs(n_jobs)
         extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
         with self._alone.writing:
             count = partial(
@@ -78,15 +109,22 @@ class ForestCounts:
 
     def merge(self, other: ForestCounts) -> Self:
         """Add the rows of counts over the same trees and priors. Returns itself."""
-        if other._like is not self._like:
+        if other._like is not self._like and self._like is not None and other._like is not None:
             self._like.check_mergeable(other._like)
         return self.add(other.tally())
 
     def empty(self) -> ForestCounts:
         """Counts of no rows over the same trees, which are not prepared once more."""
         fresh = object.__new__(ForestCounts)
-        fresh._begin(self._like, self._engine)
+        fresh._like = self._like
+        fresh._begin(self._trees, self._family, self._n_codes, self._engine)
         return fresh
+
+    def with_inner_nodes(self) -> Tally:
+        """What was counted, the statistics of inner nodes filled in from those of terminals."""
+        found = self.tally()
+        self._engine.sum_up(name=self._family.kernel, size=self._family.size, statistics=found.statistics)
+        return found
 
     def tally(self) -> Tally:
         """A copy of what was counted, without the trees."""
@@ -103,7 +141,7 @@ class ForestCounts:
 
     def add(self, tally: Tally) -> Self:
         """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""
-        family = self._like.family
+        family = self._family
         with self._alone.writing:
             self._engine.add(
                 name=family.kernel, size=family.size, statistics=self.statistics, n_rows=self.n_rows,
@@ -114,8 +152,9 @@ class ForestCounts:
     def forest(self) -> Forest:
         """The forest of these rows: its trees, priors, sharpness and weights are those of the one given."""
         like = self._like
+        assert like is not None, "counts of bare trees have no priors"
         posteriors = [
-            Posterior._counted(post.tree, post.family, post.split_prior_argument, statistics, int(n_rows))
+            Posterior.from_statistics(post.tree, post.family, post.split_prior_argument, statistics, int(n_rows))
             for post, statistics, n_rows in zip(like.posteriors, self.statistics, self.n_rows, strict=True)
         ]
         weights = "evidence" if like._by_evidence else like._weights

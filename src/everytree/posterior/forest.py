@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths
+from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths, readable
 from everytree.base.checks import resolve_n_jobs
 from everytree.families.base import Family, NativeFamily, mean_less
 from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from everytree.posterior.pooling import pool_nodes
 from everytree.posterior.posterior import Posterior
-from everytree.posterior.shared import update_all
 from everytree.posterior.split_prior import log_odds
 from everytree.predictive.pooled import PooledPredictive, sharpen
 from everytree.predictive.predictive import Predictive
@@ -84,7 +83,7 @@ class Forest:
         self._weights = None if self._by_evidence else _checked_weights(weights, len(self._posteriors))
         width = widths.pop()
         self._known = read_only(_known_codes(n_codes, width, [post.tree for post in self._posteriors]))
-        self._engine = _kernels.Forest([post.tree._kernel for post in self._posteriors], self._known)
+        self._engine = forest_kernel(self.trees, self._known)
         self._tables: tuple[Any, list[FloatArray], float] | None = None
 
     # ---- reading --------------------------------------------------------------------------------------------------
@@ -153,14 +152,29 @@ class Forest:
         **row_data: Any,
     ) -> Self:
         """Condition every tree on more rows; one that fails changes nothing. Arguments as in `Posterior.update`."""
-        codes = _unsigned(as_codes(X))
-        if not ((codes >= self._known) | (codes == missing_code(codes.dtype))).any():
-            update_all(self._posteriors, codes, y, sample_weight, n_jobs=n_jobs, **row_data)
+        if not isinstance(self.family, NativeFamily):
+            self._update_in_python(as_codes(X), np.asarray(y), sample_weight, n_jobs, row_data)
             return self
-        self._update_where_placed(codes, np.asarray(y), sample_weight, n_jobs, row_data)
+        extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None
+        kernels = [post._kernel for post in self._posteriors]
+        with self._writing():
+            update = partial(
+                kernels[0].update_forest, forest=self._engine, all=kernels, extra=extra, n_jobs=resolve_n_jobs(n_jobs)
+            )
+            if not update(X=X, y=y, weight=sample_weight):
+                codes, targets, weight = readable(X, y, sample_weight)
+                update(X=codes, y=targets, weight=weight)
         return self
 
-    def _update_where_placed(
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Nobody else reads or writes any of the trees."""
+        with ExitStack() as held:
+            for post in sorted(self._posteriors, key=id):  # one order for all callers: no two wait for each other
+                held.enter_context(post._kernel.writing)
+            yield
+
+    def _update_in_python(
         self,
         codes: NDArray[Any],
         y: NDArray[Any],
@@ -168,43 +182,29 @@ class Forest:
         n_jobs: int | None,
         row_data: Mapping[str, Any],
     ) -> None:
-        """Each tree with the rows it can place. An answer that is not asked on a row's way may be anything."""
+        """For a family written in Python: tree after tree; if one fails, those before it are put back."""
         check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
-        ends = self.ends(codes, n_jobs=n_jobs)
+        codes, ends = _unsigned(codes), self.ends(codes, n_jobs=n_jobs)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         columns = {name: np.asarray(values) for name, values in row_data.items() if values is not None}
-        with ExitStack() as held:
-            for post in sorted(self._posteriors, key=id):  # one order for all callers: no two wait for each other
-                held.enter_context(post._kernel.writing)
-            self._update_held(codes, y, weight, columns, ends, n_jobs)
-
-    def _update_held(
-        self,
-        codes: NDArray[Any],
-        y: NDArray[Any],
-        weight: NDArray[Any] | None,
-        columns: Mapping[str, NDArray[Any]],
-        ends: NDArray[np.int32],
-        n_jobs: int | None,
-    ) -> None:
-        """The same, nobody else reading or writing; if one tree fails, those before it are put back."""
-        before = [post.__getstate__() for post in self._posteriors]
         missing = codes == missing_code(codes.dtype)
-        try:
-            for post, end in zip(self._posteriors, ends.T, strict=True):
-                placed = post.tree.is_terminal[end]
-                unknown = ((codes >= self._known) | missing) & ~(post.tree.has_missing & missing)
-                post.update(
-                    np.where(unknown, 0, codes)[placed].astype(codes.dtype),
-                    y[placed],
-                    None if weight is None else weight[placed],
-                    n_jobs=n_jobs,
-                    **{name: values[placed] for name, values in columns.items()},
-                )
-        except BaseException:
-            for post, state in zip(self._posteriors, before, strict=True):
-                post._restore(state)
-            raise
+        with self._writing():
+            before = [post.__getstate__() for post in self._posteriors]
+            try:
+                for post, end in zip(self._posteriors, ends.T, strict=True):
+                    placed = post.tree.is_terminal[end]
+                    unknown = ((codes >= self._known) | missing) & ~(post.tree.has_missing & missing)
+                    post.update(
+                        np.where(unknown, 0, codes)[placed].astype(codes.dtype),
+                        y[placed],
+                        None if weight is None else weight[placed],
+                        n_jobs=n_jobs,
+                        **{name: values[placed] for name, values in columns.items()},
+                    )
+            except BaseException:
+                for post, state in zip(self._posteriors, before, strict=True):
+                    post._restore(state)
+                raise
 
     def merge(self, other: Forest) -> Self:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
@@ -374,6 +374,11 @@ def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree
                 f"n_codes[{k}] is {known[k]}, but posteriors[{i}] splits column {k} into {tree.n_codes[k]}"
             )
     return known.astype(np.uint16)
+
+
+def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.Forest:
+    """The trees as the kernels walk through them together."""
+    return _kernels.Forest([tree._kernel for tree in trees], np.asarray(n_codes, dtype=np.uint16))
 
 
 def _can_be_sharpened(family: Family) -> bool:

@@ -94,4 +94,4 @@ def _posterior(tree: MetaTree, packed: dict[str, Any], i: int, statistics: NDArr
     family = families[0 if len(families) == 1 else i]
     split_prior = np.asarray(split_priors[0 if len(split_priors) == 1 else i])
     prior = split_prior[0] if split_prior.shape == (1,) else split_prior
-    return Posterior._counted(tree, family, prior, statistics, packed["n_rows"][i])
+    return Posterior.from_statistics(tree, family, prior, statistics, packed["n_rows"][i])

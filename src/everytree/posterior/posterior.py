@@ -73,20 +73,23 @@ class Posterior(TreeQuestions):
         self._borrow()
 
     @classmethod
-    def _counted(
+    def from_statistics(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
     ) -> Posterior:
-        """The posterior of rows whose statistics are known; those of terminals are enough."""
+        """The posterior of rows that were counted elsewhere.
+
+        Parameters
+        ----------
+        tree, family, split_prior
+            As in the constructor.
+        statistics : (n_nodes, n_statistics) float64
+            Those of terminals are enough.
+        n_rows : int
+        """
         post = cls(tree, family, split_prior)
         post._kernel.merge(statistics)
         post._arrays["n_rows"][0] = n_rows
         return post
-
-    def with_priors(self, family: Family, split_prior: SplitPriorLike) -> Posterior:
-        """The posterior of the same rows under other priors; `family` is of the same kind."""
-        with self._kernel:
-            statistics, n_rows = self._arrays["statistics"].copy(), int(self._arrays["n_rows"][0])
-        return Posterior._counted(self.tree, family, split_prior, statistics, n_rows)
 
     @classmethod
     def _holding(

@@ -1,131 +1,131 @@
 // Many trees at once: where rows end, and averages of what waits there.
-#include "core/forest.hpp"
+#include "bind/forest.hpp"
 
-#include "bind/buffers.hpp"
 #include "bind/modules.hpp"
-#include "bind/tree.hpp"
-#include "core/counting.hpp"
 #include "core/pool.hpp"
 #include "core/with_family.hpp"
 
 namespace everytree {
+
+std::optional<Output<std::int32_t>> ForestHandle::ends(nb::handle X, int n_jobs) const {
+    CodeBuffer buffer;
+    if (!buffer.open(X, {shape_.n_features(), true})) return std::nullopt;
+    const std::size_t n_rows = static_cast<std::size_t>(buffer.n_rows()), n_trees = shape_.n_trees();
+    std::vector<std::int32_t> nodes(n_rows * n_trees);
+    without_gil(true, [&] {
+        if (buffer.is_narrow())
+            ends_of_rows<std::uint8_t>(shape_, buffer.table(), n_jobs, nodes.data());
+        else
+            ends_of_rows<std::uint16_t>(shape_, buffer.table(), n_jobs, nodes.data());
+    });
+    return to_numpy(std::move(nodes), {n_rows, n_trees});
+}
+
+std::optional<Output<double>> ForestHandle::average(nb::handle X, const std::vector<Input<double>>& values,
+                                                    Input<double> weights, int n_values, int n_jobs) const {
+    CodeBuffer buffer;
+    if (!buffer.open(X, {shape_.n_features(), true})) return std::nullopt;
+    if (values.size() != shape_.n_trees() || weights.size() != shape_.n_trees() || n_values < 1)
+        throw std::invalid_argument("one table of values and one weight a tree");
+    std::vector<NodeValues> tables;
+    for (std::size_t tree = 0; tree < values.size(); ++tree) {
+        if (values[tree].size() != static_cast<std::size_t>(shape_.n_nodes(tree) * n_values))
+            throw std::invalid_argument("values of tree " + std::to_string(tree) + " do not fit its nodes");
+        tables.push_back({values[tree].data(), weights.data()[tree]});
+    }
+    const auto n_rows = static_cast<std::size_t>(buffer.n_rows()), width = static_cast<std::size_t>(n_values);
+    std::vector<double> out(n_rows * width, 0.0);
+    without_gil(true, [&] {
+        if (buffer.is_narrow())
+            everytree::average<std::uint8_t>(shape_, buffer.table(), tables, n_values, n_jobs, out.data());
+        else
+            everytree::average<std::uint16_t>(shape_, buffer.table(), tables, n_values, n_jobs, out.data());
+    });
+    return to_numpy(std::move(out), {n_rows, width});
+}
+
+bool ForestHandle::count(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, const std::string& name,
+                         int size, double constant, const std::vector<State<double>>& statistics,
+                         State<std::int64_t> n_rows, int n_jobs) const {
+    CodeBuffer codes;
+    if (!codes.open(X, {shape_.n_features(), true})) return false;
+    return with_family(name, size, [&](const auto& family) {
+        using Family = std::decay_t<decltype(family)>;
+        RowBuffers rows;
+        if (!rows.open(y, weight, extra, family.n_extra, constant, codes.n_rows())) return false;
+        using Into = IntoStatistics<Family>;
+        Into into(family, counts_of(statistics, n_rows, family.layout.size()));
+        without_gil(codes.n_rows() > rows_worth_releasing, [&] {
+            if (codes.is_narrow())
+                ForestCount<Family, std::uint8_t, Into>(shape_, family, into).run(codes.table(), rows.columns, n_jobs);
+            else
+                ForestCount<Family, std::uint16_t, Into>(shape_, family, into).run(codes.table(), rows.columns, n_jobs);
+        });
+        return true;
+    });
+}
+
+void ForestHandle::add(const std::string& name, int size, const std::vector<State<double>>& statistics,
+                       State<std::int64_t> n_rows, const std::vector<Input<double>>& more,
+                       Input<std::int64_t> n_more) const {
+    with_family(name, size, [&](const auto& family) {
+        const std::vector<TreeCounts> trees = counts_of(statistics, n_rows, family.layout.size());
+        if (more.size() != trees.size() || n_more.size() != trees.size())
+            throw std::invalid_argument("more statistics must have an entry for each tree");
+        for (std::size_t tree = 0; tree < trees.size(); ++tree)
+            if (more[tree].size() != statistics[tree].size())
+                throw std::invalid_argument("more statistics of tree " + std::to_string(tree) +
+                                            " do not fit its nodes");
+        for (std::size_t tree = 0; tree < trees.size(); ++tree) {
+            const auto width = static_cast<std::size_t>(family.layout.size());
+            for (std::size_t at = 0; at < more[tree].size(); at += width)
+                family.layout.add(trees[tree].statistics + at, more[tree].data() + at);
+            *trees[tree].n_rows += n_more.data()[tree];
+        }
+    });
+}
+
+void ForestHandle::sum_up(const std::string& name, int size, const std::vector<State<double>>& statistics) const {
+    with_family(name, size, [&](const auto& family) {
+        check_sizes(statistics, family.layout.size());
+        without_gil(true, [&] {
+            for (std::size_t tree = 0; tree < statistics.size(); ++tree)
+                everytree::sum_up(shape_.tree(tree), family.layout, statistics[tree].data());
+        });
+    });
+}
+
+void ForestHandle::check_sizes(const std::vector<State<double>>& statistics, int size) const {
+    if (statistics.size() != shape_.n_trees())
+        throw std::invalid_argument("statistics and n_rows must have an entry for each tree");
+    for (std::size_t tree = 0; tree < statistics.size(); ++tree)
+        if (statistics[tree].size() != static_cast<std::size_t>(shape_.n_nodes(tree) * size))
+            throw std::invalid_argument("statistics of tree " + std::to_string(tree) + " do not fit its nodes");
+}
+
+std::vector<TreeCounts> ForestHandle::counts_of(const std::vector<State<double>>& statistics,
+                                                State<std::int64_t> n_rows, int size) const {
+    check_sizes(statistics, size);
+    if (n_rows.size() != shape_.n_trees())
+        throw std::invalid_argument("statistics and n_rows must have an entry for each tree");
+    std::vector<TreeCounts> trees;
+    for (std::size_t tree = 0; tree < statistics.size(); ++tree)
+        trees.push_back({statistics[tree].data(), n_rows.data() + tree});
+    return trees;
+}
+
+std::vector<TreeView> ForestHandle::views_of(const std::vector<nb::object>& trees, std::int64_t n_columns) {
+    std::vector<TreeView> views;
+    for (const nb::object& tree : trees) {
+        const Tree* known = nb::cast<const Tree*>(tree, false);
+        if (known == nullptr) throw std::invalid_argument("trees must not be None");
+        if (known->width.n_features > n_columns) throw std::invalid_argument("known has fewer columns than a tree");
+        views.push_back(known->view);
+    }
+    return views;
+}
+
 namespace {
-
-class ForestHandle {
-  public:
-    ForestHandle(std::vector<nb::object> trees, Input<std::uint16_t> known)
-        : trees_(std::move(trees)),
-          shape_(views_of(trees_, static_cast<std::int64_t>(known.size())),
-                 {known.data(), known.data() + known.size()}) {}
-
-    // (n_rows, n_trees) nodes, or None for a table that cannot be read as it is.
-    std::optional<Output<std::int32_t>> ends(nb::handle X, int n_jobs) const {
-        CodeBuffer buffer;
-        if (!buffer.open(X, {shape_.n_features(), true})) return std::nullopt;
-        const std::size_t n_rows = static_cast<std::size_t>(buffer.n_rows()), n_trees = shape_.n_trees();
-        std::vector<std::int32_t> nodes(n_rows * n_trees);
-        without_gil(true, [&] {
-            if (buffer.is_narrow())
-                ends_of_rows<std::uint8_t>(shape_, buffer.table(), n_jobs, nodes.data());
-            else
-                ends_of_rows<std::uint16_t>(shape_, buffer.table(), n_jobs, nodes.data());
-        });
-        return to_numpy(std::move(nodes), {n_rows, n_trees});
-    }
-
-    // (n_rows, n_values): the weighted sum over trees of the values of the node where a row ends.
-    std::optional<Output<double>> average(nb::handle X, const std::vector<Input<double>>& values, Input<double> weights,
-                                          int n_values, int n_jobs) const {
-        CodeBuffer buffer;
-        if (!buffer.open(X, {shape_.n_features(), true})) return std::nullopt;
-        if (values.size() != shape_.n_trees() || weights.size() != shape_.n_trees() || n_values < 1)
-            throw std::invalid_argument("one table of values and one weight a tree");
-        std::vector<NodeValues> tables;
-        for (std::size_t tree = 0; tree < values.size(); ++tree) {
-            if (values[tree].size() != static_cast<std::size_t>(shape_.n_nodes(tree) * n_values))
-                throw std::invalid_argument("values of tree " + std::to_string(tree) + " do not fit its nodes");
-            tables.push_back({values[tree].data(), weights.data()[tree]});
-        }
-        const auto n_rows = static_cast<std::size_t>(buffer.n_rows()), width = static_cast<std::size_t>(n_values);
-        std::vector<double> out(n_rows * width, 0.0);
-        without_gil(true, [&] {
-            if (buffer.is_narrow())
-                everytree::average<std::uint8_t>(shape_, buffer.table(), tables, n_values, n_jobs, out.data());
-            else
-                everytree::average<std::uint16_t>(shape_, buffer.table(), tables, n_values, n_jobs, out.data());
-        });
-        return to_numpy(std::move(out), {n_rows, width});
-    }
-
-    // Adds rows to the statistics of each tree, (n_nodes, n_statistics), and to their numbers, (n_trees,). False where
-    // the arguments cannot be read as they are.
-    bool count(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, const std::string& name, int size,
-               double constant, const std::vector<State<double>>& statistics, State<std::int64_t> n_rows,
-               int n_jobs) const {
-        CodeBuffer codes;
-        if (!codes.open(X, {shape_.n_features(), true})) return false;
-        return with_family(name, size, [&](const auto& family) {
-            using Family = std::decay_t<decltype(family)>;
-            RowBuffers rows;
-            if (!rows.open(y, weight, extra, family.n_extra, constant, codes.n_rows())) return false;
-            const std::vector<TreeCounts> trees = counts_of(statistics, n_rows, family.layout.size());
-            without_gil(codes.n_rows() > rows_worth_releasing, [&] {
-                if (codes.is_narrow())
-                    ForestCount<Family, std::uint8_t>(shape_, family, trees).run(codes.table(), rows.columns, n_jobs);
-                else
-                    ForestCount<Family, std::uint16_t>(shape_, family, trees).run(codes.table(), rows.columns, n_jobs);
-            });
-            return true;
-        });
-    }
-
-    // Adds statistics of other rows over the same trees, node by node.
-    void add(const std::string& name, int size, const std::vector<State<double>>& statistics,
-             State<std::int64_t> n_rows, const std::vector<Input<double>>& more, Input<std::int64_t> n_more) const {
-        with_family(name, size, [&](const auto& family) {
-            const std::vector<TreeCounts> trees = counts_of(statistics, n_rows, family.layout.size());
-            if (more.size() != trees.size() || n_more.size() != trees.size())
-                throw std::invalid_argument("more statistics must have an entry for each tree");
-            for (std::size_t tree = 0; tree < trees.size(); ++tree)
-                if (more[tree].size() != statistics[tree].size())
-                    throw std::invalid_argument("more statistics of tree " + std::to_string(tree) +
-                                                " do not fit its nodes");
-            for (std::size_t tree = 0; tree < trees.size(); ++tree) {
-                const auto width = static_cast<std::size_t>(family.layout.size());
-                for (std::size_t at = 0; at < more[tree].size(); at += width)
-                    family.layout.add(trees[tree].statistics + at, more[tree].data() + at);
-                *trees[tree].n_rows += n_more.data()[tree];
-            }
-        });
-    }
-
-  private:
-    std::vector<TreeCounts> counts_of(const std::vector<State<double>>& statistics, State<std::int64_t> n_rows,
-                                      int size) const {
-        if (statistics.size() != shape_.n_trees() || n_rows.size() != shape_.n_trees())
-            throw std::invalid_argument("statistics and n_rows must have an entry for each tree");
-        std::vector<TreeCounts> trees;
-        for (std::size_t tree = 0; tree < statistics.size(); ++tree) {
-            if (statistics[tree].size() != static_cast<std::size_t>(shape_.n_nodes(tree) * size))
-                throw std::invalid_argument("statistics of tree " + std::to_string(tree) + " do not fit its nodes");
-            trees.push_back({statistics[tree].data(), n_rows.data() + tree});
-        }
-        return trees;
-    }
-    static std::vector<TreeView> views_of(const std::vector<nb::object>& trees, std::int64_t n_columns) {
-        std::vector<TreeView> views;
-        for (const nb::object& tree : trees) {
-            const Tree* known = nb::cast<const Tree*>(tree, false);
-            if (known == nullptr) throw std::invalid_argument("trees must not be None");
-            if (known->width.n_features > n_columns) throw std::invalid_argument("known has fewer columns than a tree");
-            views.push_back(known->view);
-        }
-        return views;
-    }
-
-    std::vector<nb::object> trees_;  // keep the arrays behind the views alive
-    ForestShape shape_;
-};
 
 Output<double> average_over_paths(const Tree& tree, Input<double> log_split, Input<double> log_stop, Input<double> leaf,
                                   Input<double> subtree, Input<double> values) {
@@ -183,6 +183,7 @@ void bind_forest(nb::module_& module) {
              "n_jobs"_a)
         .def("count", &ForestHandle::count, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
              nb::kw_only(), "name"_a, "size"_a, "constant"_a, "statistics"_a, "n_rows"_a, "n_jobs"_a)
+        .def("sum_up", &ForestHandle::sum_up, nb::kw_only(), "name"_a, "size"_a, "statistics"_a)
         .def("add", &ForestHandle::add, nb::kw_only(), "name"_a, "size"_a, "statistics"_a, "n_rows"_a, "more"_a,
              "n_more"_a);
     module.def("average_over_paths", &average_over_paths, "tree"_a, nb::kw_only(), "log_split"_a, "log_stop"_a,

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "bind/buffers.hpp"
+#include "bind/forest.hpp"
 #include "bind/guard.hpp"
 #include "bind/modules.hpp"
 #include "bind/tree.hpp"
@@ -26,6 +27,9 @@ class PosteriorHandle {
                                                                                nb::handle X, nb::handle y,
                                                                                nb::handle weight, nb::handle extra,
                                                                                int n_jobs) = 0;
+    // All posteriors of a forest at once, each with the rows its tree can place.
+    virtual bool update_forest(const ForestHandle& forest, const std::vector<PosteriorHandle*>& all, nb::handle X,
+                               nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     Guard guard;
     std::int64_t version = 0;  // of the arrays: another one after whatever may have written to them
 };
@@ -122,6 +126,36 @@ class TypedPosterior final : public PosteriorHandle {
         return std::pair<std::int64_t, std::int64_t>(report.nodes_touched, report.nodes_evaluated);
     }
 
+    bool update_forest(const ForestHandle& forest, const std::vector<PosteriorHandle*>& all, nb::handle X, nb::handle y,
+                       nb::handle weight, nb::handle extra, int n_jobs) override {
+        CodeBuffer codes;
+        RowBuffers rows;
+        if (!codes.open(X, {forest.shape().n_features(), true}) ||
+            !rows.open(y, weight, extra, kernel_.family().n_extra, state_.extra_constant, codes.n_rows()))
+            return false;
+        if (all.size() != forest.shape().n_trees()) throw std::invalid_argument("one posterior a tree of the forest");
+        std::vector<PosteriorKernel<Family>*> kernels;
+        for (PosteriorHandle* handle : all) {  // the caller holds the guards of all of them, for writing
+            auto* typed = dynamic_cast<TypedPosterior*>(handle);
+            if (typed == nullptr) throw std::invalid_argument("the posteriors of a forest must have the same family");
+            kernels.push_back(&typed->kernel_);
+            ++typed->version;
+        }
+        using Into = IntoPosteriors<Family>;
+        Into into(std::move(kernels));
+        without_gil(true, [&] {
+            if (codes.is_narrow())
+                ForestCount<Family, std::uint8_t, Into>(forest.shape(), kernel_.family(), into)
+                    .run(codes.table(), rows.columns, n_jobs);
+            else
+                ForestCount<Family, std::uint16_t, Into>(forest.shape(), kernel_.family(), into)
+                    .run(codes.table(), rows.columns, n_jobs);
+        });
+        for (std::size_t t = 0; t < all.size(); ++t)
+            *static_cast<TypedPosterior*>(all[t])->state_.n_rows.data() += into.n_rows()[t];
+        return true;
+    }
+
   private:
     template <class Code>
     static SharedReport run_shared(const SharedPlan& plan, const std::vector<PosteriorKernel<Family>*>& kernels,
@@ -184,6 +218,8 @@ void bind_posterior(nb::module_& module) {
             "writing", [](PosteriorHandle& self) -> Guard::Writing& { return self.guard.writing; },
             nb::rv_policy::reference_internal)
         .def("update_shared", &PosteriorHandle::update_shared, nb::kw_only(), "plan"_a, "all"_a, "X"_a.none(),
+             "y"_a.none(), "weight"_a.none(), "extra"_a.none(), "n_jobs"_a)
+        .def("update_forest", &PosteriorHandle::update_forest, nb::kw_only(), "forest"_a, "all"_a, "X"_a.none(),
              "y"_a.none(), "weight"_a.none(), "extra"_a.none(), "n_jobs"_a);
     module.def("make_posterior", &make_posterior, nb::kw_only(), "name"_a, "size"_a, "tree"_a, "log_split"_a,
                "log_stop"_a, "leaf_prior"_a, "statistics"_a, "leaf"_a, "subtree"_a, "split_prob"_a, "n_rows"_a,

@@ -1,9 +1,11 @@
-// Statistics of the rows of many batches in every tree of a forest, and nothing else: evidence waits until all rows are
-// there. A row that stops above a terminal, for want of a branch for its answer, is left out of that tree.
+// Rows counted in every tree of a forest: into statistics alone, where evidence waits until all rows are there, or into
+// posteriors, whose evidence follows at once. A row that stops above a terminal, for want of a branch for its answer,
+// is left out of that tree.
 #pragma once
 #include <vector>
 
 #include "core/forest.hpp"
+#include "core/posterior.hpp"
 #include "core/rows.hpp"
 
 namespace everytree {
@@ -14,24 +16,92 @@ struct TreeCounts {
     std::int64_t* n_rows;
 };
 
-template <class Family, class Code>
+// The terminal of a row that a tree cannot place.
+inline constexpr std::int32_t nowhere = -1;
+
+// Into statistics alone.
+template <class Family>
+class IntoStatistics {
+  public:
+    IntoStatistics(const Family& family, std::vector<TreeCounts> trees)
+        : family_(family), size_(static_cast<std::size_t>(family.layout.size())), trees_(std::move(trees)) {}
+
+    void begin(std::int64_t) {}
+    void add_rows(std::size_t t, const RowView rows, const std::int32_t* at, std::int64_t n) const {
+        const std::size_t size = size_;
+        double* const all = trees_[t].statistics;
+        std::int64_t n_added = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const Row row = rows[i];
+            if (!(row.weight > 0.0) || at[i] == nowhere) continue;
+            family_.add(all + static_cast<std::size_t>(at[i]) * size, row);
+            ++n_added;
+        }
+        *trees_[t].n_rows += n_added;
+    }
+    void end() {}
+    void roll_back() {}
+
+  private:
+    const Family& family_;
+    std::size_t size_;
+    std::vector<TreeCounts> trees_;
+};
+
+// Into posteriors: the nodes that rows touch get their evidence, and nothing else is looked at.
+template <class Family>
+class IntoPosteriors {
+  public:
+    explicit IntoPosteriors(std::vector<PosteriorKernel<Family>*> kernels)
+        : kernels_(std::move(kernels)), n_rows_(kernels_.size(), 0) {}
+
+    void begin(std::int64_t n_rows) {
+        for (auto* kernel : kernels_) kernel->begin_rows(n_rows);
+    }
+    void add_rows(std::size_t t, const RowView rows, const std::int32_t* at, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const Row row = rows[i];
+            if (!(row.weight > 0.0) || at[i] == nowhere) continue;
+            kernels_[t]->add_row(row, at[i]);
+            ++n_rows_[t];
+        }
+    }
+    void end() {
+        for (auto* kernel : kernels_) kernel->end_rows();
+        for (auto* kernel : kernels_) kernel->sweep_touched();
+    }
+    void roll_back() {
+        for (auto* kernel : kernels_) kernel->roll_back();
+    }
+    // Rows with weight that each tree has placed.
+    const std::vector<std::int64_t>& n_rows() const { return n_rows_; }
+
+  private:
+    std::vector<PosteriorKernel<Family>*> kernels_;
+    std::vector<std::int64_t> n_rows_;
+};
+
+template <class Family, class Code, class Into>
 class ForestCount {
   public:
-    ForestCount(const ForestShape& forest, const Family& family, std::vector<TreeCounts> trees)
-        : forest_(forest),
-          family_(family),
-          size_(static_cast<std::size_t>(family.layout.size())),
-          trees_(std::move(trees)) {}
+    ForestCount(const ForestShape& forest, const Family& family, Into& into)
+        : forest_(forest), family_(family), into_(into) {}
 
     // All rows are checked before the first one is added: one that is refused has changed nothing.
     void run(const CodeTable& table, const RowColumns& columns, int n_jobs) {
         const CodeReader<Code> codes(table, forest_.limits());
         check(codes, columns, n_jobs);
-        add(codes, columns, n_jobs);
+        try {
+            into_.begin(table.n_rows);
+            add(codes, columns, n_jobs);
+        } catch (...) {
+            into_.roll_back();
+            throw;
+        }
+        into_.end();
     }
 
   private:
-    static constexpr std::int32_t nowhere = -1;
     struct Worker {
         RowChunk rows;
         std::vector<std::vector<std::int32_t>> at;
@@ -52,24 +122,24 @@ class ForestCount {
 
     void add(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
         // The places of a chunk's rows in all trees should stay in the cache together.
-        const auto n_trees = static_cast<std::int64_t>(trees_.size());
+        const auto n_trees = static_cast<std::int64_t>(forest_.n_trees());
         const std::int64_t size = std::clamp<std::int64_t>(65536 / n_trees, 256, chunk_rows);
         const auto size_of = [&](std::int64_t chunk) { return std::min(size, table.n_rows() - chunk * size); };
         std::vector<Worker> workers(
             static_cast<std::size_t>(std::max(n_jobs, 1)),
-            Worker{RowChunk(family_.n_extra), {trees_.size(), std::vector<std::int32_t>()}, {}, {}});
+            Worker{RowChunk(family_.n_extra), {forest_.n_trees(), std::vector<std::int32_t>()}, {}, {}});
         const auto locate = [&](std::int64_t chunk, int worker) {
             const std::int64_t begin = chunk * size, n = size_of(chunk);
             Worker& mine = workers[worker];
             const Codes<Code> codes = table.rows(begin, n, mine.codes);
             mine.rows.read(family_, columns, begin, n);
             forest_.find_unusual(codes, begin, n, mine.unusual);
-            for (std::size_t t = 0; t < trees_.size(); ++t) locate_in(t, mine, codes, begin, n);
+            for (std::size_t t = 0; t < forest_.n_trees(); ++t) locate_in(t, mine, codes, begin, n);
         };
         const auto accumulate = [&](std::int64_t chunk, int worker) {
             const Worker& mine = workers[worker];
-            for (std::size_t t = 0; t < trees_.size(); ++t)
-                add_rows(trees_[t], mine.rows.view(), mine.at[t].data(), size_of(chunk));
+            for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+                into_.add_rows(t, mine.rows.view(), mine.at[t].data(), size_of(chunk));
         };
         in_ordered_chunks((table.n_rows() + size - 1) / size, n_jobs, locate, accumulate);
     }
@@ -82,23 +152,21 @@ class ForestCount {
             if (!forest_.is_terminal(t, at[i])) at[i] = nowhere;
     }
 
-    void add_rows(const TreeCounts& tree, const RowView rows, const std::int32_t* at, std::int64_t n) const {
-        const std::size_t size = size_;
-        double* const all = tree.statistics;
-        std::int64_t n_added = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const Row row = rows[i];
-            if (!(row.weight > 0.0) || at[i] == nowhere) continue;
-            family_.add(all + static_cast<std::size_t>(at[i]) * size, row);
-            ++n_added;
-        }
-        *tree.n_rows += n_added;
-    }
-
     const ForestShape& forest_;
     const Family& family_;
-    std::size_t size_;
-    std::vector<TreeCounts> trees_;
+    Into& into_;
 };
+
+// The statistics of inner nodes from those of their children.
+inline void sum_up(const TreeView& tree, const Layout& layout, double* statistics) {
+    const auto size = static_cast<std::size_t>(layout.size());
+    for (std::int64_t s = tree.n_nodes - 1; s >= 0; --s) {
+        if (tree.n_children[s] == 0) continue;
+        double* own = statistics + static_cast<std::size_t>(s) * size;
+        layout.clear(own);
+        for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
+            layout.add(own, statistics + static_cast<std::size_t>(tree.first_child[s] + c) * size);
+    }
+}
 
 }  // namespace everytree

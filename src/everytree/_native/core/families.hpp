@@ -341,4 +341,44 @@ struct Normal {
     }
 };
 
+// log y ~ N(mu, sigma^2), mu ~ N(mean, sigma^2 / strength), sigma known. Statistics: weight, sum of log y and sum of
+// (log y)^2, all three as pairs. Posterior with W = weight:
+//   strength' = strength + W,  mean' = (strength mean + sum of log y) / strength',
+// and the evidence is that of the logarithms less the sum of log y, by which densities of y and of log y differ.
+struct LogNormal {
+    static constexpr bool is_discrete = false;
+    static constexpr int n_extra = 0, n_hyper = 3, n_prior = 3, n_parameters = 3;
+    Layout layout{0, 3, 1};
+
+    bool supports(const Row& row) const { return (row.y > 0.0) & (row.y <= largest_magnitude); }
+    Complaint complain(const Row& row) const { return {"y", row.y, "positive and at most 1e60"}; }
+    void add(double* stat, const Row& row) const {
+        const double log_y = std::log(row.y);
+        const DoubleDouble weighted = exact_product(row.weight, log_y);
+        add_to_pair(stat, row.weight);
+        add_to_pair(stat + 2, weighted);
+        add_same_sign_to_pair(stat + 4, weighted * log_y);
+    }
+    void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 3, prior); }
+    // parameters: mean', strength', sigma.
+    void posterior(const double* stat, const double* prior, double* parameters) const {
+        const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
+        DoubleDouble mean(prior[0]);
+        if (weight.high != 0.0) mean = mean + (load_pair(stat + 2) / weight - mean) * (weight / strength);
+        parameters[0] = mean.high;
+        parameters[1] = strength.high;
+        parameters[2] = prior[2];
+    }
+    double log_evidence(const double* stat, const double* prior) const {
+        const double weight = stat[0], strength = prior[1], sigma = prior[2];
+        if (weight == 0.0) return 0.0;
+        const DoubleDouble sum = load_pair(stat + 2), mean = sum / load_pair(stat);
+        const double about_mean = std::fmax((load_pair(stat + 4) - sum * mean).high, 0.0);
+        const double off = (mean - prior[0]).high, share = strength / (strength + weight);
+        const double squares = about_mean + weight * share * off * off;
+        return -weight * (0.5 * log_two_pi + std::log(sigma)) - 0.5 * std::log1p(weight / strength) -
+               0.5 * squares / (sigma * sigma) - sum.high;
+    }
+};
+
 }  // namespace everytree

@@ -33,6 +33,7 @@ class ForestShape {
     }
     std::size_t n_trees() const { return trees_.size(); }
     std::int64_t n_nodes(std::size_t tree) const { return trees_[tree].n_nodes; }
+    const TreeView& tree(std::size_t tree) const { return trees_[tree]; }
     bool is_terminal(std::size_t tree, std::int32_t node) const { return trees_[tree].n_children[node] == 0; }
     std::int64_t n_features() const { return static_cast<std::int64_t>(known_.size()); }
     // Any code may come; the walk itself stops where it has to.

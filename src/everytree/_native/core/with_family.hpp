@@ -16,6 +16,7 @@ auto with_family(const std::string& name, int size, Make make) {
     if (name == "exponential") return make(Exponential());
     if (name == "geometric") return make(Geometric());
     if (name == "normal") return make(Normal());
+    if (name == "lognormal") return make(LogNormal());
     if (name == "linear") return make(LinearRegression(size));
     throw std::invalid_argument("no kernel for a family named " + name);
 }

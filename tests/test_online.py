@@ -328,7 +328,7 @@ def test_evidence_is_the_same_however_it_is_kept(max_nodes, asked):
 
 
 def test_one_row_of_each_of_many_classes_takes_room_for_the_rows_of_the_nodes():
-    """Not for each class in each node, which was 170 MB here."""
+    """Not for each class in each node, which was 190 MB here."""
     rng = rng_for("room")
     model, n = et.OnlineForestClassifier(), 1200
     for i, (a, b) in enumerate(rng.normal(size=(n, 2)).tolist()):

@@ -123,9 +123,11 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
         """The most probable class, of equals the one that was seen first; None before any row."""
         del kwargs
+        rows = as_dicts([x])
         with self._lock:
-            (probabilities,) = self._probabilities(as_dicts([x]))
-            return next(islice(self._classes, int(probabilities.argmax()), None)) if self._classes else None
+            if not self._classes:
+                return None
+            return next(islice(self._classes, int(self._probabilities(rows).argmax()), None))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Table of the probability of each class, one row for each row of X."""

@@ -190,7 +190,7 @@ class TypedOnline final : public OnlineHandle {
                 throw std::invalid_argument("lists of classes must be those of the nodes");
             kernel_.leaves().unpack(start.data(), kernel_.n_slots(), number.data(), weight.data(),
                                     static_cast<std::int64_t>(number.size()));
-            if constexpr (requires { kernel_.evidence().begin(); }) kernel_.evidence().begin();
+            kernel_.evidence().statistics_replaced();
         } else {
             throw std::invalid_argument("no lists of classes in these leaves");
         }

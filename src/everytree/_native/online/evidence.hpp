@@ -61,7 +61,8 @@ class NodeEvidence {
         return std::exp(at.log_stop + at.leaf - at.log_split - children(s));
     }
     double log_evidence(std::int32_t s) const { return pool_.node(s).subtree; }
-    void write_to_nodes() const {}  // they have it
+    void statistics_replaced() const {}  // with nodes that have their evidence
+    void write_to_nodes() const {}       // they have it
 
   private:
     double children(std::int32_t s) const {

@@ -26,8 +26,8 @@ class SplitGains {
         gains_.resize(static_cast<std::size_t>(pool_.arrays().capacity));
         useless_.resize(pool_.arrays().capacity);
     }
-    // The lists are others: nothing is known yet but what the pairs add.
-    void begin() {
+    // Nothing is known yet then but what the pairs add.
+    void statistics_replaced() {
         gains_.assign(gains_.size(), {});
         useless_.clear(pool_.arrays().capacity);
         for (std::int64_t s = 0; s < pool_.count(slots_used); ++s)

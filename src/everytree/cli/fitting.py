@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.cli.models import Memory, working
-from everytree.cli.problems import UserError, no_column
+from everytree.cli.problems import UserError, nearest, no_column
 from everytree.cli.tables import DELIMITER_HINT, NO_HEADER_HINT, TableFile
 from everytree.estimators import (
     ExactTreeClassifier,
@@ -104,7 +104,7 @@ def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
     except UserError as problem:
         if memory.target in source.columns or source.first_line is None:
             raise
-        is_like_none = memory.has_header and "nearest" not in str(problem)
+        is_like_none = memory.has_header and not nearest(memory.target, source.columns)
         hint = DELIMITER_HINT if len(source.columns) == 1 else NO_HEADER_HINT if is_like_none else ""
         raise UserError(f"{problem}{hint}") from None
 

@@ -10,13 +10,21 @@ class UserError(Exception):
     """Something wrong with a file, a column or an option; the message names it and says what would be right."""
 
 
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The names that are most like one that is not there; nothing where none is like it."""
+    folded = {other.casefold(): other for other in reversed(list(names))}
+    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if not like:
+        return ""
+    return f"the nearest are {_listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"
+
+
 def one_of(name: str, names: Iterable[str]) -> str:
     """The names that are most like one that is not there, or all names where none is like it."""
     known = list(names)
-    folded = {other.casefold(): other for other in reversed(known)}
-    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    like = nearest(name, known)
     if like:
-        return f"the nearest are {_listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"
+        return like
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"there are {_listed(known[:20])}{more}"
 

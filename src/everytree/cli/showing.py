@@ -27,7 +27,7 @@ def _facts(of: ModelFile) -> str:
     facts = {
         "model": described(model),
         "target": f"{memory.target or 'not told'}, {_target_kind(model)}",
-        "columns": repr(model.schema_).removeprefix("Schema(").split(";")[0],
+        "columns": model.schema_.summary(),
         "rows": f"{n_rows_of(model)}{_origin(of)}",
         "evidence": f"log p(y | X) = {model.log_evidence_:.4f}",
     }

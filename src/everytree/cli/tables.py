@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.cli.formats import DELIMITERS, STREAM, Reading, format_of, is_compressed
-from everytree.cli.problems import UserError, one_of
+from everytree.cli.problems import UserError, nearest, one_of
 from everytree.cli.text import read_as_written, read_text
 from everytree.cli.wording import in_words_of_files
 
@@ -94,7 +94,7 @@ class TableFile:
         try:
             yield
         except (ValueError, TypeError) as error:
-            raise UserError(f"{self.name}: {in_words_of_files(str(error), roles, self.place)}") from error
+            raise UserError(f"{self.name}: {in_words_of_files(error, roles, self.place)}") from error
 
 
 def _to_numpy(column: Any) -> NDArray[Any]:
@@ -157,8 +157,8 @@ def _standard_input() -> bytes:
 def _nearest_file(path: str) -> str:
     folder = Path(path).parent
     names = [other.name for other in folder.iterdir() if other.is_file()] if folder.is_dir() else []
-    said = one_of(Path(path).name, names) if names else ""
-    return f"; {said}" if said.startswith("the nearest") else ""
+    like = nearest(Path(path).name, names)
+    return f"; {like}" if like else ""
 
 
 def _read_binary(name: str, content: bytes, kind: str) -> Any:

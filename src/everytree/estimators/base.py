@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.base.arrays import FloatArray, as_column
-from everytree.base.checks import resolve_n_jobs
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import refuse_no_weight, resolve_n_jobs, row_weights
+from everytree.base.errors import ArgumentError
 from everytree.estimators.early_rows import EarlyRows, LearningRows
 from everytree.fitting.fit import Rows
 from everytree.fitting.search import Search
@@ -281,7 +282,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if self._weight_factor == 1.0:
             return weight
         if weight is None:
-            raise ValueError("sample_weight must be given: the first rows had relative weights, so one row is no unit")
+            must = "must be given: the first rows had relative weights, so one row is no unit"
+            raise ArgumentError("sample_weight", must)
         return weight * self._weight_factor
 
     def _counted(self, rows: Rows) -> None:
@@ -401,13 +403,8 @@ def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Weights of rows, some of them above 0."""
     if sample_weight is None:
         return None
-    weight = as_column("sample_weight", sample_weight).astype(np.float64)
+    weight = row_weights(sample_weight)
     if len(weight) != n_rows:
-        raise ValueError(f"sample_weight has {len(weight)} entries, but there are {n_rows} rows")
-    wrong = ~((weight >= 0.0) & (weight <= 1e60))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite, from 0 to 1e60")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to fit")
+        raise ArgumentError("sample_weight", f"has {len(weight)} entries, but there are {n_rows} rows")
+    refuse_no_weight(weight)
     return weight

@@ -14,7 +14,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.base.arrays import FloatArray, as_column, as_labels, such_as
+from everytree.base.errors import ArgumentError
 from everytree.batches.target_column import Target
 from everytree.estimators.base import MetaEstimator, read_weight
 from everytree.estimators.early_rows import LearningRows
@@ -136,14 +137,13 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def _target_numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
         """The place of each label among the classes."""
         if (labels.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
-            raise ValueError(
-                f"y has {labels.dtype} such as {labels.tolist()[0]!r}, but the classes are {self.classes_.tolist()}"
-            )
+            raise ArgumentError("y", f"has {such_as(labels)}, but the classes are {self.classes_.tolist()}")
         numbers = np.searchsorted(self.classes_, labels)
         known = self.classes_[np.minimum(numbers, self.n_classes_ - 1)] == labels
         if not known.all():
             row = int(np.argmin(known))
-            raise ValueError(f"y[{row}] is {labels.tolist()[row]!r}, but the classes are {self.classes_.tolist()}")
+            known = f"the classes are {self.classes_.tolist()}"
+            raise ArgumentError("y", known, row=row, value=repr(labels.tolist()[row]))
         return np.asarray(numbers)
 
     def _check_targets(self, other: Self) -> None:
@@ -163,7 +163,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if known is None:
             self._declared = _distinct(labels)
         elif (known.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
-            raise ValueError(f"the target has {labels.dtype} such as {labels[0]!r}, but had {known[0]!r} before")
+            raise ValueError(f"the target has {such_as(labels)}, but had {known.tolist()[0]!r} before")
         elif not np.isin(labels, known).all():
             self._declared = _distinct(np.concatenate([known, labels]))
 
@@ -305,15 +305,14 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _read_target(self, y: Any, *, first: bool) -> NDArray[Any]:
         target = column_or_1d(check_array(_as_labels(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
         if target.dtype.kind in "mM":
-            raise ValueError(
-                f"y must be numbers, but holds dates or durations ({target.dtype}); subtract, then scale them"
-            )
+            found = f"dates or durations ({target.dtype})"
+            raise ArgumentError("y", f"must be numbers, but holds {found}; subtract, then scale them")
         if target.dtype.kind not in "biuf":
             try:
                 target = target.astype(np.float64)
             except (TypeError, ValueError):
-                such_as = f"{target.dtype} such as {target.tolist()[0]!r}"
-                raise ValueError(f"y must be numbers, but has {such_as}; for classes use a classifier") from None
+                found = such_as(target)
+                raise ArgumentError("y", f"must be numbers, but has {found}; for classes use a classifier") from None
         numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
         _refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
         if self.family in ("poisson", "geometric"):
@@ -321,7 +320,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         elif self.family == "exponential":
             _refuse(numbers, numbers < 0.0, "times from 0 on for exponential")
             if first and not numbers.any():
-                raise ValueError("y is 0 for every row: times of family 'exponential' must not all be 0")
+                raise ArgumentError("y", "is 0 for every row: times of family 'exponential' must not all be 0")
         return np.asarray(numbers)
 
     def _labels_in(self, target: Target) -> None:
@@ -359,10 +358,10 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             if given.get(name) is None:
                 continue
             if self.family != family:
-                raise ValueError(f"{name} is for family={family!r}, but family is {self.family!r}")
+                raise ArgumentError(name, f"is for family={family!r}, but family is {self.family!r}")
             columns[name] = as_column(name, given[name]).astype(np.float64)
             if len(columns[name]) != n_rows:
-                raise ValueError(f"{name} has {len(columns[name])} entries, but X has {n_rows} rows")
+                raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
         if "exposure" in columns:
             outside = ~((columns["exposure"] > 0.0) & (columns["exposure"] <= 1e60))
             _refuse(columns["exposure"], outside, "positive and at most 1e60", "exposure")
@@ -400,7 +399,8 @@ def _refuse_missing(labels: NDArray[Any]) -> None:
         return
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"Input y contains NaN, infinity or nothing: y[{row}] is {labels[row]!r}, which is no class")
+        must = "which is no class: Input y contains NaN, infinity or nothing"  # scikit-learn's words
+        raise ArgumentError("y", f"is {labels[row]!r}, {must}", row=row)
 
 
 def _is_nan(label: Any) -> bool:
@@ -416,10 +416,10 @@ def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
         return np.unique(labels)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(f"y mixes {kinds}: class labels must be of one kind") from None
+        raise ArgumentError("y", f"mixes {kinds}: class labels must be of one kind") from None
 
 
 def _refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str = "y") -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{name}[{row}] is {values[row]:g}, but must be {must}")
+        raise ArgumentError(name, f"must be {must}", row=row, value=f"{values[row]:g}")

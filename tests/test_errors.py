@@ -74,8 +74,8 @@ def test_errors_come_back_whole_from_other_processes(error):
 
 
 def test_a_part_is_named_before_the_rest():
-    error = ArgumentError("y", "must be positive", row=3, value="-1").within("batch 2")
-    assert (str(error), error.row, error.part) == ("batch 2: y[3] is -1, but must be positive", 3, "batch 2")
+    error = ArgumentError("y", "must be positive", row=3, value="-1").within(("batch", 2))
+    assert (str(error), error.row, error.part) == ("batch 2: y[3] is -1, but must be positive", 3, ("batch", 2))
     assert isinstance(error, ArgumentError)
 
 

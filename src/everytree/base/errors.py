@@ -22,8 +22,8 @@ class RefusedError(Exception):
     row : int or None
     value : str or None
         What was found there, as messages show it.
-    part : str or None
-        In which part of many the row is counted: "batch 3".
+    part : (str, int) or None
+        In which part of many the row is counted, such as ("batch", 3).
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class RefusedError(Exception):
         column: str | None = None,
         row: int | None = None,
         value: str | None = None,
-        part: str | None = None,
+        part: tuple[str, int] | None = None,
     ) -> None:
         super().__init__(argument, must, column, row, value, part)  # what a copy in another process is made from
         self.argument, self.must = argument, must
         self.column, self.row, self.value, self.part = column, row, value, part
 
-    def within(self, part: str) -> Self:
+    def within(self, part: tuple[str, int]) -> Self:
         """The same error, found in one of many parts."""
         return type(self)(self.argument, self.must, self.column, self.row, self.value, part)
 
@@ -59,7 +59,7 @@ class RefusedError(Exception):
     def __str__(self) -> str:
         whole = self.argument if self.column is None else f"{self.argument}: {self.column}"
         said = self.sentence(whole, f"row {self.row}", f"{self.argument}[{self.row}]")
-        return said if self.part is None else f"{self.part}: {said}"
+        return said if self.part is None else f"{self.part[0]} {self.part[1]}: {said}"
 
 
 class ArgumentError(RefusedError, ValueError):

@@ -15,7 +15,7 @@ from everytree.base.checks import row_weights
 from everytree.base.errors import MissingValueError, RefusedError
 from everytree.batches.prefetch import read_ahead
 from everytree.batches.shape import Shape
-from everytree.batches.sources import Source
+from everytree.batches.source import Source
 from everytree.batches.target_column import Target, read_target
 from everytree.tables.reading import Table, as_frame, read_table
 
@@ -93,16 +93,16 @@ class Place:
     """Says in which batch, or whatever `of` is, something was wrong."""
 
     def __init__(self, number: int, of: str = "batch") -> None:
-        self._said = f"{of} {number}"
+        self._part = of, number
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: Any) -> None:
         if isinstance(error, TypeError | ValueError):
             if isinstance(error, RefusedError):
-                raise error.within(self._said) from error
+                raise error.within(self._part) from error
             known = TypeError if isinstance(error, TypeError) else ValueError
-            raise known(f"{self._said}: {error}") from error
+            raise known(f"{self._part[0]} {self._part[1]}: {error}") from error
 
 
 def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:

@@ -9,9 +9,14 @@ import pytest
 
 import everytree as et
 from everytree.base.checks import row_weights
-from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError, MissingValueError
-from everytree.cli.wording import in_words_of_files
-from everytree.exact.regions import TooManyRegionsError
+from everytree.base.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ChangedColumnError,
+    MissingValueError,
+    TooManyRegionsError,
+)
+from everytree.cli.problems import in_words_of_files
 
 WORDED = [
     (
@@ -50,7 +55,7 @@ WORDED = [
         "--depth must be a whole number from 1 on, but is 0",
     ),
     (
-        TooManyRegionsError(12, 10**9, 2 * 10**7, 4),
+        TooManyRegionsError(12, 10**9, 200 * 10**9, 2 * 10**7, 4),
         "max_depth=12 on these columns can have 1e+09 regions (about 186 GiB), but max_regions is 20000000; "
         "max_depth=4 fits, or fewer columns or codes, or give a budget",
         "--depth 12 on these columns can have 1e+09 regions (about 186 GiB), but the most are 20000000; "

@@ -82,3 +82,26 @@ class MissingValueError(ArgumentError):
 
     def sentence(self, whole: str, row: str, cell: str) -> str:
         return f"{self.column} is missing in {row}: {self.must}"
+
+
+class TooManyRegionsError(ValueError):
+    """A depth of exact trees that can have more regions than are allowed.
+
+    Parameters
+    ----------
+    max_depth, regions, n_bytes : int
+        What was asked for, how many regions it can have, and what memory they take.
+    max_regions, possible_depth : int
+        How many regions are allowed, and the largest depth that has no more.
+    """
+
+    def __init__(self, max_depth: int, regions: int, n_bytes: int, max_regions: int, possible_depth: int) -> None:
+        super().__init__(max_depth, regions, n_bytes, max_regions, possible_depth)
+        self.max_depth, self.possible_depth, self.max_regions = max_depth, possible_depth, max_regions
+        self.size = f"{regions:.3g} regions (about {n_bytes / 2**30:.3g} GiB)"
+
+    def __str__(self) -> str:
+        return (
+            f"max_depth={self.max_depth} on these columns can have {self.size}, but max_regions is {self.max_regions}; "
+            f"max_depth={self.possible_depth} fits, or fewer columns or codes, or give a budget"
+        )

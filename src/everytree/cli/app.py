@@ -305,7 +305,7 @@ def report(
     everytree report model.et held_out.csv --out report.html
     """
     from everytree.cli.models import open_model
-    from everytree.cli.reporting import write_report_of
+    from everytree.cli.showing import write_report_of
     from everytree.cli.updating import read_rows
     from everytree.cli.writing import check_output
 

@@ -25,10 +25,9 @@ from everytree.cli.fitting import (
 )
 from everytree.cli.memory import shown
 from everytree.cli.models import Counted, Memory, counted_table, working
-from everytree.cli.problems import UserError
+from everytree.cli.problems import ROLES, UserError, in_words_of_files
 from everytree.cli.reading import OpenTable
 from everytree.cli.tables import TableFile, no_such_column
-from everytree.cli.wording import ROLES, in_words_of_files
 
 
 def is_long(table: OpenTable, limit: int, wanted: Wanted, say: Callable[[str], object]) -> bool:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.cli.problems import UserError, one_of
-from everytree.cli.wording import in_words_of_files
+from everytree.cli.problems import UserError, in_words_of_files, one_of
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_codes, as_column, check_lengths
 from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
-from everytree.base.errors import ArgumentError
+from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.exact.prediction import (
     Columns,
     LeafPool,
@@ -30,7 +30,7 @@ from everytree.exact.prediction import (
     tabulate,
     warn_of_left_out,
 )
-from everytree.exact.regions import KINDS, MOST_CATEGORIES, Kind, TooManyRegionsError, count_regions
+from everytree.exact.regions import BYTES_A_REGION, KINDS, MOST_CATEGORIES, Kind, count_regions
 from everytree.exact.trees import ExactTree, Forestry
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
@@ -219,7 +219,7 @@ class ExactPosterior:
         if expected <= self.max_regions:
             return
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
-        raise TooManyRegionsError(self.max_depth, expected, self.max_regions, fits)
+        raise TooManyRegionsError(self.max_depth, expected, expected * BYTES_A_REGION, self.max_regions, fits)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_rows"):

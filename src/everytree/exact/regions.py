@@ -23,34 +23,6 @@ Codes = tuple[int, ...]
 """The codes that a column may still have, ascending."""
 
 
-class TooManyRegionsError(ValueError):
-    """A depth that can have more regions than are allowed.
-
-    Parameters
-    ----------
-    max_depth, regions, max_regions : int
-        What was asked for, how many regions it can have, and how many are allowed.
-    possible_depth : int
-        The largest depth that is allowed.
-    """
-
-    def __init__(self, max_depth: int, regions: int, max_regions: int, possible_depth: int) -> None:
-        super().__init__(max_depth, regions, max_regions, possible_depth)
-        self.max_depth, self.possible_depth = max_depth, possible_depth
-        self.regions, self.max_regions = regions, max_regions
-
-    @property
-    def size(self) -> str:
-        """How many regions, and what memory they take."""
-        return f"{self.regions:.3g} regions (about {self.regions * BYTES_A_REGION / 2**30:.3g} GiB)"
-
-    def __str__(self) -> str:
-        return (
-            f"max_depth={self.max_depth} on these columns can have {self.size}, but max_regions is {self.max_regions}; "
-            f"max_depth={self.possible_depth} fits, or fewer columns or codes, or give a budget"
-        )
-
-
 def splits(kind: Kind, codes: Codes) -> Iterator[tuple[int, tuple[Codes, ...]]]:
     """Each candidate split of a column: its threshold, the category set apart or -1, and the codes of its children."""
     if len(codes) < 2:

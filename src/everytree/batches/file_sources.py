@@ -16,6 +16,9 @@ from everytree.batches.text_pieces import pieces
 AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
 """Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
 
+FIRST_BYTES = 2**20
+"""Of a text file, whose rows tell the types of its columns."""
+
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """How folders name a missing value."""
 
@@ -155,7 +158,7 @@ def known_types(schema: Any) -> dict[str, Any]:
 
 def _first_schema(path: str, reader: TextReader) -> Any:
     with open_bytes(path) as file:
-        return reader.read(next(pieces(file, reader.has_header))).schema
+        return reader.read(next(pieces(file, reader.has_header, FIRST_BYTES))).schema
 
 
 def _columns_of_folders(files: Files) -> dict[str, dict[str, Any]]:

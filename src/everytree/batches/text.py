@@ -184,7 +184,8 @@ class TextReader:
         if not content.strip():
             raise TextError(self.name, None, "is empty")
         try:
-            content.decode()
+            if not content.isascii():
+                content.decode()
         except UnicodeDecodeError as error:
             line = piece.line(content.count(b"\n", 0, error.start) + 1)
             raise TextError(self.name, line, f"is no text in UTF-8: byte {content[error.start]:#x}") from None

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-PIECE_BYTES = 2**23
+import numpy as np
+
+PIECE_BYTES = 2**24
 """Of text that is read at a time: enough for the threads of a reader, and little beside a few batches."""
 
 
@@ -39,10 +41,10 @@ def whole(file: BinaryIO, has_header: bool) -> Piece:
     return Piece(content, n_lines + 1, n_lines)
 
 
-def pieces(file: BinaryIO, has_header: bool) -> Iterator[Piece]:
+def pieces(file: BinaryIO, has_header: bool, size: int | None = None) -> Iterator[Piece]:
     """All rows in their order, at least one piece: it has no rows where the file has none."""
     header, lines, rest, is_first = b"", 0, b"", True
-    while block := file.read(PIECE_BYTES):
+    while block := file.read(size or PIECE_BYTES):
         rest += block
         end = _end_of_rows(rest)
         if is_first and has_header and end:
@@ -51,7 +53,7 @@ def pieces(file: BinaryIO, has_header: bool) -> Iterator[Piece]:
             continue
         rows, rest = rest[:end], rest[end:]
         yield _piece(header, rows, lines, is_first)
-        lines, is_first = lines + rows.count(b"\n"), False
+        lines, is_first = lines + _count(rows, b"\n"), False
     if rest or is_first:
         if is_first and has_header:
             header = rest[: _end_of_first_row(rest)]
@@ -79,13 +81,18 @@ def _end_of_rows(content: bytes) -> int:
     """After the last line break that is not in quotes; 0 where there is none."""
     line_break = _line_break(content)
     stop = len(content) - (line_break == b"\r")  # whether a line feed follows the last one is not known yet
-    is_quoted = content.count(b'"', 0, stop) % 2 == 1
+    is_quoted = _count(memoryview(content)[:stop], b'"') % 2 == 1
     while (at := content.rfind(line_break, 0, stop)) >= 0:
         is_quoted ^= content.count(b'"', at, stop) % 2 == 1
         if not is_quoted:
             return at + 1
         stop = at
     return 0
+
+
+def _count(content: bytes | memoryview, byte: bytes) -> int:
+    """How often a byte is there; `bytes.count` would take several times as long where it is there often."""
+    return int(np.count_nonzero(np.frombuffer(content, np.uint8) == byte[0]))
 
 
 def _line_break(content: bytes) -> bytes:

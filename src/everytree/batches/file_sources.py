@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from everytree.batches.files import DELIMITERS, Files, marks, open_bytes
+from everytree.batches.prefetch import read_ahead
 from everytree.batches.source import Names, Source, batch_rows
 from everytree.batches.text import TextReader
 from everytree.batches.text_pieces import pieces
@@ -139,7 +141,7 @@ def _text_source(files: Files, how: TextReader) -> Source:
         for path, reader in readers.items():
             chosen = None if names is None else [name for name in names if name not in named]
             with open_bytes(path) as file:
-                for piece in pieces(file, reader.has_header):
+                for piece in read_ahead(partial(pieces, file, reader.has_header), 1):  # cut while another is parsed
                     table = reader.read(piece, chosen)
                     for name, values in named.items():
                         if names is None or name in names:

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 
 import everytree as et
 from cases import rng_for, snapshot, take
+from everytree.families.registry import NUMBER_FAMILIES
 
 SIGNAL = {
     "two classes": lambda r, s: (np.where(s + r.normal(size=len(s)) > 0.0, "yes", "no"), {}),
@@ -25,6 +26,7 @@ SIGNAL = {
     "poisson": lambda r, s: _counts(r, s),
     "exponential": lambda r, s: (r.exponential(np.exp(s)), {"censored": r.random(len(s)) < 0.3}),
     "geometric": lambda r, s: (r.geometric(1.0 / (1.0 + np.exp(s))) - 1, {}),
+    "lognormal": lambda r, s: (np.exp(s + 0.3 * r.normal(size=len(s))), {}),
 }
 """For each kind of target: from what the columns say of a row to the target, and what goes with it."""
 
@@ -81,7 +83,7 @@ FOUR = [
 NUMBERS = [
     Case(kind, family, {"family": family})
     for kind in (et.MetaForestRegressor, et.MetaTreeRegressor)
-    for family in ("normal", "linear", "poisson", "exponential", "geometric")
+    for family in NUMBER_FAMILIES
 ]
 CLASSES = [
     Case(kind, target)

@@ -20,7 +20,7 @@ SIZES = [2, 3, 5, 4]
 MISSING = {np.uint8: 255, np.uint16: 65535, np.int64: -1, np.int8: -1}
 CLASSES = ("bernoulli", "categorical")
 COUNTS = ("poisson", "geometric")
-NOT_SHARPENED = ("poisson", "exponential", "geometric")
+NOT_SHARPENED = ("poisson", "exponential", "geometric", "lognormal")
 """Families that no forest takes with a sharpness other than 1."""
 
 families = pytest.mark.parametrize("case", CASES, ids=str)

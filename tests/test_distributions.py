@@ -21,7 +21,7 @@ from everytree.predictive.paths import PathPredictive, Paths
 from naive_forest import student_tail
 
 seeds = st.integers(0, 2**32 - 1)
-CONTINUOUS = [c for c in CASES if c.name in ("exponential", "normal", "linear")]
+CONTINUOUS = [c for c in CASES if not c.family.has_classes and not c.family.support.is_whole]
 DISCRETE = [c for c in CASES if c not in CONTINUOUS]
 families = pytest.mark.parametrize("case", CASES, ids=str)
 continuous = pytest.mark.parametrize("case", CONTINUOUS, ids=str)
@@ -787,6 +787,9 @@ PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook for
     "linear": lambda q, data: (
         data["inputs"][0] @ np.linalg.solve(q["precision"], data["inputs"][0]) * q["scale"] / (q["shape"] - 1.0)
     ),
+    "lognormal": lambda q, _: stats.lognorm(
+        q["sigma"] / np.sqrt(q["strength"]), scale=np.exp(q["mean"] + 0.5 * q["sigma"] ** 2)
+    ).var(),
 }
 
 

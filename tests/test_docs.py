@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,4 +77,4 @@ def test_the_architecture_page_is_drawn_from_the_code():
     assert made["PICTURE"].read_text() == made["picture"](), advice
     assert page == made["with_fit_path"](page), advice
     paths = [file for file, _, _ in made["FIT_PATH"]]
-    assert sum(one != other for one, other in zip(paths, paths[1:], strict=False)) <= 6
+    assert sum(one != other for one, other in pairwise(paths)) <= 6

@@ -197,6 +197,7 @@ PRIORS = {
     "poisson": {"shape": 5.0},
     "exponential": {"shape": 5.0},
     "geometric": {"shape": 5.0},
+    "lognormal": {"strength": 0.7, "noise": 0.2},
 }
 
 
@@ -213,6 +214,8 @@ def test_prior_of_numbers(case):
         events = y if case.target == "poisson" else 1.0 - row_data["censored"]
         time = row_data["exposure"] if case.target == "poisson" else y
         close(family.shape / family.rate, (events.sum() + 0.5) / time.sum())
+    elif case.target == "lognormal":
+        close(np.ravel([family.mean, family.sigma**2]), [np.log(y).mean(), 0.2 * np.log(y).var()])
     elif case.target == "geometric":
         close(family.beta / (family.alpha - 1.0), y.mean())
     name = next(iter(given))
@@ -250,7 +253,7 @@ def test_calibration_sharpens_the_average_and_nothing_else(case):
     assert plain.forest_.sharpness == plain.choice_.sharpness == 1.0
     power = sharp.forest_.sharpness
     assert power == sharp.choice_.sharpness > 0.0
-    assert (power == 1.0) == (case.target in ("poisson", "exponential", "geometric"))
+    assert (power == 1.0) == (case.target in ("poisson", "exponential", "geometric", "lognormal"))
     if is_classifier(sharp):
         fixed, _ = case.fitted(calibration=None, split_prior=0.8, alpha=sharp.choice_.parameters["alpha"])
         probs = fixed.predict_proba(X) ** power

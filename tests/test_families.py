@@ -89,6 +89,7 @@ STATISTICS = {  # name: (y, weight, row data, what the class says the statistics
     "geometric": ([0, 4], [1, 2], {}, [3, 8]),
     "normal": ([2.0, 3.0], [1, 2], {}, [3, 8, 22]),
     "linear": ([2.0, 3.0], [1, 2], {"inputs": [[1.0, 5.0], [1.0, 7.0]]}, [3, 22, 8, 52, 3, 19, 123]),
+    "lognormal": (np.exp([2.0, 3.0]), [1, 2], {}, [3, 8, 22]),
 }
 
 
@@ -274,6 +275,15 @@ TEXTBOOK = {
         (np.nan, np.inf, -np.inf),
     ),
     "linear": Textbook(linear_posterior, linear_predictive, (np.nan, np.inf, -np.inf)),
+    "lognormal": Textbook(
+        lambda y, w: {
+            "mean": (0.25 * 0.5 + w @ np.log(y)) / (0.25 + w.sum()),
+            "strength": 0.25 + w.sum(),
+            "sigma": 0.7,
+        },
+        lambda p: stats.lognorm(p["sigma"] * np.sqrt(1 + 1 / p["strength"]), scale=np.exp(p["mean"])),
+        (0.0, -1.0, np.nan, np.inf, -np.inf),
+    ),
 }
 
 

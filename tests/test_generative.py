@@ -177,6 +177,7 @@ PARAMETERS: dict[str, Callable[[np.ndarray], list[tuple[np.ndarray, Any]]]] = { 
         (t[:, 2], stats.gamma(2.0, scale=1 / 1.5)),
         *((z, stats.norm()) for z in ((t[:, :2] - [0.5, -1.0]) @ ROOT * np.sqrt(t[:, 2:])).T),
     ],
+    "lognormal": lambda t: [(t[:, 0], stats.norm(0.5, 0.7 / np.sqrt(0.25)))],
 }
 
 
@@ -203,6 +204,7 @@ NARROW = {  # priors for each node, so narrow that the node can be told from wha
     "geometric": (et.Geometric([1e8, 2e8, 3e8], [3e8, 2e8, 1e8]), lambda t: t, [0.25, 0.5, 0.75]),
     "normal": (et.Normal([1.0, 2.0, 3.0], 1e8, 1e8, 1e8), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
     "linear": (et.LinearRegression(1, 1e8, 1e8, 1e8, [[1.0], [2.0], [3.0]]), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
+    "lognormal": (et.LogNormal([1.0, 2.0, 3.0], 1e8, 0.5), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
 }
 
 
@@ -226,6 +228,7 @@ GIVEN: dict[str, Callable[..., tuple[Any, Any]]] = {  # mean and variance of y g
     "geometric": lambda t: ((1 - t) / t, (1 - t) / t**2),
     "normal": lambda t: (t[0], 1 / t[1]),
     "linear": lambda t, inputs: (inputs @ t[:2], 1 / t[2]),
+    "lognormal": lambda t: stats.lognorm(t[1], scale=np.exp(t[0])).stats("mv"),
 }
 
 

@@ -37,6 +37,7 @@ OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "geometric": [et.Geometric(0.2, 0.3), et.Geometric(9.0, 20.0)],
     "normal": [et.Normal(-3.0, 0.01, 0.3, 0.05), et.Normal(1.0, 20.0, 9.0, 50.0)],
     "linear": [et.LinearRegression(2, 0.01, 0.4, 0.1), et.LinearRegression(2, 20.0, 9.0, 50.0)],
+    "lognormal": [et.LogNormal(-1.0, 0.01, 0.3), et.LogNormal(1.0, 20.0, 2.0)],
 }
 
 
@@ -286,6 +287,7 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
         lambda precision, scale: et.LinearRegression(2, precision, 2.0, scale),
         {"precision": [0.1, 3.0], "scale": [0.5, 3.0], "split_prior": [0.3, 0.7]},
     ),
+    "lognormal": (et.LogNormal, {"strength": [0.1, 2.0], "sigma": [0.5, 1.5], "split_prior": [0.3, 0.7]}),
 }
 
 

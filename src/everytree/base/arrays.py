@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from everytree.base.errors import ArgumentError, ArgumentTypeError
+
 FloatArray = NDArray[np.float64]
 """Statistics, evidences, probabilities, weights: everything that is not counted or numbered."""
 
@@ -37,7 +39,7 @@ def as_codes(X: ArrayLike) -> NDArray[Any]:
     wrong = ~np.isfinite(read) | (read != np.floor(read)) | (np.abs(read) > 2.0**53)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise ValueError(f"X: column {column}, row {row}: {read[row, column]}, but codes are whole numbers")
+        raise ArgumentError("X", "codes are whole numbers", f"column {column}", int(row), str(read[row, column]))
     return read.astype(np.int64)
 
 
@@ -57,7 +59,7 @@ def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
     """One number a row, or an error that names the argument."""
     column = _as_array(name, values)
     if column.ndim != 1:
-        raise ValueError(f"{name} must have one entry a row, but has shape {column.shape}")
+        raise ArgumentError(name, f"must have one entry a row, but has shape {column.shape}")
     return as_numbers(name, column)
 
 
@@ -65,7 +67,7 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
     """Numbers in any shape, or an error that names the argument."""
     array = _as_array(name, values)
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be numbers, but has dtype {array.dtype}")
+        raise ArgumentTypeError(name, f"must be numbers, but has dtype {array.dtype}")
     if array.dtype.itemsize > 8 or array.dtype == np.float16 or not array.dtype.isnative:
         return array.astype(np.float64)
     return array
@@ -76,6 +78,12 @@ def as_labels(values: Any) -> NDArray[Any]:
     if type(values).__module__.startswith("pyarrow"):
         return np.array(values.to_pylist())
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def such_as(values: NDArray[Any]) -> str:
+    """What kind of values a column has, and the first of them, for errors."""
+    first = values.tolist()[0]
+    return f"{'text' if isinstance(first, str) else values.dtype} such as {first!r}"
 
 
 def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -100,6 +108,6 @@ def check_lengths(n_rows: int, columns: Mapping[str, Any]) -> None:
             continue
         shape = _as_array(name, values).shape
         if len(shape) == 0:
-            raise ValueError(f"{name} must have one entry a row, but has shape ()")
+            raise ArgumentError(name, "must have one entry a row, but has shape ()")
         if shape[0] != n_rows:
-            raise ValueError(f"{name} has {shape[0]} entries, but X has {n_rows} rows")
+            raise ArgumentError(name, f"has {shape[0]} entries, but X has {n_rows} rows")

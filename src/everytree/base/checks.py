@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from everytree.base.arrays import FloatArray
+from everytree.base.arrays import FloatArray, as_column
+from everytree.base.errors import ArgumentError
+
+MAX_WEIGHT = 1e60
+"""Of a row: sums of squares of larger numbers would overflow."""
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -18,7 +22,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a positive number of threads, or -1 for all cores, but is {n_jobs!r}")
+        raise ArgumentError("n_jobs", f"must be a positive number of threads, or -1 for all cores, but is {n_jobs!r}")
     if n_jobs > 0:
         return min(int(n_jobs), 256)
     return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
@@ -32,7 +36,7 @@ def positive_number(name: str, value: Any, more: str = "", high: float = math.in
         number = math.inf
     if not 0.0 < number < math.inf or number > high:
         bound = f" of at most {high:g}" if high < math.inf else ""
-        raise ValueError(f"{name} must be a positive number{bound}{more}, but is {value!r}")
+        raise ArgumentError(name, f"must be a positive number{bound}{more}, but is {value!r}")
     return number
 
 
@@ -44,7 +48,7 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
         number = int(value) if isinstance(value, float) and value.is_integer() else None
     if number is None or number < low or (high is not None and number > high):
         span = f"from {low} on" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be a whole number {span}, but is {value!r}")
+        raise ArgumentError(name, f"must be a whole number {span}, but is {value!r}")
     return int(number)
 
 
@@ -57,3 +61,19 @@ def probabilities(name: str, values: ArrayLike) -> FloatArray:
     if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
         raise ValueError(f"{name} must be in (0, 1), but is {values!r}")
     return array
+
+
+def row_weights(sample_weight: ArrayLike) -> FloatArray:
+    """Weights of rows as floats, each finite and not negative."""
+    weight: FloatArray = as_column("sample_weight", sample_weight).astype(np.float64)
+    wrong = ~((weight >= 0.0) & (weight <= MAX_WEIGHT))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ArgumentError("sample_weight", "must be finite, from 0 to 1e60", row=row, value=str(weight[row]))
+    return weight
+
+
+def refuse_no_weight(weight: FloatArray) -> None:
+    """Some row must count."""
+    if not weight.any():
+        raise ArgumentError("sample_weight", "is zero for every row: there is nothing to fit")

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.base.checks import row_weights
+from everytree.base.errors import MissingValueError, RefusedError
 from everytree.batches.prefetch import read_ahead
 from everytree.batches.shape import Shape
-from everytree.batches.sources import Source
+from everytree.batches.source import Source
 from everytree.batches.target_column import Target, read_target
 from everytree.tables.reading import Table, as_frame, read_table
 
@@ -91,14 +93,16 @@ class Place:
     """Says in which batch, or whatever `of` is, something was wrong."""
 
     def __init__(self, number: int, of: str = "batch") -> None:
-        self._said = f"{of} {number}"
+        self._part = of, number
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: Any) -> None:
         if isinstance(error, TypeError | ValueError):
+            if isinstance(error, RefusedError):
+                raise error.within(self._part) from error
             known = TypeError if isinstance(error, TypeError) else ValueError
-            raise known(f"{self._said}: {error}") from error
+            raise known(f"{self._part[0]} {self._part[1]}: {error}") from error
 
 
 def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
@@ -124,7 +128,7 @@ def _numbers(role: str, series: nw.Series[Any]) -> NDArray[Any]:
     """A column of numbers, all of them there."""
     if series.null_count():
         row = int(np.argmax(series.is_null().to_numpy()))
-        raise ValueError(f"{role} {series.name!r} is missing in row {row}: every row needs one")
+        raise MissingValueError(role, "every row needs one", f"{role} {series.name!r}", row)
     return np.asarray((series.cast(nw.Float64) if series.dtype.is_decimal() else series).to_numpy())
 
 
@@ -163,11 +167,7 @@ def _weighed(
             raise ValueError(f"X has {table.n_rows} rows, but {name} {len(values)}")
     if weight is None:
         return Batch(number, table, target, None, row_data)
-    weight = as_column("sample_weight", weight).astype(np.float64)
-    wrong = ~((weight >= 0.0) & (weight <= 1e60))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite, from 0 to 1e60")
+    weight = row_weights(weight)
     used = np.flatnonzero(weight)
     if len(used) == len(weight):
         return Batch(number, table, target, weight, row_data)

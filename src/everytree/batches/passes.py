@@ -18,7 +18,8 @@ from everytree.base.progress import Progress
 from everytree.batches.batch import Batch, Place, Roles, batches_of
 from everytree.batches.shape import Shape
 from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
-from everytree.batches.sources import Mark, Source, open_source
+from everytree.batches.source import Mark, Source
+from everytree.batches.sources import open_source
 from everytree.fitting.targets import Labels
 from everytree.posterior.counts import ForestCounts
 from everytree.posterior.forest import Forest

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
+from everytree.base.errors import MissingValueError
 from everytree.tables.reading import arrow_labels, is_missing
 
 
@@ -91,4 +92,4 @@ def _from_arrow(labels: list[str | None], index: NDArray[np.int64], what: str) -
 
 def _refuse(missing: NDArray[np.bool_], what: str) -> None:
     if missing.any():
-        raise ValueError(f"{what} is missing in row {int(np.argmax(missing))}: every row needs one")
+        raise MissingValueError("y", "every row needs one", what, int(np.argmax(missing)))

@@ -20,6 +20,7 @@ from everytree.cli.options import (
     Jobs,
     Keep,
     Kind,
+    MemorySize,
     ModelPath,
     NoHeader,
     OutModel,
@@ -95,6 +96,7 @@ def fit(
     drop: Drop = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    memory: MemorySize = None,
     no_header: NoHeader = False,
     delimiter: Delimiter = None,
     format: FormatOption = None,
@@ -103,12 +105,14 @@ def fit(
     """Fit a model to a table.
 
     Columns may be numbers, text, booleans and dates, with missing values. The name of the target is kept in the model.
+    Of a table with more rows than memory, structures and priors come from a sample, statistics from every row.
 
     \b
     everytree fit train.csv --target price
     everytree fit claims.parquet --target n --family poisson --exposure years --drop id,name
     everytree fit small.csv --target cured --exact --out exact.et
-    zcat big.csv.gz | everytree fit - --target y --jobs -1
+    zcat some.csv.gz | everytree fit - --target y --jobs -1
+    everytree fit big.parquet --target y --memory 2G
 
     To count shards apart, take the structures from one of them, count each in a copy, and merge:
 
@@ -119,21 +123,27 @@ def fit(
     everytree merge one.et two.et --out all.et
     """
     from everytree.cli.fitting import Wanted, described, fit_table, n_rows_of
-    from everytree.cli.formats import Reading
-    from everytree.cli.models import Memory, check_model_output, save_model
-    from everytree.cli.tables import read_file
+    from everytree.cli.long_tables import fit_long_table, is_long
+    from everytree.cli.memory import default_size, parse_size
+    from everytree.cli.models import Memory, check_model_output, counted_rows, save_model
+    from everytree.cli.reading import Reading, open_table
 
     dropped = names("--drop", drop)
+    limit = default_size() if memory is None else parse_size("--memory", memory)
     check_model_output(out, table)
-    source = read_file(table, Reading(format, not no_header, delimiter))
-    memory = Memory(target, weight, exposure, censored, has_header=not no_header)
+    opened = open_table(table, Reading(format, not no_header, delimiter))
+    notes = Memory(target, weight, exposure, censored, has_header=not no_header)
     wanted = Wanted(
         structure(exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
         groups=groups, relative_weights=relative_weights,
     )  # fmt: skip
-    model = fit_table(source, memory, wanted)
-    model, memory = (model.blank(), memory) if empty else (model, memory.also(source))
-    save_model(model, out, memory)
+    if is_long(opened, limit, wanted, lambda sentence: _say(quiet, sentence)):
+        model, counted = fit_long_table(opened, notes, wanted)
+    else:
+        source = opened.read()
+        model, counted = fit_table(source, notes, wanted), counted_rows(source)
+    model, notes = (model.blank(), notes) if empty else (model, notes.also(counted))
+    save_model(model, out, notes)
     evidence = "" if empty else f", log evidence {model.log_evidence_:.4f}"
     _say(quiet, f"{out}: {described(model)} for {target!r}, {n_rows_of(model)} rows{evidence}")
 
@@ -166,11 +176,10 @@ def predict(
     everytree predict model.et new.csv --quantiles .05,.5,.95 --interval .9
     cat new.tsv | everytree predict model.et - --format tsv > answers.tsv
     """
-    from everytree.cli.formats import Reading, output_format
     from everytree.cli.models import column_types, open_model
     from everytree.cli.predicting import Asked, predict_table
-    from everytree.cli.tables import read_file
-    from everytree.cli.writing import check_escaping, check_output, write_file
+    from everytree.cli.reading import Reading, open_table
+    from everytree.cli.writing import check_escaping, check_output, output_format, write_file
 
     levels, kept = numbers("--quantiles", quantiles), names("--keep", keep)
     check_output(out, model, table)
@@ -179,7 +188,7 @@ def predict(
         check_escaping(out, format)
     of = open_model(model)
     types = column_types(of, with_target=False)
-    source = read_file(table, Reading(format, of.memory.has_header, delimiter, types, kept))
+    source = open_table(table, Reading(format, of.memory.has_header, delimiter, types))
     asked = Asked(proba, std, levels, interval, kept, jobs, _shows(quiet))
     if of.memory.exposure is not None and of.memory.exposure not in source.columns:
         _say(quiet, f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
@@ -296,7 +305,7 @@ def report(
     everytree report model.et held_out.csv --out report.html
     """
     from everytree.cli.models import open_model
-    from everytree.cli.reporting import write_report_of
+    from everytree.cli.showing import write_report_of
     from everytree.cli.updating import read_rows
     from everytree.cli.writing import check_output
 
@@ -340,14 +349,13 @@ def bench(
     everytree bench train.csv --target price --trees 20 --jobs 2
     """
     from everytree.cli.fitting import Wanted
-    from everytree.cli.formats import Reading
     from everytree.cli.models import Memory
-    from everytree.cli.tables import read_file
+    from everytree.cli.reading import Reading, open_table
     from everytree.cli.timing import bench_table
     from everytree.cli.writing import to_standard_output
 
     wanted = Wanted(structure(exact, tree), kind, None, trees, None, seed, jobs, names("--drop", drop))
-    source = read_file(table, Reading(format, not no_header, delimiter))
+    source = open_table(table, Reading(format, not no_header, delimiter)).read()
     to_standard_output(f"{bench_table(source, Memory(target, has_header=not no_header), wanted)}\n".encode())
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.cli.models import Memory, working
-from everytree.cli.problems import UserError, no_column
-from everytree.cli.tables import DELIMITER_HINT, NO_HEADER_HINT, TableFile
+from everytree.cli.problems import UserError, nearest, no_column
+from everytree.cli.reading import DELIMITER_HINT, NO_HEADER_HINT
+from everytree.cli.tables import TableFile, no_such_column
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
@@ -22,8 +23,9 @@ from everytree.estimators import (
 )
 
 Structure = Literal["forest", "tree", "exact"]
-MOST_CLASSES = 10
+MAX_CLASSES = 10
 """Whole numbers with no more distinct values than this are taken for classes, unless told otherwise."""
+CLASS_ADVICE = "; --kind class takes it for a class"
 
 ESTIMATORS: dict[tuple[Structure, str], type[Any]] = {
     ("forest", "class"): MetaForestClassifier,
@@ -76,8 +78,7 @@ def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
     columns = row_columns(source, memory)
     if wanted.groups is not None:
         columns["groups"] = source.values(wanted.groups, "groups")
-    roles = {"y": memory.target, "sample_weight": memory.weight, "groups": wanted.groups}
-    roles |= {name: getattr(memory, name) for name in columns if name != "groups"}
+    roles = {"y": memory.target, **role_columns(memory, wanted.groups)}
     weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
     with source.blamed(**roles), working(model, wanted.jobs, wanted.progress):
         return model.fit(X, target, weight, **columns)
@@ -86,27 +87,34 @@ def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
 def kind_and_target(source: TableFile, memory: Memory, wanted: Wanted) -> tuple[str, NDArray[Any]]:
     """Whether targets are classes or numbers, and the targets."""
     assert memory.target is not None
-    target = _target(source, memory)
-    kind = kind_of(target, wanted, memory)
+    check_target(source.name, source.columns, memory, is_text=source.first_line is not None)
+    target = target_values(source, memory.target)
+    summary = TargetSummary()
+    summary.add(target)
+    kind = summary.kind(wanted, memory)
     if kind == "number":
-        target = source.numbers(memory.target, "target", "; --kind class takes it for a class")
-    elif target.dtype.kind == "f" and (target != np.floor(target)).any():
-        row = int(np.argmax(target != np.floor(target)))
-        where = f"{source.name}, {source.place(row)}"
-        raise UserError(f"{where}: the target {memory.target!r} is {target[row]:g}, but classes are whole or text")
+        target = source.numbers(memory.target, "target", CLASS_ADVICE)
+    else:
+        check_whole(source, target, memory.target)
     return kind, target
 
 
-def _target(source: TableFile, memory: Memory) -> NDArray[Any]:
+def check_target(name: str, columns: Sequence[str], memory: Memory, *, is_text: bool) -> None:
+    """Refuse a table without its target; of a text file that may have been read wrongly, say how to read it."""
     assert memory.target is not None
-    try:
-        return target_values(source, memory.target)
-    except UserError as problem:
-        if memory.target in source.columns or source.first_line is None:
-            raise
-        is_like_none = memory.has_header and "nearest" not in str(problem)
-        hint = DELIMITER_HINT if len(source.columns) == 1 else NO_HEADER_HINT if is_like_none else ""
-        raise UserError(f"{problem}{hint}") from None
+    if memory.target in columns:
+        return
+    is_like_none = memory.has_header and not nearest(memory.target, columns)
+    hint = DELIMITER_HINT if len(columns) == 1 else NO_HEADER_HINT if is_like_none else ""
+    raise UserError(f"{no_such_column(name, memory.target, 'target', columns)}{hint if is_text else ''}")
+
+
+def check_whole(source: TableFile, values: NDArray[Any], target: str) -> None:
+    """Refuse numbers with fractions for classes."""
+    if values.dtype.kind == "f" and (values != np.floor(values)).any():
+        row = int(np.argmax(values != np.floor(values)))
+        where = f"{source.name}, {source.place(row)}"
+        raise UserError(f"{where}: the target {target!r} is {values[row]:g}, but classes are whole or text")
 
 
 def target_values(source: TableFile, target: str) -> NDArray[Any]:
@@ -143,35 +151,62 @@ def row_columns(source: TableFile, memory: Memory) -> dict[str, NDArray[Any]]:
 
 def features(source: TableFile, memory: Memory, drop: Sequence[str], groups: str | None = None) -> Any:
     """All columns but those with another role, and those to be dropped."""
-    for name in drop:
-        if name not in source.columns:
-            raise no_column(source.name, name, source.columns, "drop")
+    return source.table.select(feature_names(source.name, source.columns, memory, drop, groups))
+
+
+def feature_names(
+    name: str, columns: Sequence[str], memory: Memory, drop: Sequence[str], groups: str | None
+) -> list[str]:
+    """The names of the same, or an error that names the table."""
+    for dropped in drop:
+        if dropped not in columns:
+            raise no_column(name, dropped, columns, "drop")
     others = {memory.target, memory.weight, memory.exposure, memory.censored, groups, *drop}
-    kept = [name for name in source.columns if name not in others]
+    kept = [column for column in columns if column not in others]
     if not kept:
-        raise UserError(f"{source.name}: no column is left to predict {memory.target!r} from")
-    return source.table.select(kept)
+        raise UserError(f"{name}: no column is left to predict {memory.target!r} from")
+    return kept
 
 
-def kind_of(target: NDArray[Any], wanted: Wanted, memory: Memory) -> str:
-    """Whether targets are classes or numbers: as told, or as the options or the values have it."""
-    for option, column, family in (
-        ("exposure", memory.exposure, "poisson"),
-        ("censored", memory.censored, "exponential"),
-    ):
-        if column is not None and wanted.family != family:
-            raise UserError(f"--{option} is for --family {family}, but --family is {wanted.family or 'normal'}")
-    if wanted.kind != "auto":
-        if wanted.kind == "class" and wanted.family is not None:
-            raise UserError(f"--family {wanted.family} is for numbers, but --kind is class")
-        return wanted.kind
-    if wanted.family is not None:
-        return "number"
-    if target.dtype.kind not in "iuf":
-        return "class"
-    # Floats beyond 2^53 are all whole, so that says nothing of them.
-    is_whole = target.dtype.kind in "iu" or bool((target == np.floor(target)).all() and np.abs(target).max() <= 2.0**53)
-    return "class" if is_whole and len(np.unique(target)) <= MOST_CLASSES else "number"
+def role_columns(memory: Memory, groups: str | None = None) -> dict[str, str]:
+    """The columns that are neither features nor the target, by the arguments that they are."""
+    named = {"sample_weight": memory.weight, "exposure": memory.exposure, "censored": memory.censored, "groups": groups}
+    return {argument: column for argument, column in named.items() if column is not None}
+
+
+@dataclass
+class TargetSummary:
+    """What tells classes from numbers, of targets that come in parts."""
+
+    are_numbers: bool = True
+    are_whole: bool = True
+    distinct: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+
+    def add(self, values: NDArray[Any]) -> None:
+        """More targets."""
+        self.are_numbers &= values.dtype.kind in "iuf"
+        if not self.are_numbers or not self.are_whole or len(self.distinct) > MAX_CLASSES:
+            return
+        if values.dtype.kind == "f":  # those beyond 2^53 are all whole, so that says nothing of them
+            self.are_whole = bool((values == np.floor(values)).all() and np.abs(values).max() <= 2.0**53)
+        self.distinct = np.union1d(self.distinct, np.unique(values))[: MAX_CLASSES + 1]
+
+    def kind(self, wanted: Wanted, memory: Memory) -> str:
+        """Whether targets are classes or numbers: as told, or as the options or the values have it."""
+        for option, column, family in (
+            ("exposure", memory.exposure, "poisson"),
+            ("censored", memory.censored, "exponential"),
+        ):
+            if column is not None and wanted.family != family:
+                raise UserError(f"--{option} is for --family {family}, but --family is {wanted.family or 'normal'}")
+        if wanted.kind != "auto":
+            if wanted.kind == "class" and wanted.family is not None:
+                raise UserError(f"--family {wanted.family} is for numbers, but --kind is class")
+            return wanted.kind
+        if wanted.family is not None:
+            return "number"
+        is_class = not self.are_numbers or (self.are_whole and len(self.distinct) <= MAX_CLASSES)
+        return "class" if is_class else "number"
 
 
 def make_estimator(kind: str, wanted: Wanted) -> Any:

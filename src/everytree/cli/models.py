@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from everytree.cli.formats import STREAM
 from everytree.cli.problems import UserError, one_of
+from everytree.cli.reading import STREAM
 from everytree.cli.tables import TableFile
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
@@ -51,9 +51,9 @@ class Memory:
     has_header: bool = True
     counted: tuple[Counted, ...] = ()
 
-    def also(self, source: TableFile) -> Memory:
+    def also(self, table: Counted) -> Memory:
         """The same, with one table more."""
-        return replace(self, counted=(*self.counted, _as_counted(source)))
+        return replace(self, counted=(*self.counted, table))
 
     def has_counted(self, source: TableFile) -> bool:
         return any(one.digest == source.digest for one in self.counted)
@@ -71,8 +71,14 @@ class Memory:
         return memory
 
 
-def _as_counted(source: TableFile) -> Counted:
-    return Counted(Path(source.name).name, source.n_rows, source.digest)
+def counted_table(name: str, n_rows: int, digest: str) -> Counted:
+    """A table by its name without the folder."""
+    return Counted(Path(name).name, n_rows, digest)
+
+
+def counted_rows(source: TableFile) -> Counted:
+    """The same of a table that has been read as a whole."""
+    return counted_table(source.name, source.n_rows, source.digest)
 
 
 @dataclass(frozen=True)
@@ -192,19 +198,23 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
 
 def inputs(source: TableFile, of: ModelFile, ignored: Sequence[str | None]) -> Any:
     """The columns of a table that a model reads, in its order; others are ignored."""
-    names = of.model.schema_.input_names
-    if names is None:
-        kept = [name for name in source.columns if name not in ignored]
+    return source.table.select(input_names(source.name, source.columns, of, ignored))
+
+
+def input_names(name: str, columns: Sequence[str], of: ModelFile, ignored: Sequence[str | None]) -> list[str]:
+    """The names of the same, or an error that names the table."""
+    wanted = of.model.schema_.input_names
+    if wanted is None:
+        kept = [column for column in columns if column not in ignored]
         if len(kept) != of.model.n_features_in_:
             raise UserError(
-                f"{source.name}: has {len(kept)} columns besides the target, but {of.path} reads "
+                f"{name}: has {len(kept)} columns besides the target, but {of.path} reads "
                 f"{of.model.n_features_in_}, by their place"
             )
-        return source.table.select(kept)
-    for name in names:
-        if name not in source.columns:
+        return kept
+    for column in wanted:
+        if column not in columns:
             raise UserError(
-                f"{source.name}: there is no column {name!r}, which the model {of.path} reads; "
-                f"{one_of(name, source.columns)}"
+                f"{name}: there is no column {column!r}, which the model {of.path} reads; {one_of(column, columns)}"
             )
-    return source.table.select(names)
+    return list(wanted)

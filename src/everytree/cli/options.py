@@ -44,6 +44,14 @@ Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Column
 Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
+MemorySize = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Such as 2G: a table that takes more is fitted in batches. Half of what is free.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
-from everytree.cli.models import ModelFile, inputs, working
+from everytree.cli.models import ModelFile, input_names, working
 from everytree.cli.problems import UserError, no_column
+from everytree.cli.reading import OpenTable
 from everytree.cli.tables import TableFile
 
 ROWS_AT_ONCE = 2**15
@@ -41,33 +42,37 @@ class Asked:
     progress: bool = False
 
 
-def predict_table(source: TableFile, of: ModelFile, asked: Asked) -> dict[str, Any]:
-    """Columns of answers by name, a row each."""
+def predict_table(table: OpenTable, of: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:
+    """Columns of answers by name, a row each, part by part of the table."""
     model, memory = of.model, of.memory
-    _check(source, model, asked)
-    X = inputs(source, of, (memory.target, memory.weight, memory.exposure, memory.censored))
-    exposure = None
-    if memory.exposure is not None:
-        is_there = memory.exposure in source.columns
-        exposure = source.numbers(memory.exposure, "exposure") if is_there else np.ones(source.n_rows)
-    answer = _classes if hasattr(model, "classes_") else _numbers
-    parts: list[list[NDArray[Any]]] = []
-    with (
-        source.blamed(exposure=memory.exposure),
-        working(model, asked.jobs, False),
-        Progress("predicting", source.n_rows, asked.progress, unit="rows") as progress,
-    ):
-        for start in range(0, source.n_rows, ROWS_AT_ONCE):
-            some = X.slice(start, ROWS_AT_ONCE)
-            more = {} if exposure is None else {"exposure": exposure[start : start + ROWS_AT_ONCE]}
-            parts.append(answer(model, some, asked, more))
-            progress.step(some.num_rows)
-    columns = map(np.concatenate, zip(*parts, strict=True))
-    answers = dict(zip(_names(model, asked), columns, strict=True))
-    return {**{name: source.kept[name] for name in asked.keep}, **answers}
+    _check(table, model, asked)
+    names = input_names(table.name, table.columns, of, (memory.target, memory.weight, memory.exposure, memory.censored))
+    read = [*names, *([] if memory.exposure is None else [memory.exposure])]
+    with working(model, asked.jobs, False), Progress("predicting", None, asked.progress, unit="rows") as progress:
+        for part in table.parts(read, asked.keep):
+            with part.blamed(exposure=memory.exposure):
+                answers = _predict_part(part, of, asked, names, progress)
+            yield {**{name: part.kept[name] for name in asked.keep}, **answers}
 
 
-def _check(source: TableFile, model: Any, asked: Asked) -> None:
+def _predict_part(
+    part: TableFile, of: ModelFile, asked: Asked, names: Sequence[str], progress: Progress
+) -> dict[str, NDArray[Any]]:
+    X, exposure = part.table.select(names), None
+    if of.memory.exposure is not None:
+        is_there = of.memory.exposure in part.columns
+        exposure = part.numbers(of.memory.exposure, "exposure") if is_there else np.ones(part.n_rows)
+    answer = _classes if hasattr(of.model, "classes_") else _numbers
+    answers: list[list[NDArray[Any]]] = []
+    for start in range(0, part.n_rows, ROWS_AT_ONCE):
+        some = X.slice(start, ROWS_AT_ONCE)
+        more = {} if exposure is None else {"exposure": exposure[start : start + ROWS_AT_ONCE]}
+        answers.append(answer(of.model, some, asked, more))
+        progress.step(some.num_rows)
+    return dict(zip(_names(of.model, asked), map(np.concatenate, zip(*answers, strict=True)), strict=True))
+
+
+def _check(source: OpenTable, model: Any, asked: Asked) -> None:
     """Options that this model has no answer for."""
     for name in asked.keep:
         if name not in source.columns:
@@ -86,7 +91,7 @@ def _check(source: TableFile, model: Any, asked: Asked) -> None:
     _check_names(source, model, asked)
 
 
-def _check_names(source: TableFile, model: Any, asked: Asked) -> None:
+def _check_names(source: OpenTable, model: Any, asked: Asked) -> None:
     """Each column of the answers has a name to itself."""
     for k, level in enumerate(asked.quantiles):
         if level in asked.quantiles[:k]:

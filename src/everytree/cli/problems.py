@@ -1,22 +1,37 @@
-"""What a user can put right, said in one sentence."""
+"""What a user can put right, said in one sentence: in the words of files and options where Python has arguments."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+from everytree.base.errors import RefusedError, TooManyRegionsError
+
+ROLES = {"y": "target", "sample_weight": "weight", "exposure": "exposure", "censored": "censored", "groups": "groups"}
+"""Arguments that are columns of the table, and what options call them."""
+OPTIONS = {"max_depth": "--depth", "n_estimators": "--trees", "n_jobs": "--jobs", "random_state": "--seed"}
+"""Arguments that are options."""
 
 
 class UserError(Exception):
     """Something wrong with a file, a column or an option; the message names it and says what would be right."""
 
 
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The names that are most like one that is not there; nothing where none is like it."""
+    folded = {other.casefold(): other for other in reversed(list(names))}
+    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if not like:
+        return ""
+    return f"the nearest are {_listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"
+
+
 def one_of(name: str, names: Iterable[str]) -> str:
     """The names that are most like one that is not there, or all names where none is like it."""
     known = list(names)
-    folded = {other.casefold(): other for other in reversed(known)}
-    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    like = nearest(name, known)
     if like:
-        return f"the nearest are {_listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"
+        return like
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"there are {_listed(known[:20])}{more}"
 
@@ -34,7 +49,43 @@ def _listed(names: list[str]) -> str:
 
 
 class StoppedError(UserError):
-    """The user has had enough."""
+    """The user has interrupted the command."""
 
     def __init__(self) -> None:
         super().__init__("interrupted; nothing was written")
+
+
+# ---- what the library refuses ---------------------------------------------------------------------------------------
+
+
+def in_words_of_files(error: Exception, roles: Mapping[str, str | None], place: Callable[[int], str]) -> str:
+    """An error with lines for rows, columns and options for arguments.
+
+    Parameters
+    ----------
+    error : Exception
+        Of the library; one without fields says what it says.
+    roles : mapping of str to str or None
+        The columns of `y` and the like.
+    place : callable
+        What errors call a row.
+    """
+    if isinstance(error, TooManyRegionsError):
+        return (
+            f"--depth {error.max_depth} on these columns can have {error.size}, but the most are {error.max_regions}; "
+            f"--depth {error.possible_depth} fits, or fewer columns or codes"
+        )
+    if not isinstance(error, RefusedError):
+        return str(error)
+    column = roles.get(error.argument)
+    row = "" if error.row is None else place(error.row)
+    return error.sentence(_whole(error, column), row, f"{column or error.argument!r}, {row},")
+
+
+def _whole(error: RefusedError, column: str | None) -> str:
+    """The argument as a whole, or one of its columns."""
+    if error.column is not None:
+        return error.column
+    if error.argument in ROLES:
+        return ROLES[error.argument] if column is None else f"the {ROLES[error.argument]} {column!r}"
+    return OPTIONS.get(error.argument, error.argument)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everytree.cli.fitting import row_columns, target_values
-from everytree.cli.formats import Reading
-from everytree.cli.models import ModelFile, column_types, inputs, working
+from everytree.cli.models import ModelFile, column_types, counted_rows, inputs, working
 from everytree.cli.problems import UserError
-from everytree.cli.tables import TableFile, read_file
+from everytree.cli.reading import Reading, open_table
+from everytree.cli.tables import TableFile
 
 ADVICE = "; models to merge come from one `fit --empty`"
 
@@ -19,7 +19,7 @@ def read_rows(of: ModelFile, table: str, format: str | None, delimiter: str | No
     if of.memory.target is None:
         raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
     types = column_types(of, with_target=True)
-    return read_file(table, Reading(format, of.memory.has_header, delimiter, types))
+    return open_table(table, Reading(format, of.memory.has_header, delimiter, types)).read()
 
 
 def update_model(of: ModelFile, source: TableFile, *, jobs: int | None, allow_twice: bool, progress: bool) -> ModelFile:
@@ -37,7 +37,7 @@ def update_model(of: ModelFile, source: TableFile, *, jobs: int | None, allow_tw
     weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
     with source.blamed(**roles), working(of.model, jobs, progress):
         of.model.partial_fit(X, y, sample_weight=weight, **columns)
-    return replace(of, memory=memory.also(source))
+    return replace(of, memory=memory.also(counted_rows(source)))
 
 
 def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:

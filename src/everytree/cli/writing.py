@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import io
+import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from everytree.cli.formats import DELIMITERS, STREAM, is_compressed, output_format
+from everytree.batches.files import COMPRESSED, DELIMITERS, is_compressed
 from everytree.cli.problems import UserError
+from everytree.cli.reading import STREAM, format_of
 from everytree.files.atomic import replace_file
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -20,20 +23,45 @@ FORMULA = r"^[=+\-@\t\r]"
 NUMBER = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
 
 
-def write_file(columns: Mapping[str, Any], path: str, given: str | None, *, escape_formulas: bool = False) -> None:
-    """Columns to a file, as a whole or not at all, or to standard output."""
-    import pyarrow as pa
-
-    table = pa.table(list(columns.values()), names=list(columns))
-    table = _without_formulas(table) if escape_formulas else table
-    content = _as_bytes(path, table, output_format(path, given))
+def write_file(
+    parts: Iterable[Mapping[str, Any]], path: str, given: str | None, *, escape_formulas: bool = False
+) -> None:
+    """Columns to a file, as a whole or not at all, or to standard output; part by part, as they come."""
+    contents = _as_bytes(path, _tables(parts, escape_formulas), output_format(path, given))
     if path == STREAM:
-        to_standard_output(content)
+        for content in contents:
+            to_standard_output(content)
         return
     try:
-        replace_file(path, [gzip.compress(content, mtime=0) if is_compressed(path) else content])
+        replace_file(path, _compressed(contents) if is_compressed(path) else contents)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+
+
+def output_format(path: str, given: str | None) -> str:
+    """The format to write; text may be compressed, and the others compress themselves."""
+    told = format_of(path, given)
+    if is_compressed(path) and told not in DELIMITERS:
+        raise UserError(
+            f"{path}: a {told.capitalize()} file has its own compression; leave {COMPRESSED} out of its name"
+        )
+    return told
+
+
+def _tables(parts: Iterable[Mapping[str, Any]], escape_formulas: bool) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for columns in parts:
+        table = pa.table(list(columns.values()), names=list(columns))
+        yield _without_formulas(table) if escape_formulas else table
+
+
+def _compressed(contents: Iterable[bytes]) -> Iterator[bytes]:
+    """The same in gzip's format, without the time, so that the same rows give the same file."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    for content in contents:
+        yield packer.compress(content)
+    yield packer.flush()
 
 
 def check_escaping(path: str, given: str | None) -> None:
@@ -80,18 +108,56 @@ def to_standard_output(content: bytes | memoryview) -> None:
         raise UserError(f"standard output: cannot be written: {error.strerror or error}") from None
 
 
-def _as_bytes(path: str, table: Any, kind: str) -> memoryview:
-    from pyarrow import feather, parquet
+class _Sink(io.BytesIO):
+    """What has been written since it was last asked; a writer that ends does not close it."""
 
-    sink = io.BytesIO()
+    def close(self) -> None: ...
+
+    def take(self) -> bytes:
+        content = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return content
+
+
+def _as_bytes(path: str, tables: Iterator[Any], kind: str) -> Iterator[bytes]:
+    if kind in DELIMITERS:
+        first = next(tables)
+        header = _as_text([first.column_names], DELIMITERS[kind])  # pyarrow would put every name in quotes
+        yield header + _rows_as_text(path, first, DELIMITERS[kind])
+        for table in tables:
+            yield _rows_as_text(path, table, DELIMITERS[kind])
+        return
+    tables = map(_with_plain_columns, tables) if kind == "feather" else tables
+    first, sink = next(tables), _Sink()
+    with _binary_writer(sink, first, kind) as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table)
+            yield sink.take()
+    yield sink.take()
+
+
+def _with_plain_columns(table: Any) -> Any:
+    """The same without dictionaries, of which a Feather file holds one a column, known before its first row."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
+
+
+@contextmanager
+def _binary_writer(sink: _Sink, first: Any, kind: str) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
     if kind == "parquet":
-        parquet.write_table(table, sink)
-    elif kind == "feather":
-        feather.write_feather(table, sink)
+        with parquet.ParquetWriter(sink, first.schema) as writer:
+            yield writer
     else:
-        sink.write(_as_text([table.column_names], DELIMITERS[kind]))  # pyarrow would put every name in quotes
-        sink.write(_rows_as_text(path, table, DELIMITERS[kind]))
-    return sink.getbuffer()
+        with pa.ipc.new_file(sink, first.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            yield writer
 
 
 def _rows_as_text(path: str, table: Any, delimiter: str) -> bytes:

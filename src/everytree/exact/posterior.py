@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_codes, as_column, check_lengths
 from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
+from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.prediction import (
     Columns,
@@ -30,7 +31,7 @@ from everytree.exact.prediction import (
     tabulate,
     warn_of_left_out,
 )
-from everytree.exact.regions import KINDS, MAX_CATEGORIES, Kind, count_regions
+from everytree.exact.regions import BYTES_A_REGION, KINDS, MAX_CATEGORIES, Kind, count_regions
 from everytree.exact.trees import ExactTree, Forestry
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
@@ -42,9 +43,6 @@ NEGLIGIBLE = 1e-6
 
 MOST_REGIONS = 2**31 - 1
 """Of one level, at most: their numbers are 32 bits wide."""
-
-BYTES_A_REGION = 200
-"""Roughly, with its conditions, evidences, and links to its children."""
 
 
 class ExactPosterior:
@@ -214,10 +212,8 @@ class ExactPosterior:
         missing = wrong & _is_missing(codes) & (not known)
         if (wrong & ~missing).any():
             row, column = np.argwhere(wrong & ~missing)[0]
-            raise ValueError(
-                f"X: column {column}, row {row}: code {codes[row, column]}, "
-                f"but there are codes 0..{self.n_codes[column] - 1}"
-            )
+            must = f"there are codes 0..{self.n_codes[column] - 1}"
+            raise ArgumentError("X", must, f"column {column}", int(row), f"code {codes[row, column]}")
         return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
 
     def _check_size(self) -> None:
@@ -226,11 +222,7 @@ class ExactPosterior:
         if expected <= self.max_regions:
             return
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
-        raise ValueError(
-            f"max_depth={self.max_depth} on these columns can have {expected:.3g} regions (about "
-            f"{expected * BYTES_A_REGION / 2**30:.3g} GiB), but max_regions is {self.max_regions}; "
-            f"max_depth={fits} fits, or fewer columns or codes, or give a budget"
-        )
+        raise TooManyRegionsError(self.max_depth, expected, expected * BYTES_A_REGION, self.max_regions, fits)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_rows"):

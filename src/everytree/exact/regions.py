@@ -16,6 +16,9 @@ KINDS: tuple[Kind, ...] = ("ordered", "one_against_rest", "multiway")
 MAX_CATEGORIES = 64
 """Of a column that is not ordered: its codes are the bits of a word."""
 
+BYTES_A_REGION = 200
+"""Roughly, with its conditions, evidences, and links to its children."""
+
 Codes = tuple[int, ...]
 """The codes that a column may still have, ascending."""
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.base.arrays import FloatArray, as_column, as_labels, such_as
+from everytree.base.errors import ArgumentError
 from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical, class_search
 from everytree.families.prior_search import Search
@@ -178,14 +179,13 @@ class ClassTarget(Target):
         """The place of each label among the classes."""
         classes = self.known_classes
         if (labels.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
-            raise ValueError(
-                f"y has {labels.dtype} such as {labels.tolist()[0]!r}, but the classes are {classes.tolist()}"
-            )
+            raise ArgumentError("y", f"has {such_as(labels)}, but the classes are {classes.tolist()}")
         numbers = np.searchsorted(classes, labels)
         known = classes[np.minimum(numbers, len(classes) - 1)] == labels
         if not known.all():
             row = int(np.argmin(known))
-            raise ValueError(f"y[{row}] is {labels.tolist()[row]!r}, but the classes are {classes.tolist()}")
+            of_them = f"the classes are {classes.tolist()}"
+            raise ArgumentError("y", of_them, row=row, value=repr(labels.tolist()[row]))
         return np.asarray(numbers)
 
     @property
@@ -236,7 +236,7 @@ class ClassTarget(Target):
         if known is None:
             return replace(self, classes=_distinct(labels))
         if (known.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
-            raise ValueError(f"the target has {labels.dtype} such as {labels[0]!r}, but had {known[0]!r} before")
+            raise ValueError(f"the target has {such_as(labels)}, but had {known.tolist()[0]!r} before")
         if np.isin(labels, known).all():
             return self
         return replace(self, classes=_distinct(np.concatenate([known, labels])))
@@ -275,15 +275,14 @@ class NumberTarget(Target):
     def read(self, y: Any) -> NDArray[Any]:
         target = column_or_1d(check_array(_as_array(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
         if target.dtype.kind in "mM":
-            raise ValueError(
-                f"y must be numbers, but holds dates or durations ({target.dtype}); subtract, then scale them"
-            )
+            found = f"dates or durations ({target.dtype})"
+            raise ArgumentError("y", f"must be numbers, but holds {found}; subtract, then scale them")
         if target.dtype.kind not in "biuf":
             try:
                 target = target.astype(np.float64)
             except (TypeError, ValueError):
-                such_as = f"{target.dtype} such as {target.tolist()[0]!r}"
-                raise ValueError(f"y must be numbers, but has {such_as}; for classes use a classifier") from None
+                found = such_as(target)
+                raise ArgumentError("y", f"must be numbers, but has {found}; for classes use a classifier") from None
         numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
         refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
         support = self.leaves.support
@@ -294,10 +293,9 @@ class NumberTarget(Target):
         support = self.leaves.support
         if support.needs_some_above and (labels == support.lowest).all():
             what = support.must.split()[0]
-            raise ValueError(
-                f"y is {support.lowest:g} for every row: {what} of family {self.family!r} must not all be "
-                f"{support.lowest:g}"
-            )
+            lowest = f"{support.lowest:g}"
+            must = f"is {lowest} for every row: {what} of family {self.family!r} must not all be {lowest}"
+            raise ArgumentError("y", must)
         return self, labels
 
     def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
@@ -318,10 +316,10 @@ class NumberTarget(Target):
             if given.get(name) is None:
                 continue
             if self.family != family:
-                raise ValueError(f"{name} is for family={family!r}, but family is {self.family!r}")
+                raise ArgumentError(name, f"is for family={family!r}, but family is {self.family!r}")
             columns[name] = as_column(name, given[name]).astype(np.float64)
             if len(columns[name]) != n_rows:
-                raise ValueError(f"{name} has {len(columns[name])} entries, but X has {n_rows} rows")
+                raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
         for name, column in self.given_columns.items():
             if name in columns:
                 refuse(columns[name], ~column.holds(columns[name]), column.must, name)
@@ -397,7 +395,8 @@ def _refuse_missing(labels: NDArray[Any]) -> None:
         return
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"Input y contains NaN, infinity or nothing: y[{row}] is {labels[row]!r}, which is no class")
+        must = "which is no class: Input y contains NaN, infinity or nothing"  # scikit-learn's words
+        raise ArgumentError("y", f"is {labels[row]!r}, {must}", row=row)
 
 
 def _is_nan(label: Any) -> bool:
@@ -413,11 +412,11 @@ def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
         return np.unique(labels)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(f"y mixes {kinds}: class labels must be of one kind") from None
+        raise ArgumentError("y", f"mixes {kinds}: class labels must be of one kind") from None
 
 
 def refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str = "y") -> None:
     """An error about the first value that is wrong."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{name}[{row}] is {values[row]:g}, but must be {must}")
+        raise ArgumentError(name, f"must be {must}", row=row, value=f"{values[row]:g}")

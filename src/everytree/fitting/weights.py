@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from everytree.base.arrays import FloatArray, as_column
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import refuse_no_weight, row_weights
+from everytree.base.errors import ArgumentError
 
 MIN_WEIGHT_PER_ROW = 0.2
 """A total weight of less than this a row is hardly meant as a number of rows."""
@@ -24,15 +24,10 @@ def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Weights of rows, some of them above 0."""
     if sample_weight is None:
         return None
-    weight = as_column("sample_weight", sample_weight).astype(np.float64)
+    weight = row_weights(sample_weight)
     if len(weight) != n_rows:
-        raise ValueError(f"sample_weight has {len(weight)} entries, but there are {n_rows} rows")
-    wrong = ~((weight >= 0.0) & (weight <= 1e60))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"sample_weight[{row}] is {weight[row]}, but must be finite, from 0 to 1e60")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to fit")
+        raise ArgumentError("sample_weight", f"has {len(weight)} entries, but there are {n_rows} rows")
+    refuse_no_weight(weight)
     return weight
 
 
@@ -71,5 +66,6 @@ def scaled_weight(sample_weight: Any, n_rows: int, factor: float) -> FloatArray 
     if factor == 1.0:
         return weight
     if weight is None:
-        raise ValueError("sample_weight must be given: the first rows had relative weights, so one row is no unit")
+        must = "must be given: the first rows had relative weights, so one row is no unit"
+        raise ArgumentError("sample_weight", must)
     return weight * factor

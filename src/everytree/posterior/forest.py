@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from everytree import _kernels
 from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths, readable
 from everytree.base.checks import resolve_n_jobs
+from everytree.base.errors import ArgumentError
 from everytree.families.base import Family, NativeFamily, mean_less
 from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from everytree.posterior.pooling import pool_nodes
@@ -354,7 +355,8 @@ def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
         return codes
     if (codes < -1).any() or (codes > LARGEST_CODE).any():
         row, column = np.argwhere((codes < -1) | (codes > LARGEST_CODE))[0]
-        raise ValueError(f"X: column {column}, row {row}: {codes[row, column]}, but codes are 0..{LARGEST_CODE}")
+        found = str(codes[row, column])
+        raise ArgumentError("X", f"codes are 0..{LARGEST_CODE}", f"column {column}", int(row), found)
     return np.where(codes < 0, np.uint16(65535), codes).astype(np.uint16)
 
 

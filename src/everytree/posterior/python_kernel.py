@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, check_lengths
+from everytree.base.checks import row_weights
 from everytree.families.base import Family
 
 if TYPE_CHECKING:
@@ -51,12 +52,8 @@ class PythonKernel:
         ends = self._tree._kernel.route(X, n_jobs)
         if ends is None:
             return False
-        weights = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-        check_lengths(len(ends), {"y": y, "sample_weight": weights})
-        wrong = ~((weights >= 0.0) & (weights <= 1e60))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(f"sample_weight[{row}] is {weights[row]}, but must be finite, from 0 to 1e60")
+        check_lengths(len(ends), {"y": y, "sample_weight": weight})
+        weights = np.ones(len(y)) if weight is None else row_weights(weight)
         # Targets as floats: the squares of small integer types would wrap around.
         targets = y.astype(np.float64)
         rows = np.asarray(self._family.statistics(targets, weights, **(extra or {})), dtype=np.float64)

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, as_column, check_lengths
+from everytree.base.arrays import LARGEST_CODE, check_lengths
+from everytree.base.checks import refuse_no_weight, row_weights
+from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError
 from everytree.tables.cutting import category_scores, cut_points
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
 
@@ -153,12 +155,8 @@ class FitRows:
         if sample_weight is None:
             rows = slice(None) if n_rows <= SAMPLE_ROWS else _sampled(np.arange(n_rows))
             return cls(n_rows, targets, None, slice(None), rows)
-        weight = as_column("sample_weight", sample_weight).astype(np.float64)
-        wrong = ~(np.isfinite(weight) & (weight >= 0))
-        if wrong.any() or not weight.any():
-            place = int(np.argmax(wrong)) if wrong.any() else 0
-            rule = "weights must be finite, not negative and not all zero"
-            raise ValueError(f"sample_weight[{place}] is {weight[place]}, but {rule}")
+        weight = row_weights(sample_weight)
+        refuse_no_weight(weight)
         counted = np.flatnonzero(weight)
         return cls(n_rows, targets, weight, counted, _sampled(counted))
 
@@ -172,13 +170,12 @@ def _sampled(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 def _targets(y: ArrayLike) -> NDArray[np.float64]:
     targets = np.asarray(y)
     if targets.dtype.kind not in "biuf" or targets.ndim > 2:
-        raise TypeError(
-            f"y must be numbers, one or several a row, but has dtype {targets.dtype}, shape {targets.shape}"
-        )
+        found = f"dtype {targets.dtype}, shape {targets.shape}"
+        raise ArgumentTypeError("y", f"must be numbers, one or several a row, but has {found}")
     targets = targets.astype(np.float64).reshape(len(targets), -1)
     if not np.isfinite(targets).all():
         row, k = np.argwhere(~np.isfinite(targets))[0]
-        raise ValueError(f"y: row {row} is {targets[row, k]}, but targets must be finite")
+        raise ArgumentError("y", "targets must be finite", row=int(row), value=str(targets[row, k]))
     return targets
 
 
@@ -220,7 +217,7 @@ def fit_categories(name: str | None, label: str, values: Values, rows: FitRows) 
             order = [order[place] for place in np.argsort(scores, kind="stable")]
         labels = tuple(labels[place] for place in order)
     if len(labels) > LARGEST_CODE:
-        raise ValueError(f"X: {label} has {len(labels)} categories, but at most {LARGEST_CODE} are possible")
+        raise ArgumentError("X", f"has {len(labels)} categories, but at most {LARGEST_CODE} are possible", label)
     return Column(name, "categorical", categories=labels, has_missing=bool((counted < 0).any()))
 
 
@@ -281,7 +278,5 @@ def _first_known(values: Values) -> int | None:
 def _changed(column: Column, label: str, values: Values, row: int) -> ValueError:
     example = f" (such as {column.categories[0]!r})" if column.categories else ""
     value = values.labels[values.index[row]] if values.index is not None else values.numbers[row].item()  # type: ignore[index]
-    return ValueError(
-        f"X: {label} was {column.kind}{example} when the schema was fitted, but is {values.kind} now: "
-        f"row {row} holds {value!r}"
-    )
+    must = f"was {column.kind}{example} when the schema was fitted, but is {values.kind} now"
+    return ChangedColumnError("X", must, label, row, repr(value))

@@ -19,6 +19,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from everytree.base.errors import ArgumentError, ArgumentTypeError
+
 Kind = Literal["numeric", "boolean", "datetime", "categorical"]
 Label = str | int | float | bool
 
@@ -146,7 +148,7 @@ def refuse_infinity(label: str, values: NDArray[Any]) -> NDArray[np.bool_] | Non
 
 def infinity(label: str, row: int, value: float) -> ValueError:
     """The error for a number that is not finite; only NaN is."""
-    return ValueError(f"X: {label}, row {row}: {value}, but X must not hold infinity; a missing value is NaN")
+    return ArgumentError("X", "X must not hold infinity; a missing value is NaN", label, row, str(value))
 
 
 # ---- data frames ----------------------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ def column_values(label: str, series: nw.Series[Any]) -> Values:
         return _from_objects(label, series.to_list()) if found is None else _from_labels(*found)
     if dtype in (nw.Object, nw.Unknown):
         return _from_array(label, np.asarray(series.to_numpy()))
-    raise TypeError(f"X: {label} is of type {dtype}, but must hold numbers, booleans, dates or categories")
+    raise ArgumentTypeError("X", "must hold numbers, booleans, dates or categories", label, value=f"of type {dtype}")
 
 
 def _numbers(series: nw.Series[Any]) -> NDArray[Any]:
@@ -289,7 +291,9 @@ def _from_array(label: str, values: NDArray[Any]) -> Values:
         return Values("datetime", np.where(np.isnat(values), np.nan, values.astype("M8[us]").astype(np.float64)))
     if values.dtype.kind in "OUT":
         return _from_objects(label, values.tolist())
-    raise TypeError(f"X: {label} is of type {values.dtype}, but must hold numbers, booleans, dates or strings")
+    raise ArgumentTypeError(
+        "X", "must hold numbers, booleans, dates or strings", label, value=f"of type {values.dtype}"
+    )
 
 
 def _readable(values: NDArray[Any]) -> NDArray[Any]:
@@ -316,7 +320,7 @@ def _from_objects(label: str, values: list[Any]) -> Values:
     if len(found) > 1:
         rows = [int(np.argmax(index == kinds.index(kind))) for kind in sorted(found)]
         cells = " and ".join(f"{values[row]!r} (row {row})" for row in sorted(rows))
-        raise TypeError(f"X: {label} holds {cells}, but the values of a column must be of one kind")
+        raise ArgumentTypeError("X", f"holds {cells}, but the values of a column must be of one kind", label)
     if not found:
         return Values(None)
     kind: Kind = found.pop()
@@ -342,10 +346,8 @@ def _distinct(label: str, values: list[Any]) -> tuple[list[Any], NDArray[np.int6
 
 
 def _bad_cell(label: str, row: int, value: Any) -> TypeError:
-    return TypeError(
-        f"X: {label}, row {row}: the argument must be a string, a number, a boolean or a date, "
-        f"but is {value!r} of type {type(value).__name__}"
-    )
+    must = "the argument must be a string, a number, a boolean or a date"
+    return ArgumentTypeError("X", f"{must}, but is {value!r} of type {type(value).__name__}", label, row)
 
 
 def _is_hashable(value: Any) -> bool:
@@ -387,7 +389,7 @@ def _have_zones(label: str, values: list[Any], distinct: list[Any], index: NDArr
     if True in zoned and False in zoned:
         rows = sorted(int(np.argmax(index == zoned.index(has))) for has in (True, False))
         cells = " and ".join(f"{values[row]!r} (row {row})" for row in rows)
-        raise ValueError(f"X: {label} holds {cells}, but the dates of a column must all have a time zone or none")
+        raise ArgumentError("X", f"holds {cells}, but the dates of a column must all have a time zone or none", label)
     return True in zoned
 
 

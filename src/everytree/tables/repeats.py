@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import as_labels
+from everytree.base.errors import ArgumentError
 
 EXPECTED_SHARE = 1e-3
 """Equal rows are no repeats where independent columns alone would bring at least this share of the pairs of them:
@@ -25,16 +26,18 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
         return None
     labels = as_labels(groups)
     if labels.ndim != 1 or len(labels) != n_rows:
-        raise ValueError(f"groups must have one entry for each of the {n_rows} rows, but has shape {labels.shape}")
+        raise ArgumentError(
+            "groups", f"must have one entry for each of the {n_rows} rows, but has shape {labels.shape}"
+        )
     missing = np.array([label is None or label != label for label in labels.tolist()])
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"groups[{row}] is {labels.tolist()[row]!r}, but must name the group of the row")
+        raise ArgumentError("groups", "must name the group of the row", row=row, value=repr(labels.tolist()[row]))
     try:
         return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(n_rows)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels.tolist()})
-        raise ValueError(f"groups mixes {kinds}: names of groups must be of one kind") from None
+        raise ArgumentError("groups", f"mixes {kinds}: names of groups must be of one kind") from None
 
 
 def repeated_rows(codes: NDArray[Any]) -> NDArray[np.int64] | None:

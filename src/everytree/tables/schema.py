@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import LARGEST_CODE
 from everytree.base.checks import resolve_n_jobs, whole_number
+from everytree.base.errors import ArgumentError
 from everytree.base.lazy import cached_property
 from everytree.tables.code_names import CodeWords
 from everytree.tables.column import (
@@ -131,10 +132,10 @@ class Schema:
             if values.kind == "categorical" if listed is None else place in listed:
                 return fit_categories(name, table.label(place), values, rows)
             if values.kind == "categorical":
-                raise ValueError(
-                    f"X: {table.label(place)} holds categories, {str(values.labels[:3])[1:-1]}, but "
-                    "categorical_features does not name it; name it there, or pass 'from_dtype'"
-                )
+                raise ArgumentError(
+                    "X", f"holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not name "
+                    "it; name it there, or pass 'from_dtype'", table.label(place),
+                )  # fmt: skip
             return fit_numbers(name, table.label(place), values, rows, max_bins)
 
         if jobs == 1 or table.n_columns == 1:
@@ -336,11 +337,14 @@ class Schema:
     def __reduce__(self) -> tuple[Any, ...]:
         return Schema.from_columns, (self.columns, np.dtype(self.dtype).name)
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """How many columns there are of each kind, in words."""
         counts = Counter(column.kind for column in self.columns)
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in get_args(Kind) if counts[kind])
-        plural = "" if self.n_features == 1 else "s"
-        return f"Schema({self.n_features} column{plural}: {kinds}; {np.dtype(self.dtype).name})"
+        return f"{self.n_features} column{'' if self.n_features == 1 else 's'}: {kinds}"
+
+    def __repr__(self) -> str:
+        return f"Schema({self.summary()}; {np.dtype(self.dtype).name})"
 
 
 def _fits(column: Column, dtype: type[np.uint8]) -> bool:

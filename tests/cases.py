@@ -159,7 +159,9 @@ ARRAYS = ("split_prob", "leaf_log_evidence", "subtree_log_evidence", "statistics
 
 def collapse(family: et.Family, statistics: NDArray[Any]) -> NDArray[Any]:
     """Statistics with every (value, rest) pair replaced by its sum, so that they add as plain numbers."""
-    n_plain = {et.Normal: 0, et.Poisson: 0, et.LinearRegression: 1}.get(type(family), statistics.shape[-1])
+    n_plain = {et.Normal: 0, et.Poisson: 0, et.LogNormal: 0, et.LinearRegression: 1}.get(
+        type(family), statistics.shape[-1]
+    )
     pairs = statistics[..., n_plain::2] + statistics[..., n_plain + 1 :: 2]
     return np.concatenate([statistics[..., :n_plain], pairs], axis=-1)
 

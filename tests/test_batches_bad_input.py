@@ -18,6 +18,7 @@ import pytest
 
 import everytree as et
 from estimator_cases import state
+from everytree.fitting.structures import ForestStructure
 
 
 def table(n: int = 90) -> pd.DataFrame:
@@ -171,13 +172,13 @@ def test_a_file_that_changes_between_the_passes_is_refused(tmp_path: Path, monke
     path = tmp_path / "t.parquet"
     pyarrow.parquet.write_table(pa.Table.from_pandas(table()), path)
     model = forest()
-    grow = model._fit_by
+    grow = ForestStructure.grow
 
     def grow_and_touch(*args: Any, **options: Any) -> Any:
         os.utime(path, ns=(1, 1))
         return grow(*args, **options)
 
-    monkeypatch.setattr(type(model), "_fit_by", lambda self, *args, **options: grow_and_touch(*args, **options))
+    monkeypatch.setattr(ForestStructure, "grow", grow_and_touch)
     with pytest.raises(ValueError, match=r"changed between the passes: the file .*t.parquet' is not what it was"):
         model.fit_batches(path, target="y", sample_rows=30)
 

@@ -21,7 +21,7 @@ from everytree.__main__ import main
 from everytree.batches import file_sources, text_pieces
 from everytree.cli import memory, reading
 from everytree.cli.reading import OpenTable
-from everytree.estimators import batched
+from everytree.estimators.batches import BatchedEstimator
 from everytree.files import load_with_notes
 
 N_ROWS = 3000
@@ -63,12 +63,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> int:
     """Fewer rows in the sample than there are."""
-    fit_batches = batched.BatchedEstimator.fit_batches
+    fit_batches = BatchedEstimator.fit_batches
 
     def fit(self: Any, batches: Any, target: Any = None, **options: Any) -> Any:
         return fit_batches(self, batches, target, **{"sample_rows": 1000, **options})
 
-    monkeypatch.setattr(batched.BatchedEstimator, "fit_batches", fit)
+    monkeypatch.setattr(BatchedEstimator, "fit_batches", fit)
     return 1000
 
 

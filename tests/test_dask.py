@@ -182,7 +182,7 @@ def test_files_are_read_partition_by_partition_and_only_columns_that_trees_ask_f
         model = et.DaskMetaTreeClassifier(max_depth=1, random_state=0).fit(**given, sample_rows=SAMPLE)
         assert state(model) == state(expected)
         assert model.predict(parts[COLUMNS]).numblocks == (5,)
-    asked = model._names(model._asked())
+    asked = [model.schema_.names[k] for k in sorted({k for k in model.posterior_.tree.feature.tolist() if k >= 0})]
     assert len(asked) == 1
     pieces = Partitions.of(parts, y="y").pieces(asked)
     assert [piece[0].compute().columns.tolist() for piece in pieces] == [[*asked, "y"]] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass
@@ -752,7 +753,7 @@ def test_different_families_are_not_equal(one, other):
 
 @pytest.mark.parametrize("family", VALUES, ids=in_short)
 def test_a_family_is_frozen(family):
-    for name in family.__dataclass_fields__:
+    for name in [field.name for field in dataclasses.fields(family)]:
         with pytest.raises(FrozenInstanceError):
             setattr(family, name, 1.0)
         value = getattr(family, name)

@@ -59,7 +59,7 @@ def test_there_is_a_file_of_every_kind(version):
         "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor", "ExactTreeClassifier",
         "OnlineForestClassifier", "OnlineForestRegressor",
     }  # fmt: skip
-    assert {file.stem for file in files} == ANSWERS[version].keys() == models().keys()
+    assert {file.stem for file in files} == ANSWERS[version].keys() <= models().keys()
     assert sum(file.stat().st_size for file in FOLDERS[version].iterdir()) < 300_000
 
 

@@ -174,10 +174,11 @@ def test_average_kernel_over_several_chunks(n_values):
     X = random_codes(rng, 20_000, np.uint8, 0.01, 0.01)
     ends = naive_forest.ends(trees, X, SIZES)
     expected = sum(w * table[at] for w, table, at in zip(weights, tables, ends.T, strict=True))
-    one = engine.average(X, tables, weights, n_values, 1)
+    options = {"values": tables, "weights": weights, "n_values": n_values}
+    one = engine.average(X, **options, n_jobs=1)
     np.testing.assert_allclose(one, expected, atol=1e-14)
-    np.testing.assert_array_equal(engine.average(X, tables, weights, n_values, 2), one)
-    assert engine.average(X.tolist(), tables, weights, n_values, 1) is None
+    np.testing.assert_array_equal(engine.average(X, **options, n_jobs=2), one)
+    assert engine.average(X.tolist(), **options, n_jobs=1) is None
 
 
 @given(seed=seeds)

@@ -113,7 +113,9 @@ def log_prob_of(
     return log_prob
 
 
-CDF = {"exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals}
+CDF = {
+    "exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals, "lognormal": cdf_of_times
+}  # fmt: skip
 
 
 @pytest.mark.long
@@ -254,7 +256,7 @@ def test_targets_follow_the_parameters_of_their_leaf(case):
 
 # ---- shapes and seeds --------------------------------------------------------------------------------------
 
-WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,)}
+WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,)}
 
 
 @families

@@ -47,7 +47,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     fitted_: Fitted
     structures_: Imported
-    _early: EarlyRows | None
+    _early: EarlyRows | None = None
     """The rows so far, as long as structures may still be grown on more of them."""
 
     # ---- from parameters --------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """A fit of a table in memory; one that fails changes nothing."""
         self._check_parameters()
         self._keep(fit(given, self.target_before_fit(), self._structure(), self._settings()), given.X)
-        self._early = None
+        self._keep_early(None)
         return self
 
     def _fit_first(self, given: GivenRows, target: Target) -> Self:
@@ -89,7 +89,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if not hasattr(self, "structures_"):
             early = EarlyRows(type(self).__name__, self.categorical_features, target).if_grown_with(given)
         self._keep(fitted, given.X)
-        self._early = early
+        self._keep_early(early)
         return self
 
     def _fit_more(self, given: GivenRows) -> Self:
@@ -97,17 +97,22 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         fitted, settings = self.fitted_, self._settings()
         y = fitted.target.numbers(fitted.target.read(given.y))
         rows = code_more_rows(given._replace(y=y), fitted, settings)
-        early: EarlyRows | None = self.__dict__.get("_early")
+        early = self._early
         more = early.if_grown_with(given) if early is not None else None
         if more is not None:
             every = more.all()
             self._keep(fit(every, more.target, self._structure(), settings), every.X)
-            self._early = more
+            self._keep_early(more)
             return self
         fitted.forest.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         self.fitted_ = fitted.and_batch(rows)
-        self._early = None if early is None else early.and_(given)
+        self._keep_early(None if early is None else early.and_(given))
         return self
+
+    def _keep_early(self, early: EarlyRows | None) -> None:
+        self.__dict__.pop("_early", None)
+        if early is not None:
+            self._early = early
 
     def _keep(self, fitted: Fitted, X: Any) -> None:
         """What was learnt, and names of columns where all of them are text, as scikit-learn has it."""
@@ -146,7 +151,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         mine.forest.merge(theirs.forest)  # type: ignore[arg-type]
         self.fitted_ = replace(mine, batches=[*mine.batches, *theirs.batches])
-        self._early = None
+        self._keep_early(None)
         return self
 
     def blank(self) -> Self:
@@ -168,7 +173,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         empty = copy.copy(self)
         empty.fitted_ = replace(self.fitted_, forest=self.fitted_.forest.without_rows(), batches=[])
-        empty._early = None
+        empty._keep_early(None)
         return empty
 
     # ---- what was learnt --------------------------------------------------------------------------------------------

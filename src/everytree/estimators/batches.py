@@ -97,5 +97,5 @@ class BatchedEstimator(GrownEstimator):
         if not sketch.is_complete:
             fitted = count_all(passes, fitted, settings)
         self._keep(fitted, given.X)
-        self._early = None
+        self._keep_early(None)
         return self

@@ -161,6 +161,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def _warn_without(self, name: str) -> None:
         """What the first rows had besides, and these have not, is said."""
+        check_is_fitted(self, "fitted_")
         column = self.fitted_.target.given_columns.get(name)
         if column is not None and name in self.fitted_.row_names:
             warnings.warn(

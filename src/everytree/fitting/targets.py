@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
 
 from everytree.base.arrays import FloatArray, as_column, as_labels, such_as
 from everytree.base.errors import ArgumentError
@@ -156,6 +154,9 @@ class ClassTarget(Target):
         return max(len(self.known_classes), 2)
 
     def read(self, y: Any) -> NDArray[Any]:
+        from sklearn.utils.multiclass import check_classification_targets  # late: it brings pandas along
+        from sklearn.utils.validation import column_or_1d
+
         labels = column_or_1d(_as_array(y), warn=True)
         _refuse_missing(labels)
         check_classification_targets(labels)
@@ -273,6 +274,8 @@ class NumberTarget(Target):
         return "inputs" in self.leaves.row_data
 
     def read(self, y: Any) -> NDArray[Any]:
+        from sklearn.utils.validation import check_array, column_or_1d
+
         target = column_or_1d(check_array(_as_array(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
         if target.dtype.kind in "mM":
             found = f"dates or durations ({target.dtype})"

@@ -22,9 +22,8 @@ struct GrowingNode {
     std::int32_t entry, branch;                      // depths of the first and the last virtual node of the run
     std::int32_t point;                              // a row that came through here
     std::int32_t answer;                             // to the parent's question
-    std::int32_t unused;
 };
-static_assert(sizeof(GrowingNode) == 32);
+static_assert(sizeof(GrowingNode) == 28);  // no gaps: copies of records in NumPy copy nothing but fields
 
 template <class Code>
 struct GrowingArrays {
@@ -219,15 +218,14 @@ class GrowingKernel {
     std::int32_t new_point(const Code* row, std::int32_t entry, std::int32_t answer, std::int32_t parent) {
         const std::int32_t point = static_cast<std::int32_t>(arrays_.n_points++);
         std::copy(row, row + n_features_, arrays_.points + std::int64_t{point} * n_features_);
-        return new_node({parent, -1, -1, entry, last_depth(), point, answer, 0});
+        return new_node({parent, -1, -1, entry, last_depth(), point, answer});
     }
 
     // Rows part inside the run of s: a new node takes its upper part and its place, s keeps the rest below
     // it.
     std::int32_t split_run(std::int32_t s, std::int32_t depth, std::int32_t answer_of_s) {
         const GrowingNode old = node(s);
-        const std::int32_t upper =
-            new_node({old.parent, s, old.next_sibling, old.entry, depth, old.point, old.answer, 0});
+        const std::int32_t upper = new_node({old.parent, s, old.next_sibling, old.entry, depth, old.point, old.answer});
         if (old.parent < 0) {
             arrays_.root = upper;
         } else {

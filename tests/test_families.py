@@ -782,9 +782,9 @@ def test_statistics_refuse_what_the_family_cannot_have_produced(case):
     row_data = {"inputs": np.ones((2, 2))} if case.name == "linear" else {}
     bad = TEXTBOOK[case.name].impossible[0]
     with pytest.raises(ValueError, match=r"y\[1\] is .*, but must be"):
-        case.family.statistics(np.array([0.0, bad]), **row_data)
+        case.family.statistics(np.array([1.0, bad]), **row_data)
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1, but must be"):
-        case.family.statistics(np.array([0.0, 1.0]), np.array([-1.0, 1.0]), **row_data)
+        case.family.statistics(np.array([1.0, 1.0]), np.array([-1.0, 1.0]), **row_data)
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (2, 1)], ids=str)

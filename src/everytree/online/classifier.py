@@ -110,9 +110,11 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         self._trees.learn(values[begin:], codes[begin:])
 
     def _probabilities(self, rows: list[Row]) -> FloatArray:
-        """(n_rows, n_classes); of a single class there is no doubt."""
+        """(n_rows, n_classes); of a single class there is no doubt. Whoever calls holds the lock."""
         n_classes = len(self._classes)
-        return self._predict(rows) if n_classes > 1 else np.ones((len(rows), n_classes))
+        if n_classes < 2:
+            return np.ones((len(rows), n_classes))
+        return self._trees.predict(self._trees.features.known(rows))
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each class seen so far."""

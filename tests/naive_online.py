@@ -34,8 +34,8 @@ class Cell:
 
 def recorded(model: Any, tree: int) -> Cell:
     """The present structure of one tree."""
-    nodes = model._trees.arrays["nodes"]
-    names = {column: name for name, column in model._trees.features.index.items()}
+    nodes = model.trees.arrays["nodes"]
+    names = {column: name for name, column in model.trees.features.index.items()}
 
     def cell(s: int) -> Cell:
         node = nodes[s]
@@ -45,7 +45,7 @@ def recorded(model: Any, tree: int) -> Cell:
         asked = names[int(node["feature"])], float(node["threshold"]), bool(node["missing_right"])
         return Cell(s, float(node["time"]), *asked, *below)
 
-    return cell(int(model._trees.roots[tree, 0]))
+    return cell(int(model.trees.roots[tree, 0]))
 
 
 def every_cell(cell: Cell) -> list[Cell]:

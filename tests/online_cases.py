@@ -69,7 +69,7 @@ def as_numbers(model: Any, kind: str, targets: list[Any]) -> list[float]:
 
 def state(model: Any) -> list[Any]:
     """All that a model knows, to the last bit."""
-    trees = model._trees.__getstate__()
+    trees = model.trees.__getstate__()
     arrays = [*trees["arrays"].values(), trees["ranges"], trees["roots"], trees["counts"], trees["features"].kinds]
     arrays += trees.get("class_weights", ())
     return [*(array.tobytes() for array in arrays), trees["features"].index, getattr(model, "classes", None)]
@@ -77,7 +77,7 @@ def state(model: Any) -> list[Any]:
 
 def class_weights(model: Any) -> np.ndarray:
     """(n_nodes, n_classes) weight of the rows of each class in each node, whichever way the model has them."""
-    trees = model._trees.__getstate__()
+    trees = model.trees.__getstate__()
     if "class_weights" not in trees:
         return trees["arrays"]["statistics"]
     start, number, weight = trees["class_weights"]

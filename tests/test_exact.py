@@ -903,7 +903,7 @@ def worst_loss(whole: et.ExactPosterior, part: et.ExactPosterior, X: np.ndarray)
 
 def leaf_weights(fitted: et.ExactPosterior, codes: np.ndarray) -> dict[tuple[Any, ...], float]:
     """Share of each leaf region that a row is predicted from, by its statistics."""
-    leaves = fitted._leaves(bool((codes >= np.array(fitted.n_codes)).any()))
+    leaves = fitted.leaf_regions(bool((codes >= np.array(fitted.n_codes)).any()))
     columns = fitted._columns
     _, found = _kernels.leaves_of_rows(
         **leaves.conditions, rows=codes[None], n_codes=columns.n_codes, kinds=columns.kind_numbers
@@ -1037,8 +1037,8 @@ def test_a_clock_may_stop_anywhere(name, n_jobs, candidates):
         assert upper >= whole.log_evidence - 1e-9
         again = copy.copy(part)
         again._engine = again._forestry = again._summary = None
-        assert again._fitted().log_evidence() == lower
-        assert list(again._fitted().n_regions()) == part.n_regions
+        assert again.engine().log_evidence() == lower
+        assert list(again.engine().n_regions()) == part.n_regions
         assert again.entropy() == part.entropy()
         best = part.map_tree()
         assert best.log_prob <= 1e-12

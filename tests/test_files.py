@@ -214,8 +214,8 @@ def test_an_exact_posterior_that_the_clock_stopped_lists_the_same_regions_again(
     lower, upper = post.log_evidence_bounds
     assert lower < upper
     for other in (again(post, path), pickle.loads(pickle.dumps(post))):
-        assert other._fitted().n_regions() == post.n_regions
-        assert other._fitted().log_evidence() == lower
+        assert other.engine().n_regions() == post.n_regions
+        assert other.engine().log_evidence() == lower
         assert other.map_tree() == post.map_tree()
 
 

@@ -168,7 +168,7 @@ def test_average_of_rows_that_stop_early(case, dtype, seed):
 def test_average_kernel_over_several_chunks(n_values):
     rng = rng_for("average", n_values)
     trees = random_trees(rng, 4)
-    engine = _kernels.Forest([tree._kernel for tree in trees], np.array(SIZES, dtype=np.uint16))
+    engine = _kernels.Forest([tree.kernel for tree in trees], np.array(SIZES, dtype=np.uint16))
     tables = [rng.normal(size=(tree.n_nodes, n_values)) for tree in trees]
     weights = np.array([0.5, 0.0, 0.2, 0.3])
     X = random_codes(rng, 20_000, np.uint8, 0.01, 0.01)
@@ -197,8 +197,8 @@ def test_values_along_paths(seed):
         "leaf": post.leaf_log_evidence, "subtree": post.subtree_log_evidence,
     }  # fmt: skip
     values = rng.normal(size=(tree.n_nodes, 3))
-    table = _kernels.average_over_paths(tree._kernel, **arrays, values=values)
-    log_reached, log_stop = _kernels.log_node_fates(tree._kernel, **arrays)
+    table = _kernels.average_over_paths(tree.kernel, **arrays, values=values)
+    log_reached, log_stop = _kernels.log_node_fates(tree.kernel, **arrays)
     for s in range(tree.n_nodes):
         weights = naive_forest.path_weights(post, s)
         np.testing.assert_allclose(table[s], sum(w * values[t] for t, w in weights.items()), atol=1e-12)

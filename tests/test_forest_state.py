@@ -475,18 +475,18 @@ SEVEN = np.zeros(7)
 
 
 def average(values: Any, weights: Any, n_values: int) -> Any:
-    engine = _kernels.Forest([some().tree._kernel], KNOWN)
+    engine = _kernels.Forest([some().tree.kernel], KNOWN)
     return engine.average(X, values=values, weights=np.ones(weights), n_values=n_values, n_jobs=1)
 
 
 def along_paths(tree: Any = "some", values: Any = SEVEN[:, None], **other: Any) -> Any:
     asked = dict.fromkeys(("log_split", "log_stop", "leaf", "subtree"), SEVEN) | other
-    return _kernels.average_over_paths(some().tree._kernel if tree == "some" else tree, **asked, values=values)
+    return _kernels.average_over_paths(some().tree.kernel if tree == "some" else tree, **asked, values=values)
 
 
 def fates_of_nodes(**other: Any) -> Any:
     asked = dict.fromkeys(("log_split", "log_stop", "leaf", "subtree"), SEVEN) | other
-    return _kernels.log_node_fates(some().tree._kernel, **asked)
+    return _kernels.log_node_fates(some().tree.kernel, **asked)
 
 
 def pooled(**other: Any) -> Any:
@@ -503,8 +503,8 @@ def pooled(**other: Any) -> Any:
     "call",
     [
         lambda: _kernels.Forest([1], KNOWN),
-        lambda: _kernels.Forest([some().tree._kernel], None),
-        lambda: _kernels.Forest([some().tree._kernel], KNOWN).ends(X[:, :1], 1),
+        lambda: _kernels.Forest([some().tree.kernel], None),
+        lambda: _kernels.Forest([some().tree.kernel], KNOWN).ends(X[:, :1], 1),
         lambda: average([], 1, 1),
         lambda: average([np.ones((7, 1))], 2, 1),
         lambda: average([np.ones((6, 1))], 1, 1),
@@ -558,7 +558,7 @@ ASTRAY = [
 def fate_of() -> dict[str, str]:
     prelude = (
         "import numpy as np, everytree as et; from everytree import _kernels as k\n"
-        "tree = et.MetaTree.complete([0, 1, 1], 2)._kernel; known = np.array([2, 2], np.uint16); seven = np.zeros(7)\n"
+        "tree = et.MetaTree.complete([0, 1, 1], 2).kernel; known = np.array([2, 2], np.uint16); seven = np.zeros(7)\n"
         "def node_fates(split, stop):\n"
         "    k.log_node_fates(tree, log_split=split, log_stop=stop, leaf=seven, subtree=seven)\n"
         "def average(split, stop):\n"

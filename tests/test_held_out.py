@@ -65,8 +65,8 @@ def kernel_arguments(
     family, tree = families[0], post.tree
     log_split, log_stop = stacked(split_priors, tree)
     return {
-        "name": family.kernel, "size": family.size, "tree": tree._kernel, "statistics": post.statistics,
-        "priors": np.concatenate([one._prior for one in families]), "log_split": log_split, "log_stop": log_stop,
+        "name": family.kernel, "size": family.size, "tree": tree.kernel, "statistics": post.statistics,
+        "priors": np.concatenate([one.kernel_prior for one in families]), "log_split": log_split, "log_stop": log_stop,
         "ends": tree.route(rows.X), "counted": counted.astype(np.uint8), "y": rows.y, "weight": rows.weight,
         "extra": family.pack(rows.row_data), "constant": family.default_row_data,
         "scored": np.ones(len(rows.y), dtype=np.uint8), "group_start": np.arange(len(rows.y) + 1),

@@ -83,7 +83,7 @@ def places(imported: Imported) -> list[int]:
     names = schema.input_names
     width = schema.n_inputs
     table = np.arange(width)[None] if names is None else pd.DataFrame([range(width)], columns=names)
-    return list(schema._places(read_table(table, "test"), "test", range(schema.n_features)).values())
+    return list(schema.places(read_table(table, "test"), "test", range(schema.n_features)).values())
 
 
 def assert_same_ways(imported: Imported, X: object, leaves: np.ndarray) -> None:
@@ -92,7 +92,7 @@ def assert_same_ways(imported: Imported, X: object, leaves: np.ndarray) -> None:
     codes = schema.encode(X)
     assert leaves.shape == (len(codes), len(trees))
     known = schema.n_codes.astype(np.uint16)
-    ends = _kernels.Forest([each._kernel for each in trees], known).ends(codes, 1)
+    ends = _kernels.Forest([each.kernel for each in trees], known).ends(codes, 1)
     for k, each in enumerate(trees):
         np.testing.assert_array_equal(each.route(codes), ends[:, k])
         assert each.is_terminal[ends[:, k]].all()

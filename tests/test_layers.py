@@ -87,6 +87,35 @@ def test_no_two_modules_of_a_package_import_each_other(package):
             del left[name]
 
 
+def defined_in(package: str) -> set[str]:
+    """Names of functions, classes and attributes that the modules of a package define."""
+    found: set[str] = set()
+    for name in INNER:
+        if name.split(".")[0] != package:
+            continue
+        for node in ast.walk(ast.parse(MODULES[name].read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+    return found
+
+
+OTHER_LIBRARIES = {"_asdict", "_replace", "_exit", "_predictors", "_preprocessor"}
+"""Underscore names of named tuples, of `os`, and of scikit-learn's gradient boosting, which offers no others."""
+
+
+@pytest.mark.parametrize("package", FLOOR)
+def test_no_package_reads_what_another_keeps_to_itself(package):
+    own = defined_in(package) | OTHER_LIBRARIES
+    for module in [name for name in INNER if name.split(".")[0] == package]:
+        for node in ast.walk(ast.parse(MODULES[module].read_text())):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+                assert node.attr in own or getattr(node.value, "id", "") == "self", f"{module} reads {node.attr}"
+
+
 def test_all_names_can_be_had_without_the_optional_libraries():
     """What needs one of them is left out of `*` and of `dir`, and says what to install."""
     code = (

@@ -91,7 +91,7 @@ def test_one_step_ahead_log_probs_add_up_to_the_log_evidence(kind):
 
 def recomputed(model: Any, rows: np.ndarray, ys: np.ndarray, tree: int) -> tuple[np.ndarray, np.ndarray]:
     """Statistics and log evidence of every node of a tree, from all rows with their weights."""
-    nodes, family = model._trees.arrays["nodes"], model._trees.family
+    nodes, family = model.trees.arrays["nodes"], model.trees.family
     age = np.arange(len(rows))[::-1]
     each = family.statistics(ys, 2.0 ** (-age / model.half_life))
     statistics = np.zeros((len(nodes), family.n_statistics))
@@ -111,7 +111,7 @@ def recomputed(model: Any, rows: np.ndarray, ys: np.ndarray, tree: int) -> tuple
         below = subtree[node["left"]] + subtree[node["right"]]
         subtree[s] = np.logaddexp(np.log(-np.expm1(log_split)) + leaf, log_split + below)
 
-    visit(int(model._trees.roots[tree, 0]), np.arange(len(rows)), 0.0)
+    visit(int(model.trees.roots[tree, 0]), np.arange(len(rows)), 0.0)
     return statistics, subtree
 
 
@@ -129,7 +129,7 @@ def check_decay(kind: str, n: int, half_life: float, max_nodes: int) -> None:
     used = [cell.number for tree in range(2) for cell in naive_online.every_cell(naive_online.recorded(model, tree))]
     assert len(used) == model.n_nodes <= max_nodes
     statistics, subtree = map(sum, zip(*(recomputed(model, X, ys, tree) for tree in range(2)), strict=True))
-    family, arrays = model._trees.family, model._trees.arrays
+    family, arrays = model.trees.family, model.trees.arrays
     kept = arrays["statistics"][used]
     np.testing.assert_allclose(family.summarise(kept), family.summarise(statistics[used]), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(arrays["nodes"]["subtree"][used], subtree[used], rtol=1e-9, atol=1e-9)
@@ -156,7 +156,7 @@ def test_branches_that_no_row_touches_are_refreshed_within_a_round(half_life, a_
     for i in range(3000):
         x = rng.normal(size=2) if i < 1000 else rng.normal(size=2) * 0.01 + 3.0
         model.learn_one({"a": x[0], "b": x[1]}, bool(rng.integers(2)))
-    nodes = model._trees.arrays["nodes"]
+    nodes = model.trees.arrays["nodes"]
     for tree in range(2):
         cells = [cell.number for cell in naive_online.every_cell(naive_online.recorded(model, tree))]
         assert 0.8 * len(cells) / a_row < (3000 - nodes["stamp"][cells]).max() <= len(cells) / a_row + 1
@@ -187,7 +187,7 @@ def test_with_a_half_life_the_prior_follows_the_scale_of_the_targets():
         fixed.learn_one({"a": a}, y)
     low, high = model.predictive_one({"a": 0.5}).interval(0.9)[0]
     assert 1e-4 < high - low < 1e-3
-    assert abs(model._trees.family.mean) < 1e-3 < abs(fixed._trees.family.mean)
+    assert abs(model.trees.family.mean) < 1e-3 < abs(fixed.trees.family.mean)
 
 
 RENEWALS = [
@@ -218,7 +218,7 @@ def test_the_bound_holds_after_every_row(kind, max_nodes):
     for x, y in zip(rows, targets, strict=True):
         model.learn_one(x, y)
         assert model.n_nodes <= max_nodes
-        assert len(model._trees.arrays["nodes"]) <= max_nodes
+        assert len(model.trees.arrays["nodes"]) <= max_nodes
     reached = sum(len(naive_online.every_cell(naive_online.recorded(model, tree))) for tree in range(2))
     assert reached == model.n_nodes >= max_nodes - 3
 
@@ -228,7 +228,7 @@ def test_what_adds_least_to_the_evidence_of_its_cell_is_forgotten_first():
     model, forgotten = et.OnlineForestClassifier(n_models=1, max_nodes=61), 0
     for i in range(400):
         x, y = {"a": float(rng.normal()), "b": float(rng.normal())}, int(rng.integers(2))
-        nodes = model._trees.arrays["nodes"].copy()
+        nodes = model.trees.arrays["nodes"].copy()
         full = model.n_nodes == 61 and i > 2
         if full:
             inner = np.flatnonzero((nodes["left"] >= 0) & (nodes["tree"] == 0))
@@ -251,7 +251,7 @@ def test_memory_stays_under_the_bound_over_a_million_rows():
     for _ in range(100):
         X = rng.normal(size=(10_000, 2)) + rng.normal(size=2)
         model.learn_many([{"a": a, "b": b} for a, b in X.tolist()], (X.sum(axis=1) > 0).tolist())
-        sizes.append(model._trees.n_bytes)
+        sizes.append(model.trees.n_bytes)
         assert model.n_nodes <= 2000
     assert model.n_rows == 1_000_000
     assert sizes[0] == sizes[-1]
@@ -294,12 +294,12 @@ def test_evidence_of_many_classes_is_that_of_the_family_in_every_node(n):
     model = make("classes", n_models=2, max_nodes=700)
     model.learn_many(rows, targets)
     model.learn_one(rows[0], "one more")
-    found = model._trees.__getstate__()
+    found = model.trees.__getstate__()
     in_use = found["arrays"]["nodes"]["tree"] >= 0
     statistics = class_weights(model)
     assert statistics.shape[1] == len(model.classes) > 32
-    assert statistics[model._trees.roots[0, 0]].sum() == n + 1
-    expected = model._trees.family.log_evidence(statistics[in_use])
+    assert statistics[model.trees.roots[0, 0]].sum() == n + 1
+    expected = model.trees.family.log_evidence(statistics[in_use])
     np.testing.assert_allclose(found["arrays"]["nodes"]["leaf"][in_use], expected, rtol=1e-10, atol=1e-10)
 
 
@@ -322,7 +322,7 @@ def test_evidence_is_the_same_however_it_is_kept(max_nodes, asked):
                 np.testing.assert_allclose(*probabilities, rtol=1e-9, atol=1e-12)
     assert len(one.classes) > 100
     np.testing.assert_array_equal(class_weights(one), class_weights(other))
-    kept = [model._trees.__getstate__()["arrays"]["nodes"] for model in (one, other)]
+    kept = [model.trees.__getstate__()["arrays"]["nodes"] for model in (one, other)]
     for name in ("leaf", "subtree"):
         np.testing.assert_allclose(kept[0][name], kept[1][name], rtol=1e-10, atol=1e-10)
 
@@ -334,7 +334,7 @@ def test_one_row_of_each_of_many_classes_takes_room_for_the_rows_of_the_nodes():
     for i, (a, b) in enumerate(rng.normal(size=(n, 2)).tolist()):
         model.learn_one({"a": a, "b": b}, i)
         assert model.predict_one({"a": a, "b": b}) == i
-    assert class_weights(model)[model._trees.roots[:, 0]].tolist() == [[1.0] * n] * 10
+    assert class_weights(model)[model.trees.roots[:, 0]].tolist() == [[1.0] * n] * 10
     assert len(pickle.dumps(model)) < 10e6
 
 

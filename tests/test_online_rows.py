@@ -200,7 +200,7 @@ def test_fixed_ranges_scale_the_extents():
     wide = et.OnlineForestRegressor(n_models=3, ranges={"a": (-1e6, 1e6)})
     for _ in range(200):
         wide.learn_one({"a": float(rng.random()), "b": float(rng.random())}, float(rng.random()))
-    nodes = wide._trees.arrays["nodes"]
+    nodes = wide.trees.arrays["nodes"]
     asked = nodes["feature"][: wide.n_nodes][nodes["left"][: wide.n_nodes] >= 0]
     assert (asked == wide.features.index("b")).mean() > 0.99
 
@@ -336,7 +336,7 @@ def test_a_class_that_there_is_no_room_for_changes_nothing(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(model._trees, "_larger", full)
+        patch.setattr(model.trees, "_larger", full)
         with pytest.raises(MemoryError):
             model.learn_one({"a": 3.0}, "z")
     assert state(model) == before
@@ -345,7 +345,7 @@ def test_a_class_that_there_is_no_room_for_changes_nothing(monkeypatch):
 
 
 def test_the_kernel_refuses_targets_that_do_not_fit():
-    trees = learn(make("classes"), [{"a": 1.0}], ["x"])._trees
+    trees = learn(make("classes"), [{"a": 1.0}], ["x"]).trees
     rows = np.zeros((2, len(trees.features.kinds)))
     for wrong in ([0.0], [0.0, 2.0], [0.0, -1.0], [0.0, 0.5], [0.0, np.nan]):
         with pytest.raises(ValueError, match="target"):
@@ -417,8 +417,8 @@ def test_threads_may_learn_and_predict_at_once():
         thread.join()
     assert not failures
     assert model.n_rows == 1200
-    roots = model._trees.roots[:, 0]
-    np.testing.assert_allclose(model._trees.arrays["statistics"][roots].sum(axis=1), 1200.0)
+    roots = model.trees.roots[:, 0]
+    np.testing.assert_allclose(model.trees.arrays["statistics"][roots].sum(axis=1), 1200.0)
 
 
 def test_mappings_are_rows():

@@ -82,7 +82,7 @@ def _best_tree(model: Any) -> str:
     if hasattr(model, "map_tree_"):  # over every structure
         tree = model.map_tree_
         return f"the most probable tree: {tree.n_leaves} leaves, probability {np.exp(tree.log_prob):.3g}"
-    post = model._pictured()
+    post = model.pictured()
     (ranked,) = post.top_trees(1)
     which = "the tree of the largest evidence" if len(model.forest_) > 1 else "the tree"
     size = f"{ranked.tree.n_leaves} leaves, probability {np.exp(ranked.log_prob):.3g}"

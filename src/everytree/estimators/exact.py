@@ -63,10 +63,10 @@ class _ExactStructure(Readable):
         posterior: Posterior = self.forest_.in_tree(self.map_tree_.as_metatree())
         return posterior
 
-    def _pictured(self) -> Posterior:
+    def pictured(self) -> Posterior:
         return self.map_posterior_
 
-    def _code_names(self) -> list[CodeWords]:
+    def words_of_codes(self) -> list[CodeWords]:
         columns = zip(self.schema_.code_names, self.schema_.columns, strict=True)
         return [words.with_missing_code(column.has_missing) for words, column in columns]
 

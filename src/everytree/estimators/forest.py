@@ -44,7 +44,7 @@ class _ForestStructure(Readable, BatchedEstimator):
         if not (isinstance(self.subsample, int | float | np.number) and 0.0 < self.subsample <= 1.0):
             raise ValueError(f"subsample must be a share of the rows in (0, 1], but is {self.subsample!r}")
 
-    def _pictured(self) -> Posterior:
+    def pictured(self) -> Posterior:
         return max(self.posteriors_, key=lambda post: post.log_evidence)
 
 

@@ -14,28 +14,28 @@ class Readable(MetaEstimator):
     """An estimator with a tree to be read by a person."""
 
     @abstractmethod
-    def _pictured(self) -> Posterior:
+    def pictured(self) -> Posterior:
         """The posterior of the tree to show."""
 
     def to_text(self, **options: Any) -> str:
         """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
-        return self._pictured().to_text(**self._words(options))
+        return self.pictured().to_text(**self._words(options))
 
     def to_dot(self, **options: Any) -> str:
         """The tree as Graphviz source; options as in `Posterior.to_dot`."""
-        return self._pictured().to_dot(**self._words(options))
+        return self.pictured().to_dot(**self._words(options))
 
     def plot(self, **options: Any) -> Any:
         """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
         from everytree.view.plot import plot_tree
 
-        return plot_tree(self._pictured(), **self._words(options))
+        return plot_tree(self.pictured(), **self._words(options))
 
     def _words(self, options: dict[str, Any]) -> dict[str, Any]:
         """Names of columns, values and classes, unless the options have others."""
         names = self.schema_.names
         words: dict[str, Any] = {
-            "code_names": self._code_names(),
+            "code_names": self.words_of_codes(),
             "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
         }
         if hasattr(self, "classes_"):
@@ -44,6 +44,6 @@ class Readable(MetaEstimator):
             words["class_names"] = leaf_classes([str(label) for label in self.classes_])
         return words | options
 
-    def _code_names(self) -> list[CodeWords]:
+    def words_of_codes(self) -> list[CodeWords]:
         """What the codes of each column stand for."""
         return self.schema_.code_names

@@ -27,7 +27,7 @@ class _TreeStructure(Readable, BatchedEstimator):
         """The posterior over all prunings of the one structure."""
         return self.posteriors_[0]
 
-    def _pictured(self) -> Posterior:
+    def pictured(self) -> Posterior:
         return self.posterior_
 
 

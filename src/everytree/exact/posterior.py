@@ -186,7 +186,7 @@ class ExactPosterior:
         the same ones are listed again whatever the budget was; what is not given is made when it is first needed."""
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
-        self._centre = self._overall_mean(rows[1])
+        self.centre = self._overall_mean(rows[1])
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
@@ -196,7 +196,7 @@ class ExactPosterior:
     def _make(self, codes: NDArray[np.uint16], statistics: FloatArray) -> _kernels.Exact:
         place, n_places, of_place, class_start = _places(self.family, statistics)
         return _kernels.make_exact(
-            name=self.family.kernel, size=self.family.size, prior=self.family._prior, codes=codes,
+            name=self.family.kernel, size=self.family.size, prior=self.family.kernel_prior, codes=codes,
             n_codes=self.n_codes, kinds=[KINDS.index(kind) for kind in self.kinds], place=place, n_places=n_places,
             of_place=of_place, class_start=class_start, log_split=self._log_split.tolist(),
             log_stop=self._log_stop.tolist(), only_nontrivial=self.candidates == "nontrivial",
@@ -233,7 +233,7 @@ class ExactPosterior:
         """Whether some tree that was looked at is possible."""
         return self._bounds[0] > -np.inf
 
-    def _fitted(self) -> _kernels.Exact:
+    def engine(self) -> _kernels.Exact:
         """The engine; after a copy or a pickle it runs again when it is first needed."""
         self._check_fitted()
         if not self._has_trees:
@@ -253,7 +253,7 @@ class ExactPosterior:
         if not hasattr(self, "_rows"):
             return self.__dict__.copy()
         if self._has_trees and self._has_tables:
-            self._tabulated(False)
+            self.tabulated(False)
         if self._has_trees:
             self._sums()
         return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
@@ -274,7 +274,7 @@ class ExactPosterior:
         if not np.array_equal(self._log_split, other._log_split):
             raise ValueError("other has another split_prior")
 
-    def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
         plain: dict[str, Any] = {
             "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
@@ -288,15 +288,13 @@ class ExactPosterior:
         return plain, {"codes": codes, "statistics": statistics}
 
     @classmethod
-    def _from_state(
-        cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
-    ) -> ExactPosterior:
+    def from_state(cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ExactPosterior:
         """The posterior again; everything is checked but that the bounds are those of these rows."""
         fitted = {name: plain.pop(name) for name in ("n_expanded", "bounds", "n_regions") if name in plain}
         post = cls(family=family, **plain)
         if not fitted:
             return post
-        codes, statistics = arrays["codes"], family._checked(arrays["statistics"])
+        codes, statistics = arrays["codes"], family.checked_statistics(arrays["statistics"])
         if codes.dtype != np.uint16 or codes.shape != (len(statistics), len(post.n_codes)):
             raise ValueError(
                 f"codes are {codes.dtype} of shape {codes.shape}, but must be uint16, one column an n_codes"
@@ -345,7 +343,7 @@ class ExactPosterior:
 
         The code is the threshold, the category set apart, or -1 where all categories part.
         """
-        facts = self._fitted().region(0, 0)
+        facts = self.engine().region(0, 0)
         probs = np.exp(facts["log_split"])
         order = np.argsort(-probs, kind="stable")
         return [(int(facts["column"][i]), int(facts["code"][i]), float(probs[i])) for i in order]
@@ -371,14 +369,14 @@ class ExactPosterior:
         if not self.n_rows:
             return np.zeros(len(self.n_codes))
         negligible = 0.1 * self.target_truncation / sum(self._n_regions)
-        return np.asarray(self._fitted().feature_use(negligible))
+        return np.asarray(self.engine().feature_use(negligible))
 
     @property
     def truncation(self) -> float:
         """Posterior mass that the prediction of any row leaves out, at most, unknown answers or not."""
         self._check_fitted()
         kept: list[Tables | Leaves] = [
-            self._tabulated(with_unknown) if self._has_tables else self._leaves(with_unknown)
+            self.tabulated(with_unknown) if self._has_tables else self.leaf_regions(with_unknown)
             for with_unknown in (False, True)
         ]
         return min(max(one.left_out for one in kept), 1.0)
@@ -399,11 +397,11 @@ class ExactPosterior:
     def _sums(self) -> dict[str, Any]:
         self._check_fitted()
         if self._summary is None:
-            self._summary = self._fitted().summary()
+            self._summary = self.engine().summary()
         return self._summary
 
     def _trees(self) -> Forestry:
-        engine = self._fitted()
+        engine = self.engine()
         if self._forestry is None:
             self._forestry = Forestry(
                 engine, self.n_codes, self.kinds, self._log_split, self._log_stop,
@@ -432,13 +430,13 @@ class ExactPosterior:
             return mean, np.maximum(probs @ number**2 - mean**2, 0.0)
         total, first, second = self._looked_up(X).T
         first, second = first / total, second / total
-        return first + self._centre, np.maximum(second - first**2, 0.0)
+        return first + self.centre, np.maximum(second - first**2, 0.0)
 
     def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
         """One predictive distribution for each row, averaged over every tree and every choice of splits."""
         self._check_fitted()
         codes = self._read_codes(X, known=False)
-        pool = LeafPool(self.family, self._columns, self._leaves)
+        pool = LeafPool(self.family, self._columns, self.leaf_regions)
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
 
     @property
@@ -470,33 +468,33 @@ class ExactPosterior:
         components: Any = self.family.predictive(statistics)
         if self._has_classes:
             return np.asarray(components.probs())
-        away = mean_less(components, self._centre)
+        away = mean_less(components, self.centre)
         return np.stack([np.ones(len(away)), away, components.variance() + away**2], axis=1)
 
     def _looked_up(self, X: ArrayLike) -> FloatArray:
         self._check_fitted()
         codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
         unknown = self._columns.has_unknown(codes)
-        tables = self._tabulated(False)
+        tables = self.tabulated(False)
         sums, left_out = tables.look_up(codes, jobs), tables.left_out
         if unknown.any():
-            tables = self._tabulated(True)
+            tables = self.tabulated(True)
             sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
         warn_of_left_out(left_out, self.target_truncation)
         return sums
 
-    def _tabulated(self, with_unknown: bool) -> Tables:
+    def tabulated(self, with_unknown: bool) -> Tables:
         """Tables for rows whose answers are all known, or for the others."""
         if with_unknown not in self._tables:
             self._tables[with_unknown] = tabulate(
-                self._fitted(), self._values, self._columns, self.target_truncation, with_unknown,
+                self.engine(), self._values, self._columns, self.target_truncation, with_unknown,
                 resolve_n_jobs(self.n_jobs),
             )  # fmt: skip
         return self._tables[with_unknown]
 
-    def _leaves(self, with_unknown: bool) -> Leaves:
+    def leaf_regions(self, with_unknown: bool) -> Leaves:
         if with_unknown not in self._leaf_regions:
-            self._leaf_regions[with_unknown] = find_leaves(self._fitted(), self.target_truncation, with_unknown)
+            self._leaf_regions[with_unknown] = find_leaves(self.engine(), self.target_truncation, with_unknown)
         return self._leaf_regions[with_unknown]
 
     def __repr__(self) -> str:

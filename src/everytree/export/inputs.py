@@ -84,7 +84,7 @@ def onnx_inputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
     check_exportable(model)
     schema, owner = model.schema_, type(model).__name__
     table = read_table(X, owner)
-    places = schema._places(table, owner, range(schema.n_features))
+    places = schema.places(table, owner, range(schema.n_features))
     feed = {}
     for one in inputs_of(schema):
         column, place = schema.columns[one.readers[0]], places[one.readers[0]]

@@ -19,7 +19,7 @@ MOST_BYTES = 3 * 2**29
 def looked_up(graph: Graph, model: Any) -> str:
     """(n_rows, width) sums over the leaves that hold a row, as `ExactPosterior` has them."""
     posterior = model.posterior_
-    with_known, with_unknown = (posterior._tabulated(unknown) for unknown in (False, True))
+    with_known, with_unknown = (posterior.tabulated(unknown) for unknown in (False, True))
     _check(model, (with_known, with_unknown))
     codes = _engine_codes(graph, model)
     limit = graph.constant(np.array(posterior.n_codes, dtype=np.int64))

@@ -75,7 +75,7 @@ def _of_exact(graph: Graph, model: Any) -> list[Any]:
         return _classes(graph, graph.add("Gather", sums, own, axis=1), model.classes_, 1.0)
     total, first, second = (_entry(graph, sums, k) for k in (0, 1, 2))
     first, second = (graph.add("Div", one, total) for one in (first, second))
-    return _moments(graph, first, second, model.posterior_._centre, 1.0)
+    return _moments(graph, first, second, model.posterior_.centre, 1.0)
 
 
 def _entry(graph: Graph, table: str, k: int) -> str:

@@ -211,7 +211,7 @@ class NativeFamily(Family):
 
     def additive(self, statistics: FloatArray) -> FloatArray:
         """Numbers that add up over disjoint rows, and from which, with the prior, the leaf's parameters follow."""
-        return np.ascontiguousarray(statistics[:, : self._hyper.shape[1]])
+        return np.ascontiguousarray(statistics[:, : self.hyper.shape[1]])
 
     @abstractmethod
     def _hyperparameters(self) -> FloatArray:
@@ -225,11 +225,11 @@ class NativeFamily(Family):
             raise ValueError(f"{type(self).__name__}: {hyper.shape[1]} hyperparameters, the kernel takes {n_hyper}")
         hyper.flags.writeable = False
         object.__setattr__(self, "n_statistics", n_statistics)
-        object.__setattr__(self, "_hyper", hyper)
-        object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, hyper))
+        object.__setattr__(self, "hyper", hyper)
+        object.__setattr__(self, "kernel_prior", _kernels.prepare_prior(self.kernel, self.size, hyper))
 
-    _hyper: FloatArray
-    _prior: FloatArray
+    hyper: FloatArray
+    kernel_prior: FloatArray
 
     # ---- the three methods ----------------------------------------------------------------------------------------
 
@@ -244,7 +244,9 @@ class NativeFamily(Family):
         return rows
 
     def log_evidence(self, statistics: FloatArray) -> FloatArray:
-        values: FloatArray = _kernels.log_evidence(self.kernel, self.size, self._checked(statistics), self._prior)
+        values: FloatArray = _kernels.log_evidence(
+            self.kernel, self.size, self.checked_statistics(statistics), self.kernel_prior
+        )
         return values[:, 0]
 
     def predictive(self, statistics: FloatArray, **row_data: Any) -> Components:
@@ -252,17 +254,17 @@ class NativeFamily(Family):
 
     def summarise(self, statistics: FloatArray) -> FloatArray:
         """Posterior hyperparameters, as the kernel packs them."""
-        rows = self._checked(statistics)
-        summary: FloatArray = _kernels.posterior_parameters(self.kernel, self.size, rows, self._prior)
+        rows = self.checked_statistics(statistics)
+        summary: FloatArray = _kernels.posterior_parameters(self.kernel, self.size, rows, self.kernel_prior)
         return summary
 
-    def _checked(self, statistics: ArrayLike) -> FloatArray:
+    def checked_statistics(self, statistics: ArrayLike) -> FloatArray:
         """Statistics as the kernels take them: (n, n_statistics), n the number of nodes where they have own priors."""
         rows = np.ascontiguousarray(statistics, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_statistics:
             raise ValueError(f"statistics must have shape (n, {self.n_statistics}), but has {rows.shape}")
-        if not self.has_one_prior and len(rows) != len(self._hyper):
-            raise ValueError(f"statistics has {len(rows)} rows, but there are priors for {len(self._hyper)} nodes")
+        if not self.has_one_prior and len(rows) != len(self.hyper):
+            raise ValueError(f"statistics has {len(rows)} rows, but there are priors for {len(self.hyper)} nodes")
         return rows
 
     @abstractmethod
@@ -290,12 +292,12 @@ class NativeFamily(Family):
 
     @property
     def has_one_prior(self) -> bool:
-        return len(self._hyper) == 1
+        return len(self.hyper) == 1
 
     def check_nodes(self, n_nodes: int) -> None:
-        if not self.has_one_prior and len(self._hyper) != n_nodes:
+        if not self.has_one_prior and len(self.hyper) != n_nodes:
             raise ValueError(
-                f"{type(self).__name__}: hyperparameters for {len(self._hyper)} nodes, but the tree has {n_nodes}"
+                f"{type(self).__name__}: hyperparameters for {len(self.hyper)} nodes, but the tree has {n_nodes}"
             )
 
     def at(self, nodes: NDArray[np.integer]) -> Self:
@@ -303,8 +305,8 @@ class NativeFamily(Family):
             return self
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        object.__setattr__(other, "_hyper", self._hyper[nodes])
-        object.__setattr__(other, "_prior", self._prior[nodes])
+        object.__setattr__(other, "hyper", self.hyper[nodes])
+        object.__setattr__(other, "kernel_prior", self.kernel_prior[nodes])
         return other
 
     def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
@@ -324,20 +326,20 @@ class NativeFamily(Family):
         if type(self) is not type(other):
             return NotImplemented if not isinstance(other, Family) else False
         assert isinstance(other, NativeFamily)
-        return self.size == other.size and np.array_equal(self._hyper, other._hyper)
+        return self.size == other.size and np.array_equal(self.hyper, other.hyper)
 
     def __hash__(self) -> int:
-        return hash((self.kernel, self.size, (self._hyper + 0.0).tobytes()))  # -0.0 equals 0.0
+        return hash((self.kernel, self.size, (self.hyper + 0.0).tobytes()))  # -0.0 equals 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_prior"}
+        return {name: value for name, value in self.__dict__.items() if name != "kernel_prior"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-        object.__setattr__(self, "_prior", _kernels.prepare_prior(self.kernel, self.size, self._hyper))
+        object.__setattr__(self, "kernel_prior", _kernels.prepare_prior(self.kernel, self.size, self.hyper))
 
 
 def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> float | FloatArray:

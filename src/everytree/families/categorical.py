@@ -79,7 +79,7 @@ class Bernoulli(_Classes):
         return {"theta": np.asarray(betaincinv(alpha, beta, p))}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
-        beta, alpha = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
+        beta, alpha = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 2)).T
         return np.asarray(rng.beta(alpha, beta))
 
 
@@ -123,7 +123,7 @@ class Categorical(_Classes):
         return {"theta": np.asarray(betaincinv(alpha, alpha.sum(axis=1, keepdims=True) - alpha, p))}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
-        draws = rng.standard_gamma(np.broadcast_to(self.at(nodes)._hyper, (len(nodes), self.size)))
+        draws = rng.standard_gamma(np.broadcast_to(self.at(nodes).hyper, (len(nodes), self.size)))
         # All draws underflow to zero where every alpha is tiny; such a Dirichlet puts its mass on one class.
         lost = draws.sum(axis=1) == 0.0
         draws[lost, rng.integers(self.size, size=int(lost.sum()))] = 1.0

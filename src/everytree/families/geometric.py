@@ -72,7 +72,7 @@ class Geometric(NativeFamily):
         return FailureComponents(summary[:, 0], summary[:, 1])
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
-        alpha, beta = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
+        alpha, beta = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 2)).T
         return np.asarray(rng.beta(alpha, beta))
 
     def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> NDArray[np.int64]:

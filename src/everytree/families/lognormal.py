@@ -107,7 +107,7 @@ class LogNormal(NativeFamily):
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, 2): mu and sigma."""
-        mean, strength, sigma = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 3)).T
+        mean, strength, sigma = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 3)).T
         return np.stack([rng.normal(mean, sigma / np.sqrt(strength)), sigma], axis=1)
 
     def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> FloatArray:

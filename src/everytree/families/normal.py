@@ -90,7 +90,7 @@ class Normal(NativeFamily):
     def additive(self, statistics: FloatArray) -> FloatArray:
         """The weight, and the sums of y - m and of (y - m)**2 about the prior mean m."""
         mean, strength, _, scale, mean_rest = self.summarise(statistics).T
-        prior_mean, _, _, prior_scale = self._hyper[0]
+        prior_mean, _, _, prior_scale = self.hyper[0]
         first = (mean - prior_mean + mean_rest) * strength
         second = 2.0 * (scale - prior_scale) + first**2 / strength
         return np.stack([statistics[:, 0], first, second], axis=1)
@@ -102,7 +102,7 @@ class Normal(NativeFamily):
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, 2): mu and tau."""
-        mean, strength, shape, scale = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 4)).T
+        mean, strength, shape, scale = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 4)).T
         tau = rng.gamma(shape, 1.0 / scale)
         return np.stack([rng.normal(mean, 1.0 / np.sqrt(strength * tau)), tau], axis=1)
 

@@ -42,7 +42,7 @@ class _Rate(NativeFamily):
         return {"rate": np.asarray(gammaincinv(shape, p) / rate)}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
-        shape, rate = np.broadcast_to(self.at(nodes)._hyper, (len(nodes), 2)).T
+        shape, rate = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 2)).T
         return np.asarray(rng.gamma(shape, 1.0 / rate))
 
 

@@ -27,7 +27,7 @@ def write_family(to: Writer, family: Family) -> None:
     to.put(name=type(family).__name__)
     for name in _parameters(type(family)):
         write_plain(to, name, getattr(family, name))
-    to.put_arrays(prior=family._hyper)
+    to.put_arrays(prior=family.hyper)
 
 
 def read_family(of: Reader) -> NativeFamily:
@@ -48,7 +48,7 @@ def read_family(of: Reader) -> NativeFamily:
         raise of.error("prior", f"must have {n_hyper} columns and some row, but has shape {prior.shape}")
     with of.checking("parameters"):
         family = family_class(**given)
-    if not np.array_equal(family._hyper, prior):
+    if not np.array_equal(family.hyper, prior):
         raise of.error("prior", "is not the one of these parameters")
     return family
 

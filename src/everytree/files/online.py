@@ -36,11 +36,11 @@ def write_online(to: Writer, model: OnlineForest) -> None:
     for name in (*_COMMON, *_OWN[type(model)]):
         write_plain(parameters, name, getattr(model, name))
     write_plain(parameters, "ranges", [(name, *ends) for name, ends in (model.ranges or {}).items()])
-    with model._lock:
-        trees = model._trees.__getstate__()
+    with model.lock:
+        trees = model.trees.__getstate__()
         if isinstance(model, OnlineForestClassifier):
             write_plain(to, "classes", model.classes)
-        family = model._trees.family
+        family = model.trees.family
     write_family(to.section("family"), family)
     write_plain(to, "features", list(trees["features"].index))
     arrays = dict(trees["arrays"])
@@ -62,7 +62,7 @@ def read_online(of: Reader, kind: type[OnlineForest]) -> OnlineForest:
     with of.checking("parameters"):
         ranges = {name: (low, high) for name, low, high in read_plain(parameters, "ranges")}
         model = kind(**options, ranges=ranges or None)
-        trees = model._trees
+        trees = model.trees
     leaves = _leaves(of, model)
     features = _features(of)
     counts = of.array("counts", np.int64, (4,))

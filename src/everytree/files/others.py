@@ -32,13 +32,13 @@ def read_schema(of: Reader) -> Schema:
 def write_growing(to: Writer, grow: GrowingPosterior) -> None:
     """The distinct rows and their statistics: nodes and evidences follow from them."""
     write_family(to.section("family"), grow.family)
-    with grow._lock:
+    with grow.lock:
         to.put(seed=grow.seed, n_rows=grow.n_rows)
         to.put_arrays(
             n_children=grow.n_children,
-            split_prior=grow._split_prior_of_depth,
+            split_prior=grow.split_prior_of_depth,
             points=grow.points,
-            statistics=grow._point_statistics(),
+            statistics=grow.point_statistics(),
         )
 
 
@@ -56,7 +56,7 @@ def read_growing(of: Reader) -> GrowingPosterior:
         raise of.error("points", f"are of the wrong type for these n_children: {points.dtype}")
     check_all(of, "points", points, points < n_children, "codes must be below n_children")
     with of.checking("seed"):
-        grow = GrowingPosterior._of_points(
+        grow = GrowingPosterior.of_points(
             n_children.tolist(), family, lambda depth: float(split_prior[depth]), of.value("seed", int), points,
             statistics, n_rows,
         )  # fmt: skip
@@ -68,7 +68,7 @@ def read_growing(of: Reader) -> GrowingPosterior:
 def write_exact(to: Writer, post: ExactPosterior) -> None:
     """Arguments, rows and bounds."""
     write_family(to.section("family"), post.family)
-    plain, arrays = post._to_state()
+    plain, arrays = post.to_state()
     for name, value in plain.items():
         write_plain(to.section("state"), name, value)
     to.put_arrays(**arrays)
@@ -83,4 +83,4 @@ def read_exact(of: Reader) -> ExactPosterior:
     if "bounds" in plain:
         arrays = {"codes": of.array("codes", np.uint16, (None, None)), "statistics": read_statistics(of, family, None)}
     with of.checking("state"):
-        return ExactPosterior._from_state(family, plain, arrays)
+        return ExactPosterior.from_state(family, plain, arrays)

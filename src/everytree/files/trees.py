@@ -7,7 +7,6 @@ them where they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from everytree.base.arrays import MAX_FEATURES
 from everytree.files.families import check_all, read_family, read_statistics, write_family
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.forest import Forest
+from everytree.posterior.packing import joined_arrays
 from everytree.posterior.posterior import Posterior
 from everytree.trees.metatree import MetaTree
 
@@ -54,7 +54,7 @@ def read_trees(of: Reader) -> list[MetaTree]:
     for i, nodes in enumerate(slices(n_nodes)):
         with of.checking(f"tree {i}"):
             width = None if n_features[i] < 0 else int(n_features[i])
-            trees.append(MetaTree._checked({name: array[nodes] for name, array in arrays.items()}, width))
+            trees.append(MetaTree.from_checked_arrays({name: array[nodes] for name, array in arrays.items()}, width))
     if not np.array_equal(_n_codes(trees), n_codes):
         raise of.error("n_codes", "are not those of the trees")
     return trees
@@ -67,7 +67,7 @@ def slices(sizes: NDArray[np.int64]) -> list[slice]:
 
 
 def _told_width(tree: MetaTree) -> int:
-    return -1 if tree._declared_width is None else tree._declared_width
+    return -1 if tree.declared_width is None else tree.declared_width
 
 
 def _n_codes(trees: Sequence[MetaTree]) -> NDArray[np.int32]:
@@ -89,14 +89,11 @@ def write_posteriors(to: Writer, posteriors: Sequence[Posterior]) -> None:
     to.put(n_families=len(distinct))
     for i, family in enumerate(distinct):
         write_family(to.section(f"family{i}"), family)
-    one_number = all(post._split_prior.shape == (1,) for post in posteriors)
+    given = [np.asarray(post.split_prior_argument) for post in posteriors]
+    one_number = all(prior.ndim == 0 for prior in given)
     to.put(split_prior_per_node=not one_number)
-    priors = [post._split_prior if one_number else post.split_prior for post in posteriors]
-    with ExitStack() as held:
-        for post in sorted(posteriors, key=id):  # one order for all callers: no two wait for each other
-            held.enter_context(post._kernel)
-        state = {name: np.concatenate([post._arrays[name] for post in posteriors]) for name in posteriors[0]._arrays}
-    to.put_arrays(split_prior=np.concatenate(priors), **state)
+    priors = np.array(given) if one_number else np.concatenate([post.split_prior for post in posteriors])
+    to.put_arrays(split_prior=priors, **joined_arrays(posteriors))
 
 
 def read_posteriors(of: Reader) -> list[Posterior]:
@@ -117,7 +114,7 @@ def read_posteriors(of: Reader) -> list[Posterior]:
         arrays = {name: array[i : i + 1] if name == "n_rows" else array[of_tree[i]] for name, array in state.items()}
         prior = priors[of_prior[i]] if per_node else priors[i]
         with of.checking(f"posterior {i}"):
-            posteriors.append(Posterior._holding(tree, families[i % n_families], prior, arrays))
+            posteriors.append(Posterior.holding(tree, families[i % n_families], prior, arrays))
     return posteriors
 
 
@@ -142,9 +139,9 @@ def _read_state(of: Reader, families: list[Any], n_nodes: int, n_trees: int) -> 
 def write_forest(to: Writer, forest: Forest) -> None:
     """Posteriors, weights, sharpness, and which codes are answers."""
     write_posteriors(to.section("posteriors"), forest.posteriors)
-    to.put(sharpness=forest.sharpness, by_evidence=forest._by_evidence)
+    to.put(sharpness=forest.sharpness, by_evidence=forest.weighs_by_evidence)
     to.put_arrays(n_codes=forest.n_codes)
-    if not forest._by_evidence:
+    if not forest.weighs_by_evidence:
         to.put_arrays(weights=forest.weights)
 
 

@@ -100,14 +100,14 @@ class HeldOut:
         self, tree: int, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
     ) -> FloatArray:
         """(n families, n split priors, n_held, n_values): class probabilities, or the log density of each target."""
-        priors = np.concatenate([family._prior for family in families])
+        priors = np.concatenate([family.kernel_prior for family in families])
         values = _kernels.predict_held_out(priors=priors, **self._asked(tree, families[0], split_priors))
         assert values is not None, "the columns of HeldOut are those that the kernels read"
         return values
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
         """Where each row's path starts, the log weights of its nodes, and what the nodes know without the row."""
-        parts = _kernels.held_out_components(prior=family._prior, **self._asked(tree, family, [split_prior]))
+        parts = _kernels.held_out_components(prior=family.kernel_prior, **self._asked(tree, family, [split_prior]))
         assert parts is not None, "the columns of HeldOut are those that the kernels read"
         return parts
 
@@ -119,7 +119,7 @@ class HeldOut:
         return {
             "name": family.kernel,
             "size": family.size,
-            "tree": self.trees[tree]._kernel,
+            "tree": self.trees[tree].kernel,
             "statistics": self.statistics[tree],
             "log_split": log_split,
             "log_stop": log_stop,

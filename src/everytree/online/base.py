@@ -39,8 +39,8 @@ class OnlineForest(ABC):
         if self.max_nodes is not None:
             whole_number("max_nodes", self.max_nodes, 3 * n_models, NO_BOUND)
         self._ranges = check_ranges(self.ranges)
-        self._trees = OnlineTrees(leaves, n_models, seed, split_prior, half_life, self.max_nodes)
-        self._lock = _kernels.Guard()
+        self.trees = OnlineTrees(leaves, n_models, seed, split_prior, half_life, self.max_nodes)
+        self.lock = _kernels.Guard()
 
     @abstractmethod
     def _target(self, y: Any, where: str) -> Any:
@@ -84,10 +84,10 @@ class OnlineForest(ABC):
         """Everything that can fail comes first."""
         one = len(targets) == 1
         targets = [self._target(y, "y" if one else f"y, row {i},") for i, y in enumerate(targets)]
-        with self._lock.writing:
-            encoded = self._trees.features.learn(rows, self._ranges)
-            if encoded.features is not self._trees.features:
-                self._trees.use_features(encoded.features, self._ranges)
+        with self.lock.writing:
+            encoded = self.trees.features.learn(rows, self._ranges)
+            if encoded.features is not self.trees.features:
+                self.trees.use_features(encoded.features, self._ranges)
             self._learn_encoded(encoded.values, targets)
 
     def refresh(self) -> None:
@@ -96,14 +96,14 @@ class OnlineForest(ABC):
         With `half_life`, the evidence of branches that no row has touched lately is up to date only now and then. After
         this call all statistics weigh a row of age a by 2 ** (-a / half_life), and all evidence is derived from them.
         """
-        with self._lock.writing:
-            self._trees.refresh()
+        with self.lock.writing:
+            self.trees.refresh()
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
     def _predict(self, rows: list[Row]) -> FloatArray:
-        with self._lock:
-            return self._trees.predict(self._trees.features.known(rows))
+        with self.lock:
+            return self.trees.predict(self.trees.features.known(rows))
 
     def predictive_one(self, x: Row) -> Predictive:
         """The distribution that a prediction is taken from: of the number, or of the place of the class in `classes`.
@@ -114,40 +114,40 @@ class OnlineForest(ABC):
             Of one row, averaged over all trees and their prunings. There are two classes at least: before a second one
             is seen, 1 is the class that may come.
         """
-        with self._lock:
-            return self._trees.predictive(self._trees.features.known(as_dicts([x])))
+        with self.lock:
+            return self.trees.predictive(self.trees.features.known(as_dicts([x])))
 
     @property
     def n_rows(self) -> int:
         """Rows learned."""
-        with self._lock:
-            return self._trees.n_rows
+        with self.lock:
+            return self.trees.n_rows
 
     @property
     def n_nodes(self) -> int:
         """Nodes of all trees together, at most `max_nodes`."""
-        with self._lock:
-            return self._trees.n_nodes
+        with self.lock:
+            return self.trees.n_nodes
 
     @property
     def features(self) -> list[Hashable]:
         """Names of the features seen so far."""
-        return list(self._trees.features.index)
+        return list(self.trees.features.index)
 
     @property
     def log_evidence(self) -> FloatArray:
         """(n_models,) log evidence of the rows in each tree, averaged over all its prunings."""
-        with self._lock:
-            return self._trees.log_evidence
+        with self.lock:
+            return self.trees.log_evidence
 
     # ---- copies and files -------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            state = {name: value for name, value in self.__dict__.items() if name != "_lock"}
-            return state | {"_trees": self._trees.__getstate__()}
+        with self.lock:
+            state = {name: value for name, value in self.__dict__.items() if name != "lock"}
+            return state | {"trees": self.trees.__getstate__()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         trees = object.__new__(OnlineTrees)
-        trees.__setstate__(state["_trees"])
-        self.__dict__.update(state | {"_trees": trees, "_lock": _kernels.Guard()})
+        trees.__setstate__(state["trees"])
+        self.__dict__.update(state | {"trees": trees, "lock": _kernels.Guard()})

@@ -84,7 +84,7 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     @property
     def classes(self) -> list[Any]:
         """Classes seen so far, in the order in which they came."""
-        with self._lock:
+        with self.lock:
             return list(self._classes)
 
     def _target(self, y: Any, where: str) -> Any:
@@ -101,32 +101,32 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         begin, codes = 0, np.empty(len(targets))
         for i, y in enumerate(targets):
             if y not in self._classes:
-                self._trees.learn(values[begin:i], codes[begin:i])
+                self.trees.learn(values[begin:i], codes[begin:i])
                 begin, n_classes = i, len(self._classes) + 1
                 if n_classes > 2:
-                    self._trees.use_leaves(self._leaves(n_classes))
+                    self.trees.use_leaves(self._leaves(n_classes))
                 self._classes[y] = n_classes - 1
             codes[i] = self._classes[y]
-        self._trees.learn(values[begin:], codes[begin:])
+        self.trees.learn(values[begin:], codes[begin:])
 
     def _probabilities(self, rows: list[Row]) -> FloatArray:
         """(n_rows, n_classes); of a single class there is no doubt. Whoever calls holds the lock."""
         n_classes = len(self._classes)
         if n_classes < 2:
             return np.ones((len(rows), n_classes))
-        return self._trees.predict(self._trees.features.known(rows))
+        return self.trees.predict(self.trees.features.known(rows))
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each class seen so far."""
         del kwargs
-        with self._lock:
+        with self.lock:
             return dict(zip(self._classes, self._probabilities(as_dicts([x]))[0].tolist(), strict=True))
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
         """The most probable class, of equals the one that was seen first; None before any row."""
         del kwargs
         rows = as_dicts([x])
-        with self._lock:
+        with self.lock:
             if not self._classes:
                 return None
             return next(islice(self._classes, int(self._probabilities(rows).argmax()), None))
@@ -134,18 +134,18 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     def predict_proba_many(self, X: Any) -> Any:
         """Table of the probability of each class, one row for each row of X."""
         rows = rows_of(X)
-        with self._lock:
+        with self.lock:
             classes, probabilities = self.classes, self._probabilities(rows)
         return table_like(X, classes, probabilities)
 
     def predict_many(self, X: Any) -> Any:
         """Column of the most probable classes."""
         rows = rows_of(X)
-        with self._lock:
+        with self.lock:
             classes, probabilities = self.classes, self._probabilities(rows)
         best = [classes[i] for i in probabilities.argmax(axis=1)] if classes else [None] * len(probabilities)
         return column_like(X, "class", best)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
+        with self.lock:
             return super().__getstate__() | {"_classes": dict(self._classes)}  # own: more of them are added in place

@@ -52,7 +52,7 @@ class ClassLists:
     n_statistics: ClassVar[int] = 0  # in the array of all nodes: lists are elsewhere
 
     @property
-    def _prior(self) -> FloatArray:
+    def kernel_prior(self) -> FloatArray:
         return np.array([self.concentration])
 
     @property

@@ -80,11 +80,11 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
         """Rows up to the one after which the prior is renewed, then that, and so on."""
         y, begin = np.array(targets), 0
         while begin < len(y):
-            due = self._next_renewal(self._trees.n_rows)
-            end = min(len(y), begin + due - self._trees.n_rows)
-            self._trees.learn(values[begin:end], y[begin:end])
-            if self._trees.n_rows == due:
-                self._trees.use_leaves(_prior_of(self._trees))
+            due = self._next_renewal(self.trees.n_rows)
+            end = min(len(y), begin + due - self.trees.n_rows)
+            self.trees.learn(values[begin:end], y[begin:end])
+            if self.trees.n_rows == due:
+                self.trees.use_leaves(_prior_of(self.trees))
             begin = end
 
     def _next_renewal(self, n_seen: int) -> int:
@@ -93,9 +93,9 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
         if self.prior is not None:
             return NEVER
         doubled = 1 << n_seen.bit_length()
-        if self._trees.half_life is None or self._trees.half_life >= doubled:
+        if self.trees.half_life is None or self.trees.half_life >= doubled:
             return doubled
-        period = max(SHORTEST_PERIOD, math.ceil(self._trees.half_life))
+        period = max(SHORTEST_PERIOD, math.ceil(self.trees.half_life))
         return min(doubled, (n_seen // period + 1) * period)
 
     def predict_one(self, x: Row) -> float:

@@ -63,7 +63,7 @@ class OnlineTrees:
 
     def _borrow(self) -> None:
         self._kernel = _kernels.make_online(
-            name=self.leaves.kernel, size=self.leaves.size, prior=self.leaves._prior, seed=self.seed,
+            name=self.leaves.kernel, size=self.leaves.size, prior=self.leaves.kernel_prior, seed=self.seed,
             split_prior=self.split_prior, half_life=math.inf if self.half_life is None else self.half_life,
             max_nodes=self.max_nodes or NO_BOUND,
         )  # fmt: skip
@@ -120,7 +120,7 @@ class OnlineTrees:
         elif leaves.n_statistics > self.arrays["statistics"].shape[1]:
             self.arrays = self._larger(n_statistics=leaves.n_statistics)
             self._attach()
-        self._kernel.use_prior(leaves.size, leaves._prior)
+        self._kernel.use_prior(leaves.size, leaves.kernel_prior)
         self.leaves = leaves
 
     def _list_classes(self, leaves: Leaves) -> None:

@@ -157,7 +157,7 @@ class ForestCounts:
             Posterior.from_statistics(post.tree, post.family, post.split_prior_argument, statistics, int(n_rows))
             for post, statistics, n_rows in zip(like.posteriors, self.statistics, self.n_rows, strict=True)
         ]
-        weights = "evidence" if like._by_evidence else like._weights
+        weights = "evidence" if like.weighs_by_evidence else like._weights
         return Forest(posteriors, weights=weights, sharpness=like.sharpness, n_codes=like.n_codes)
 
     def __getstate__(self) -> dict[str, Any]:

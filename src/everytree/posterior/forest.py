@@ -78,10 +78,10 @@ class Forest:
         if sharpness != 1.0 and not _can_be_sharpened(self.family):
             raise ValueError(f"sharpness is for classes and for measurements on the whole line, not for {self.family}")
         self.sharpness = float(sharpness)
-        self._by_evidence = isinstance(weights, str)
+        self.weighs_by_evidence = isinstance(weights, str)
         if isinstance(weights, str) and weights != "evidence":
             raise ValueError(f"weights must be numbers or 'evidence', but is {weights!r}")
-        self._weights = None if self._by_evidence else _checked_weights(weights, len(self._posteriors))
+        self._weights = None if self.weighs_by_evidence else _checked_weights(weights, len(self._posteriors))
         width = widths.pop()
         self._known = read_only(_known_codes(n_codes, width, [post.tree for post in self._posteriors]))
         self._engine = forest_kernel(self.trees, self._known)
@@ -232,13 +232,15 @@ class Forest:
             raise ValueError(f"other has n_codes[{k}] = {other._known[k]}, this forest {self._known[k]}")
         if self.sharpness != other.sharpness:
             raise ValueError(f"other has sharpness {other.sharpness}, this forest {self.sharpness}")
-        if self._by_evidence != other._by_evidence or not (self._by_evidence or (self.weights == other.weights).all()):
+        if self.weighs_by_evidence != other.weighs_by_evidence or not (
+            self.weighs_by_evidence or (self.weights == other.weights).all()
+        ):
             raise ValueError("other has other weights than this forest")
 
     def without_rows(self) -> Forest:
         """The same trees, priors, weights and sharpness, and no rows."""
         empty = [Posterior(post.tree, post.family, post.split_prior_argument) for post in self._posteriors]
-        weights = "evidence" if self._by_evidence else self._weights
+        weights = "evidence" if self.weighs_by_evidence else self._weights
         return Forest(empty, weights=weights, sharpness=self.sharpness, n_codes=self.n_codes)
 
     def copy(self) -> Forest:
@@ -320,7 +322,7 @@ class Forest:
     def __getstate__(self) -> dict[str, Any]:
         return {
             "posteriors": pack_posteriors(self._posteriors),
-            "weights": "evidence" if self._by_evidence else self._weights,
+            "weights": "evidence" if self.weighs_by_evidence else self._weights,
             "sharpness": self.sharpness,
             "n_codes": self._known,
         }
@@ -344,7 +346,7 @@ def _table(post: Posterior, centre: float) -> FloatArray:
         values = np.stack([away, components.variance() + away**2], axis=1)
     log_split, log_stop = log_odds(post._split_prior)
     return _kernels.average_over_paths(
-        post.tree._kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree,
+        post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree,
         values=np.ascontiguousarray(values),
     )  # fmt: skip
 
@@ -380,7 +382,7 @@ def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree
 
 def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.Forest:
     """The trees as the kernels walk through them together."""
-    return _kernels.Forest([tree._kernel for tree in trees], np.asarray(n_codes, dtype=np.uint16))
+    return _kernels.Forest([tree.kernel for tree in trees], np.asarray(n_codes, dtype=np.uint16))
 
 
 def _can_be_sharpened(family: Family) -> bool:

@@ -59,7 +59,7 @@ class GrowingPosterior:
         self.family = _check_family(family)
         self.seed = whole_number("seed", seed, 0, 2**63 - 1)
         self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one answer is no question
-        self._split_prior_of_depth = split_prior_of_depths(split_prior, len(self._features) + 1)
+        self.split_prior_of_depth = split_prior_of_depths(split_prior, len(self._features) + 1)
         self._code: type = np.uint8 if self.n_children.max(initial=1) <= 255 else np.uint16
         self._arrays = self._empty(0)
         self._counts = np.array([0, 0, -1], dtype=np.int64)  # nodes, points, root: written by the kernel
@@ -67,7 +67,7 @@ class GrowingPosterior:
         self._borrow()
 
     @classmethod
-    def _of_points(
+    def of_points(
         cls,
         n_children: Sequence[int],
         family: Family,
@@ -96,13 +96,13 @@ class GrowingPosterior:
         }
 
     def _borrow(self) -> None:
-        self._lock = _kernels.Guard()
-        log_split, _ = log_odds(self._split_prior_of_depth)
+        self.lock = _kernels.Guard()
+        log_split, _ = log_odds(self.split_prior_of_depth)
         limit = (self.n_children - 1).astype(np.uint16)
         self._kernel = _kernels.make_growing(
             name=self.family.kernel, size=self.family.size, wide=self._code is np.uint16,
-            leaf_prior=self.family._prior, features=self._features, log_split=log_split, limit=limit, seed=self.seed,
-            extra_constant=self.family.default_row_data,
+            leaf_prior=self.family.kernel_prior, features=self._features, log_split=log_split, limit=limit,
+            seed=self.seed, extra_constant=self.family.default_row_data,
         )  # fmt: skip
         self._attach()
 
@@ -135,7 +135,7 @@ class GrowingPosterior:
         """
         extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None
         codes, weight = X, sample_weight
-        with self._lock.writing:
+        with self.lock.writing:
             if not self._kernel.check(codes, y, weight, extra):
                 codes, y, weight = readable(X, y, sample_weight)
                 read = self._kernel.check(codes, y, weight, extra)
@@ -156,9 +156,9 @@ class GrowingPosterior:
     def merge(self, other: GrowingPosterior) -> Self:
         """Add the rows of another growing posterior with the same questions and priors. Returns itself."""
         self._check_mergeable(other)
-        with other._lock:
-            points, statistics, n_rows = other.points, other._point_statistics(), other._n_rows
-        with self._lock.writing:
+        with other.lock:
+            points, statistics, n_rows = other.points, other.point_statistics(), other._n_rows
+        with self.lock.writing:
             self._make_room(len(points))
             self._kernel.insert_points(points, statistics)
             self._n_rows += n_rows
@@ -173,10 +173,10 @@ class GrowingPosterior:
             raise ValueError(f"other has leaves {other.family}, this one {self.family}")
         if self.seed != other.seed:
             raise ValueError(f"other has seed {other.seed}, this one {self.seed}: they ask different questions")
-        apart = self._split_prior_of_depth != other._split_prior_of_depth
+        apart = self.split_prior_of_depth != other.split_prior_of_depth
         if apart.any():
             depth = int(np.argmax(apart))
-            mine, theirs = self._split_prior_of_depth[depth], other._split_prior_of_depth[depth]
+            mine, theirs = self.split_prior_of_depth[depth], other.split_prior_of_depth[depth]
             raise ValueError(f"other has split_prior {theirs} at depth {depth}, this one {mine}")
 
     def copy(self) -> GrowingPosterior:
@@ -190,28 +190,28 @@ class GrowingPosterior:
     @property
     def n_rows(self) -> int:
         """Number of rows seen, those of weight 0 not counted."""
-        with self._lock:
+        with self.lock:
             return self._n_rows
 
     @property
     def n_points(self) -> int:
         """Number of distinct rows seen."""
-        with self._lock:
+        with self.lock:
             return int(self._counts[1])
 
     @property
     def n_nodes(self) -> int:
         """Number of stored nodes: the distinct rows, and the places where they part."""
-        with self._lock:
+        with self.lock:
             return int(self._counts[0])
 
     @property
     def points(self) -> NDArray[np.unsignedinteger]:
         """(n_points, n_features) the distinct rows, in the order in which they first came."""
-        with self._lock:
+        with self.lock:
             return self._arrays["points"][: self.n_points].copy()
 
-    def _point_statistics(self) -> FloatArray:
+    def point_statistics(self) -> FloatArray:
         """(n_points, n_statistics) statistics of each distinct row."""
         nodes = self._arrays["nodes"][: self.n_nodes]
         leaves = np.flatnonzero(nodes["branch"] == len(self._features))
@@ -222,7 +222,7 @@ class GrowingPosterior:
     @property
     def log_evidence(self) -> float:
         """log p(y | X), summed over every pruned tree however deep."""
-        with self._lock:
+        with self.lock:
             root = int(self._counts[2])
             return float(self._arrays["subtree"][root]) if root >= 0 else 0.0
 
@@ -242,7 +242,7 @@ class GrowingPosterior:
         predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
         """
         columns = self.family.row_columns(row_data, len(as_table(X)))
-        with self._lock:
+        with self.lock:
             shares = self._kernel.shares(X)
             if shares is None:
                 shares = self._kernel.shares(as_codes(X))
@@ -258,8 +258,8 @@ class GrowingPosterior:
     # ---- copies and files -----------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            state = {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_kernel")}
+        with self.lock:
+            state = {name: value for name, value in self.__dict__.items() if name not in ("lock", "_kernel")}
             nodes, points, _ = self._counts
             state["_arrays"] = {
                 name: array[: points if name == "points" else nodes].copy() for name, array in self._arrays.items()
@@ -284,9 +284,9 @@ class GrowingPosterior:
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Back to an earlier state, keeping the lock that is held."""
-        lock = self._lock
+        lock = self.lock
         self.__setstate__(state)
-        self._lock = lock
+        self.lock = lock
 
     def __repr__(self) -> str:
         return (

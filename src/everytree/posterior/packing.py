@@ -7,6 +7,7 @@ shape; the statistics of an inner node are those of its children together, so on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
     same = _in_common(states)
     return {
         "n_nodes": np.array([tree.n_nodes for tree in trees]),
-        "widths": np.array([-1 if tree._declared_width is None else tree._declared_width for tree in trees]),
+        "widths": np.array([-1 if tree.declared_width is None else tree.declared_width for tree in trees]),
         "n_children": smallest(np.concatenate([tree.n_children for tree in trees])),
         "feature": smallest(np.concatenate([tree.feature[~tree.is_terminal] for tree in trees])),
         "threshold": smallest(np.concatenate([tree.threshold[~tree.is_terminal] + 1 for tree in trees])),
@@ -47,6 +48,14 @@ def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
         "families": [states[0]["family"]] if same else [state["family"] for state in states],
         "split_priors": [states[0]["split_prior"]] if same else [state["split_prior"] for state in states],
     }
+
+
+def joined_arrays(posteriors: Sequence[Posterior]) -> dict[str, NDArray[Any]]:
+    """The arrays of all posteriors one after another, as they are at one moment."""
+    with ExitStack() as held:
+        for post in sorted(posteriors, key=id):  # one order for all callers: no two wait for each other
+            held.enter_context(post._kernel)
+        return {name: np.concatenate([post._arrays[name] for post in posteriors]) for name in posteriors[0]._arrays}
 
 
 def _in_common(states: list[dict[str, Any]]) -> bool:

@@ -23,7 +23,7 @@ def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
             statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
         log_split, log_stop = log_odds(post._split_prior)
         fates = _kernels.log_node_fates(
-            post.tree._kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree
+            post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree
         )
         summaries.append(post.family.summarise(statistics))
         parents.append(np.where(post.tree.parent >= 0, post.tree.parent + start, -1).astype(np.int32))

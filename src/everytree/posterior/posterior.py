@@ -92,7 +92,7 @@ class Posterior(TreeQuestions):
         return post
 
     @classmethod
-    def _holding(
+    def holding(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, arrays: dict[str, NDArray[Any]]
     ) -> Posterior:
         """The posterior whose state these arrays are: kept, not copied. They must be what a posterior has."""
@@ -121,8 +121,8 @@ class Posterior(TreeQuestions):
         log_split, log_stop = log_odds(self._split_prior)
         if isinstance(self.family, NativeFamily):
             self._kernel: Any = _kernels.make_posterior(
-                name=self.family.kernel, size=self.family.size, tree=self.tree._kernel, log_split=log_split,
-                log_stop=log_stop, leaf_prior=self.family._prior, **self._arrays,
+                name=self.family.kernel, size=self.family.size, tree=self.tree.kernel, log_split=log_split,
+                log_stop=log_stop, leaf_prior=self.family.kernel_prior, **self._arrays,
                 extra_constant=self.family.default_row_data,
             )  # fmt: skip
         else:
@@ -261,7 +261,7 @@ class Posterior(TreeQuestions):
         with self._kernel:
             arrays = self._arrays
             log_split, log_stop = log_odds(self._split_prior)
-            of_row, start, nodes, log_weights = self.tree._kernel.paths(
+            of_row, start, nodes, log_weights = self.tree.kernel.paths(
                 ends, log_split=log_split, log_stop=log_stop, leaf=arrays["leaf"], subtree=arrays["subtree"]
             )
             on_paths, entries = np.unique(nodes, return_inverse=True)  # a node on many paths is summarised once

@@ -49,7 +49,7 @@ class PythonKernel:
     def update(self, X: Any, y: Any, weight: Any, extra: dict[str, Any] | None, n_jobs: int) -> bool:
         if not _is_column(y) or not (weight is None or _is_column(weight)):
             return False
-        ends = self._tree._kernel.route(X, n_jobs)
+        ends = self._tree.kernel.route(X, n_jobs)
         if ends is None:
             return False
         check_lengths(len(ends), {"y": y, "sample_weight": weight})
@@ -76,7 +76,7 @@ class PythonKernel:
         """Rows of statistics into the nodes where they end and all nodes above."""
         tree, arrays = self._tree, self._arrays
         self.version += 1
-        touched = tree._kernel.upward_closure(np.ascontiguousarray(ends))
+        touched = tree.kernel.upward_closure(np.ascontiguousarray(ends))
         self.n_touched = len(touched)
         if len(touched) == 0:
             return
@@ -92,7 +92,7 @@ class PythonKernel:
             raise ValueError(f"{type(self._family).__name__}.log_evidence must return one finite number a row")
         arrays["statistics"][touched] = statistics
         arrays["leaf"][touched] = leaf
-        tree._kernel.sweep(
+        tree.kernel.sweep(
             touched, log_split=self._log_split, log_stop=self._log_stop, leaf=arrays["leaf"],
             subtree=arrays["subtree"], split_prob=arrays["split_prob"],
         )  # fmt: skip

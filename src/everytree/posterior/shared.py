@@ -95,7 +95,7 @@ def _check_distinct(posteriors: list[Posterior]) -> None:
 @lru_cache(maxsize=8)
 def _plan(trees: tuple[MetaTree, ...]) -> Any:
     """Which nodes coincide depends on the shapes alone: worked out once for a set of trees."""
-    return _kernels.SharedPlan([tree._kernel for tree in trees])
+    return _kernels.SharedPlan([tree.kernel for tree in trees])
 
 
 def _one_by_one(

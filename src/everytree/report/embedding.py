@@ -218,9 +218,9 @@ def _tree_arrays(
 
 def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
     """The leaf regions of an exact model: their conditions, how probable they are, and their statistics."""
-    engine, family = posterior._fitted(), posterior.family
+    engine, family = posterior.engine(), posterior.family
     most = budget // (16 + 4 * posterior.max_depth + 4 * family.additive(np.zeros((1, family.n_statistics))).shape[1])
-    leaves = posterior._leaves(False)
+    leaves = posterior.leaf_regions(False)
     if len(leaves.weight) > most:
         leaves = Leaves.of(engine, engine.threshold(posterior.target_truncation, most, False), False)
     kinds = np.array([kind == "ordered" for kind in posterior.kinds])
@@ -233,7 +233,7 @@ def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
         "low": packed(low),
         "high": packed(high),
         "statistics": [packed(column) for column in family.additive(leaves.statistics).T],
-        "left_out": leaves.left_out if len(leaves.weight) < len(posterior._leaves(False).weight) else 0.0,
+        "left_out": leaves.left_out if len(leaves.weight) < len(posterior.leaf_regions(False).weight) else 0.0,
     }
 
 

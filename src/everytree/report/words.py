@@ -37,7 +37,7 @@ class Words:
         return cls(
             inputs,
             [inputs[k] for k in schema.input_of],
-            model._code_names(),
+            model.words_of_codes(),
             [one_line(label) for label in getattr(model, "classes_", ())],
         )
 

@@ -269,7 +269,7 @@ class Schema:
         codes: NDArray[Any] = make((table.n_rows, self.n_features), dtype=self.dtype)
         numbers: list[NDArray[Any] | None] = [None] * self.n_features
         wanted = range(self.n_features) if only is None else np.flatnonzero(only).tolist()
-        places = self._places(table, owner, wanted)
+        places = self.places(table, owner, wanted)
         for place, readers in _readers(places).items():
             values, label = table.column(place), table.label(place)
             labels: tuple[tuple[Label, ...], NDArray[Any]] | None = None
@@ -290,7 +290,7 @@ class Schema:
         """(n_rows, n columns of numbers) the values themselves, NaN where missing; for leaves that are lines."""
         table = read_table(X, owner)
         wanted = [k for k, column in enumerate(self.columns) if column.kind != "categorical"]
-        places = self._places(table, owner, wanted)
+        places = self.places(table, owner, wanted)
         out = np.empty((table.n_rows, len(wanted)))
         for j, k in enumerate(wanted):
             values, label = table.column(places[k]), table.label(places[k])
@@ -302,7 +302,7 @@ class Schema:
         """For each column what each code stands for: its category, or the largest number that has it."""
         return [CodeWords.of(column) for column in self.columns]
 
-    def _places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
+    def places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
         """Where the table has the columns of this schema that are wanted."""
         sources = {k: _source(self.columns[k], k) for k in wanted}
         place = self._inputs

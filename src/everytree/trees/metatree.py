@@ -52,7 +52,7 @@ class MetaTree:
     n_children: NodeArray
     threshold: NodeArray
     missing_child: NodeArray
-    _declared_width: int | None
+    declared_width: int | None
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("use MetaTree.complete(...), MetaTree.from_arrays(...) or MetaTree.random(...)")
@@ -90,7 +90,7 @@ class MetaTree:
         given = dict(zip(_NAMES, (feature, first_child, n_children, threshold, missing_child), strict=True))
         arrays = _int_arrays(given)
         n_features = None if n_features is None else whole_number("n_features", n_features, 0, MAX_FEATURES)
-        return cls._checked(arrays, n_features)
+        return cls.from_checked_arrays(arrays, n_features)
 
     @classmethod
     def complete(
@@ -172,7 +172,7 @@ class MetaTree:
         return cls.from_arrays(**arrays, n_features=len(sizes))
 
     @classmethod
-    def _checked(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
+    def from_checked_arrays(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
         """The tree of these arrays, all of one length, which are kept, not copied."""
         check_level_order(arrays["first_child"], arrays["n_children"])
         check_features(arrays["feature"], arrays["n_children"], n_features)
@@ -184,7 +184,7 @@ class MetaTree:
         self = object.__new__(cls)
         for name in _NAMES:
             self.__dict__[name] = read_only(arrays[name])
-        self.__dict__["_declared_width"] = n_features
+        self.__dict__["declared_width"] = n_features
         return self
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -199,7 +199,7 @@ class MetaTree:
     @cached_property
     def n_features(self) -> int:
         """Width of the code tables; the smallest possible one where the tree was not told."""
-        return int(self.feature.max()) + 1 if self._declared_width is None else self._declared_width
+        return int(self.feature.max()) + 1 if self.declared_width is None else self.declared_width
 
     @cached_property
     def is_terminal(self) -> NDArray[np.bool_]:
@@ -211,11 +211,11 @@ class MetaTree:
 
     @cached_property
     def parent(self) -> NodeArray:
-        return self._kernel.parent
+        return self.kernel.parent
 
     @cached_property
     def depth(self) -> NodeArray:
-        return self._kernel.depth
+        return self.kernel.depth
 
     @cached_property
     def n_codes(self) -> NodeArray:
@@ -234,10 +234,10 @@ class MetaTree:
         return read_only(has_missing)
 
     @cached_property
-    def _kernel(self) -> _kernels.Tree:
+    def kernel(self) -> _kernels.Tree:
         return _kernels.Tree(
             feature=self.feature, first_child=self.first_child, n_children=self.n_children, threshold=self.threshold,
-            missing_child=self.missing_child, n_features=self.n_features, exact_width=self._declared_width is not None,
+            missing_child=self.missing_child, n_features=self.n_features, exact_width=self.declared_width is not None,
         )  # fmt: skip
 
     def route(self, X: ArrayLike, *, n_jobs: int | None = None) -> NodeArray:
@@ -252,9 +252,9 @@ class MetaTree:
         (n_rows,) int32
         """
         jobs = resolve_n_jobs(n_jobs)
-        ends = self._kernel.route(X, jobs)
+        ends = self.kernel.route(X, jobs)
         if ends is None:
-            ends = self._kernel.route(as_codes(X), jobs)
+            ends = self.kernel.route(as_codes(X), jobs)
         assert ends is not None, "as_codes promises arrays that the kernels read"
         return ends
 
@@ -262,7 +262,7 @@ class MetaTree:
 
     @cached_property
     def _digest(self) -> bytes:
-        digest = hashlib.blake2b(str(self._declared_width).encode(), digest_size=16)
+        digest = hashlib.blake2b(str(self.declared_width).encode(), digest_size=16)
         for name in _NAMES:
             digest.update(np.ascontiguousarray(getattr(self, name)).data)
         return digest.digest()
@@ -275,17 +275,15 @@ class MetaTree:
             return NotImplemented
         if self is other:
             return True
-        return self._declared_width == other._declared_width and all(
+        return self.declared_width == other.declared_width and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in _NAMES
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (*(np.asarray(getattr(self, name)) for name in _NAMES), self._declared_width)
+        return _rebuild, (*(np.asarray(getattr(self, name)) for name in _NAMES), self.declared_width)
 
     def __repr__(self) -> str:
-        width = (
-            f"n_features={self.n_features}" if self._declared_width is not None else f"n_features>={self.n_features}"
-        )
+        width = f"n_features={self.n_features}" if self.declared_width is not None else f"n_features>={self.n_features}"
         return f"MetaTree(n_nodes={self.n_nodes}, n_terminals={self.n_terminals}, depth={self.depth[-1]}, {width})"
 
 

@@ -35,12 +35,12 @@ class PrunedTree:
         tree = self.tree
         if len(self.leaves) == 0 or self.leaves[0] < 0 or self.leaves[-1] >= tree.n_nodes:
             raise ValueError(f"leaves must be nodes 0..{tree.n_nodes - 1} of the meta-tree, but are {self.leaves}")
-        closure = np.sort(tree._kernel.upward_closure(self.leaves))
+        closure = np.sort(tree.kernel.upward_closure(self.leaves))
         inner = np.setdiff1d(closure, self.leaves, assume_unique=True)
         parents = tree.parent[self.leaves]
-        nested = np.intersect1d(self.leaves, tree._kernel.upward_closure(np.unique(parents[parents >= 0])))
+        nested = np.intersect1d(self.leaves, tree.kernel.upward_closure(np.unique(parents[parents >= 0])))
         if len(nested):
-            upward = ((s, tree._kernel.upward_closure(tree.parent[s : s + 1])) for s in self.leaves if s > 0)
+            upward = ((s, tree.kernel.upward_closure(tree.parent[s : s + 1])) for s in self.leaves if s > 0)
             below = next(s for s, above in upward if nested[0] in above)
             raise ValueError(f"leaves: node {below} lies below another leaf, {nested[0]}")
         # A tree with inner nodes I has 1 + sum(n_children - 1) leaves; fewer means that a path was left open.

@@ -195,7 +195,7 @@ def map_tree(over: TreeDistribution) -> RankedTree:
 def top_trees(over: TreeDistribution, k: int) -> list[RankedTree]:
     """The k most probable trees, best first; all of them where there are no more than k."""
     k = whole_number("k", k, 1, 2**31 - 1)
-    log_probs, start, leaves = _kernels.top_trees(over.tree._kernel, over.log_split, over.log_stop, k)
+    log_probs, start, leaves = _kernels.top_trees(over.tree.kernel, over.log_split, over.log_stop, k)
     return [
         RankedTree(PrunedTree(over.tree, leaves[a:b]), float(log_prob))
         for log_prob, a, b in zip(log_probs, start[:-1], start[1:], strict=True)

@@ -28,7 +28,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images" / "make_images.py"
+IMAGES = Path(__file__).parents[2] / "docs" / "images" / "make_images.py"
 EVERY_FAMILY = pytest.mark.parametrize("case", CASES, ids=str)
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 

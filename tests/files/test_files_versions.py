@@ -13,7 +13,7 @@ import everytree as et
 from everytree.files.container import VERSION, read
 from fixtures.write_files import answers, models
 
-FOLDERS = {version: Path(__file__).parent / "fixtures" / f"version{version}" for version in range(1, VERSION + 1)}
+FOLDERS = {version: Path(__file__).parents[1] / "fixtures" / f"version{version}" for version in range(1, VERSION + 1)}
 ANSWERS: dict[int, dict[str, Any]] = {
     version: json.loads((folder / "answers.json").read_text()) for version, folder in FOLDERS.items()
 }

@@ -26,7 +26,7 @@ from command import POSIX, fails, run
 from everytree.__main__ import main
 from everytree.files import load_with_notes
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 WRITERS = {
     "csv": pyarrow.csv.write_csv,
     "tsv": lambda table, path: pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(delimiter="\t")),

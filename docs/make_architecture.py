@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "everytree"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 FLOORS = [
     ["base"],
@@ -99,8 +100,8 @@ def picture() -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def fit_path() -> str:
-    """A table of the functions that a fit goes through, each with its line."""
+def fit_path(*, linked: bool) -> str:
+    """A table of the functions that a fit goes through, each with its line, and a link to it in the sources."""
     rows = ["| step | where | what |", "|---|---|---|"]
     for number, (file, name, what) in enumerate(FIT_PATH, start=1):
         path = f"src/everytree/{file}"
@@ -129,11 +130,11 @@ def _is_stub(node: ast.FunctionDef) -> bool:
     return len(node.body) == 1 and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
 
 
-def with_fit_path(page: str) -> str:
+def with_fit_path(page: str, *, linked: bool) -> str:
     """The page with the table between its two marks."""
     return re.sub(
-        r"(<!-- fit path -->\n).*?(\n<!-- end -->)",
-        lambda marks: marks[1] + fit_path() + marks[2],
+        r"(<!-- fit path -->\n).*?(<!-- end -->)",
+        lambda marks: marks[1] + "\n" + fit_path(linked=linked) + "\n\n" + marks[2],
         page,
         flags=re.DOTALL,
     )
@@ -141,4 +142,5 @@ def with_fit_path(page: str) -> str:
 
 if __name__ == "__main__":
     PICTURE.write_text(picture())
-    PAGE.write_text(with_fit_path(PAGE.read_text()))
+    PAGE.write_text(with_fit_path(PAGE.read_text(), linked=False))
+    CONTRIBUTING.write_text(with_fit_path(CONTRIBUTING.read_text(), linked=True))

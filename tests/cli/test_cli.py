@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 import everytree as et
 from command import POSIX, fails, run
 from everytree.__main__ import main
+from everytree.cli.options import Families
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files import load_with_notes
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -678,3 +680,7 @@ def test_a_model_that_changed_meanwhile_is_not_written_over(tmp_path, capfd, mon
     said = fails(capfd, "update", "m.et", "t.csv")
     assert said == "everytree: m.et: has changed since it was read; nothing was written, run the command again\n"
     assert et.load("m.et").forest_.n_rows == 5
+
+
+def test_all_families_can_be_named():
+    assert set(get_args(Families)) == set(NUMBER_FAMILIES)

@@ -705,13 +705,13 @@ def test_unknown_answers_of_larger_tables(candidates):
 def test_what_does_not_fit_in_memory_is_left_out_with_a_warning(monkeypatch):
     given = table(BERNOULLI, rng_for("memory"), 60, (3, 2, 4, 3))
     whole = given.fit().probs(given.X)
-    monkeypatch.setattr("everytree.exact.prediction.MOST_NUMBERS", 200)
+    monkeypatch.setattr("everytree.exact.prediction.MAX_NUMBERS", 200)
     few = given.fit()
     with pytest.warns(UserWarning, match=r"leave out .* of the posterior instead of truncation=0"):
         probs = few.probs(given.X)
     assert 0.0 < few.truncation < 1.0
     assert 0.5 * np.abs(probs - whole).sum(axis=1).max() <= few.truncation + 1e-12
-    monkeypatch.setattr("everytree.exact.prediction.MOST_LEAVES", 50)
+    monkeypatch.setattr("everytree.exact.prediction.MAX_LEAVES", 50)
     fewer = given.fit()
     with pytest.warns(UserWarning, match="leave out"):
         probs = fewer.probs(given.X)
@@ -725,7 +725,7 @@ def test_what_does_not_fit_in_memory_is_said_for_rows_with_unknown_answers_too(m
     given = table(BERNOULLI, rng_for("memory unknown"), 60, (3, 2, 4, 3), candidates=candidates)
     X = np.array(list(product(*(range(UNKNOWN, n) for n in given.n_codes))))
     whole = given.fit().probs(X)
-    monkeypatch.setattr("everytree.exact.prediction.MOST_NUMBERS", most)
+    monkeypatch.setattr("everytree.exact.prediction.MAX_NUMBERS", most)
     few = given.fit()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "predictions leave out")
@@ -737,7 +737,7 @@ def test_what_does_not_fit_in_memory_is_said_for_rows_with_unknown_answers_too(m
 @pytest.mark.parametrize("most", [1, 3, 10, 40, 150, 600])
 def test_no_more_leaves_are_kept_than_memory_should_hold(monkeypatch, most):
     """Splits into two leaves are counted once, so that there may be twice as many."""
-    monkeypatch.setattr("everytree.exact.prediction.MOST_LEAVES", most)
+    monkeypatch.setattr("everytree.exact.prediction.MAX_LEAVES", most)
     engine = table(BERNOULLI, rng_for("most"), 60, (3, 2, 4, 3, 3)).fit()._engine
     leaves = find_leaves(engine, 0.0, with_unknown=False)
     assert len(leaves.weight) <= 2 * most
@@ -1036,7 +1036,7 @@ def test_a_clock_may_stop_anywhere(name, n_jobs, candidates):
         assert lower <= whole.log_evidence + 1e-9
         assert upper >= whole.log_evidence - 1e-9
         again = copy.copy(part)
-        again._engine = again._forestry = again._summary = None
+        again._engine = again._search = again._summary = None
         assert again.engine().log_evidence() == lower
         assert list(again.engine().n_regions()) == part.n_regions
         assert again.entropy() == part.entropy()

@@ -355,7 +355,7 @@ def test_a_forest_of_100_trees_is_below_5_mb_and_complete():
 
 def test_what_does_not_fit_is_left_out_by_probability_and_the_page_says_so(fitted, monkeypatch):
     model = fitted["forest"]
-    monkeypatch.setattr(embedding, "MOST_BYTES", 2000)
+    monkeypatch.setattr(embedding, "MAX_BYTES", 2000)
     data = embedding.model_data(Subject.of(model))
     assert sum(data["trees"]["sizes"]) < sum(data["trees"]["all_sizes"])
     assert 1e-11 < data["left_out"] < 1.0

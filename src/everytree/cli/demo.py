@@ -104,4 +104,4 @@ def run() -> None:
     print(post.to_text(feature_names=data.feature_names, code_names=names, max_depth=2))
     print("\n" + compare(data, cart, post))
     print("\n" + other_ways(data, tree, post))
-    print("\nNext: change this example (src/everytree/demo.py), or start from the README.")
+    print("\nNext: change this example (src/everytree/cli/demo.py), or start from the README.")

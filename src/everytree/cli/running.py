@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _fault(error: Exception) -> int:
-    """Nobody thought of this."""
+    """An unexpected error."""
     if isinstance(error, ModuleNotFoundError) and error.name == "pyarrow":
         return _say("tables are read by pyarrow, which is not installed: pip install 'everytree[cli]'", WRONG)
     asked = bool(os.environ.get(TRACEBACK))

@@ -32,7 +32,7 @@ from everytree.exact.prediction import (
     warn_of_left_out,
 )
 from everytree.exact.regions import BYTES_A_REGION, KINDS, MAX_CATEGORIES, Kind, count_regions
-from everytree.exact.trees import ExactTree, Forestry
+from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.predictive.pooled import PooledPredictive
@@ -41,7 +41,7 @@ from everytree.predictive.predictive import Predictive
 NEGLIGIBLE = 1e-6
 """Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
 
-MOST_REGIONS = 2**31 - 1
+MAX_REGIONS = 2**31 - 1
 """Of one level, at most: their numbers are 32 bits wide."""
 
 
@@ -171,7 +171,7 @@ class ExactPosterior:
         regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
         seconds = np.inf if max_seconds in (None, np.inf) else positive_number("max_seconds", max_seconds, ", or None")
         engine = self._make(codes, statistics)
-        engine.run(min(regions, MOST_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
+        engine.run(min(regions, MAX_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
         return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
 
@@ -190,7 +190,7 @@ class ExactPosterior:
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
-        self._forestry: Forestry | None = None
+        self._search: TreeSearch | None = None
         return self
 
     def _make(self, codes: NDArray[np.uint16], statistics: FloatArray) -> _kernels.Exact:
@@ -244,7 +244,7 @@ class ExactPosterior:
         if self._engine is None:
             codes, statistics, n_expanded = self._rows
             engine = self._make(codes, statistics)
-            engine.run(MOST_REGIONS, n_expanded, np.inf, None)
+            engine.run(MAX_REGIONS, n_expanded, np.inf, None)
             self._engine = engine
         return self._engine
 
@@ -256,7 +256,7 @@ class ExactPosterior:
             self.tabulated(False)
         if self._has_trees:
             self._sums()
-        return {**self.__dict__, "_engine": None, "_forestry": None, "_leaf_regions": {}}
+        return {**self.__dict__, "_engine": None, "_search": None, "_leaf_regions": {}}
 
     def without_rows(self) -> ExactPosterior:
         """The same columns, splits and priors, and no rows."""
@@ -400,14 +400,14 @@ class ExactPosterior:
             self._summary = self.engine().summary()
         return self._summary
 
-    def _trees(self) -> Forestry:
+    def _trees(self) -> TreeSearch:
         engine = self.engine()
-        if self._forestry is None:
-            self._forestry = Forestry(
+        if self._search is None:
+            self._search = TreeSearch(
                 engine, self.n_codes, self.kinds, self._log_split, self._log_stop,
                 self.candidates == "all",
             )  # fmt: skip
-        return self._forestry
+        return self._search
 
     # ---- prediction -------------------------------------------------------------------------------------------------
 

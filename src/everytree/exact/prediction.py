@@ -22,10 +22,10 @@ from everytree.exact.regions import KINDS, Kind
 from everytree.families.base import NativeFamily
 from everytree.predictive.paths import PathPredictive, Paths
 
-MOST_LEAVES = 8_000_000
+MAX_LEAVES = 8_000_000
 """Shares of the posterior that are kept, at most: about a gigabyte."""
 
-MOST_NUMBERS = 1 << 27
+MAX_NUMBERS = 1 << 27
 """Numbers in all tables, at most: a gigabyte."""
 
 
@@ -115,7 +115,7 @@ class Tables:
 
 def find_leaves(engine: _kernels.Exact, truncation: float, with_unknown: bool) -> Leaves:
     """The fewest leaves that leave out no more than `truncation`, or as many as memory should hold."""
-    return Leaves.of(engine, engine.threshold(truncation, MOST_LEAVES, with_unknown), with_unknown)
+    return Leaves.of(engine, engine.threshold(truncation, MAX_LEAVES, with_unknown), with_unknown)
 
 
 def tabulate(
@@ -127,13 +127,13 @@ def tabulate(
     n_jobs: int,
 ) -> Tables:
     """Tables of the values of all leaves, times their weights."""
-    threshold = engine.threshold(truncation, MOST_LEAVES, with_unknown)
+    threshold = engine.threshold(truncation, MAX_LEAVES, with_unknown)
     while True:
         leaves = Leaves.of(engine, threshold, with_unknown)
         values = np.ascontiguousarray(values_of(leaves.statistics))
         arrays = _kernels.tabulate(
             **leaves.conditions, values=values, n_codes=columns.n_codes, kinds=columns.kind_numbers,
-            with_unknown=with_unknown, most=MOST_NUMBERS, n_jobs=n_jobs,
+            with_unknown=with_unknown, most=MAX_NUMBERS, n_jobs=n_jobs,
         )  # fmt: skip
         if arrays is not None:
             break

@@ -102,7 +102,7 @@ class ExactTree:
         return hash(self._key())
 
 
-class Forestry:
+class TreeSearch:
     """Finds single trees by walking the regions of an engine, each looked at once."""
 
     def __init__(
@@ -196,7 +196,7 @@ class Forestry:
 class _Child:
     """A region below another, looked at when it has to be.
 
-    It does not know the `Forestry` that looks at it: the two would keep each other, and the engine, in memory.
+    It does not know the `TreeSearch` that looks at it: the two would keep each other, and the engine, in memory.
     """
 
     depth: int
@@ -204,20 +204,20 @@ class _Child:
     codes: tuple[Codes, ...]
     log_best: float | None
 
-    def best(self, forestry: Forestry) -> float:
+    def best(self, search: TreeSearch) -> float:
         if self.log_best is None:
-            one = self.region(forestry).ranked(0, forestry)
+            one = self.region(search).ranked(0, search)
             assert one is not None
             self.log_best = one[0]
         return self.log_best
 
-    def region(self, forestry: Forestry) -> _Region:
+    def region(self, search: TreeSearch) -> _Region:
         if self.number >= 0:
-            return forestry.region(self.depth, self.number, self.codes)
+            return search.region(self.depth, self.number, self.codes)
         if self.number == -2:
             assert self.log_best is not None
             return _Region(self.log_best, 0.0)
-        return forestry.nothing(self.depth, self.codes)
+        return search.nothing(self.depth, self.codes)
 
 
 class _Region:
@@ -240,45 +240,45 @@ class _Region:
         self._candidates.append((column, code, log_prior, children))
         self._log_fates.append(log_prob)
 
-    def _prepare(self, forestry: Forestry) -> None:
+    def _prepare(self, search: TreeSearch) -> None:
         if not self._is_ready:
             self._is_ready = True
             for i, (_, _, log_prior, children) in enumerate(self._candidates):
-                value = log_prior + sum(child.best(forestry) for child in children)
+                value = log_prior + sum(child.best(search) for child in children)
                 self._queue.append((-value, i, (0,) * len(children)))
             heapq.heapify(self._queue)
 
-    def ranked(self, rank: int, forestry: Forestry) -> tuple[float, Tree] | None:
+    def ranked(self, rank: int, search: TreeSearch) -> tuple[float, Tree] | None:
         """The tree of that rank and its value, or None where there are fewer."""
-        self._prepare(forestry)
+        self._prepare(search)
         while len(self._found) <= rank and self._queue:
             value, i, ranks = heapq.heappop(self._queue)
             if i < 0:
                 self._found.append((-value, ()))
                 continue
             column, code, _, children = self._candidates[i]
-            chosen = [child.region(forestry).ranked(r, forestry) for child, r in zip(children, ranks, strict=True)]
+            chosen = [child.region(search).ranked(r, search) for child, r in zip(children, ranks, strict=True)]
             trees = tuple(one[1] for one in chosen if one is not None)
             self._found.append((-value, (column, code, trees)))
             for c in range(len(ranks)):
-                self._push(i, (*ranks[:c], ranks[c] + 1, *ranks[c + 1 :]), forestry)
+                self._push(i, (*ranks[:c], ranks[c] + 1, *ranks[c + 1 :]), search)
         return self._found[rank] if rank < len(self._found) else None
 
-    def _push(self, i: int, ranks: tuple[int, ...], forestry: Forestry) -> None:
+    def _push(self, i: int, ranks: tuple[int, ...], search: TreeSearch) -> None:
         if (i, ranks) in self._queued:
             return
         _, _, log_prior, children = self._candidates[i]
-        chosen = [child.region(forestry).ranked(r, forestry) for child, r in zip(children, ranks, strict=True)]
+        chosen = [child.region(search).ranked(r, search) for child, r in zip(children, ranks, strict=True)]
         if all(one is not None for one in chosen):
             self._queued.add((i, ranks))
             heapq.heappush(self._queue, (-(log_prior + sum(one[0] for one in chosen if one is not None)), i, ranks))
 
-    def draw(self, rng: np.random.Generator, forestry: Forestry) -> tuple[float, Tree]:
+    def draw(self, rng: np.random.Generator, search: TreeSearch) -> tuple[float, Tree]:
         """A tree from the posterior below this region, and its value."""
         probs = np.exp(self._log_fates)
         i = int(rng.choice(len(probs), p=probs / probs.sum())) - 1
         if i < 0:
             return self._log_leaf, ()
         column, code, log_prior, children = self._candidates[i]
-        drawn = [child.region(forestry).draw(rng, forestry) for child in children]
+        drawn = [child.region(search).draw(rng, search) for child in children]
         return log_prior + sum(one[0] for one in drawn), (column, code, tuple(one[1] for one in drawn))

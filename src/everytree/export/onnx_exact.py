@@ -12,7 +12,7 @@ from everytree.exact.prediction import Tables
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import asked_table
 
-MOST_BYTES = 3 * 2**29
+MAX_BYTES = 3 * 2**29
 """Of all tables; graphs end at 2 GiB."""
 
 
@@ -31,7 +31,7 @@ def looked_up(graph: Graph, model: Any) -> str:
 def _check(model: Any, tables: tuple[Tables, Tables]) -> None:
     name = type(model).__name__
     n_bytes = sum(array.nbytes for one in tables for array in one.arrays)
-    if n_bytes > MOST_BYTES:
+    if n_bytes > MAX_BYTES:
         raise ValueError(
             f"this {name} has {n_bytes / 2**30:.2g} GiB of tables, more than a graph can hold; "
             "a larger truncation, or a smaller max_depth or max_bins, makes fewer"

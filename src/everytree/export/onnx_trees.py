@@ -16,7 +16,7 @@ from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import ML, Graph, tensor
 from everytree.export.onnx_columns import asked_table
 
-MOST_LEAVES = 2**24
+MAX_LEAVES = 2**24
 """Whole numbers up to here are exact in float32."""
 
 
@@ -32,8 +32,8 @@ def _leaves(graph: Graph, trees: AveragedTrees, table: str) -> str:
     """(n_rows, n_trees) the leaf in which each row ends, the leaves of all trees numbered one after another."""
     leaves = [np.flatnonzero(tree.is_leaf) for tree in trees.trees]
     n_leaves = np.array([len(own) for own in leaves])
-    if n_leaves.max() > MOST_LEAVES:
-        raise ValueError(f"a tree has {n_leaves.max()} leaves, but at most {MOST_LEAVES} can be exported")
+    if n_leaves.max() > MAX_LEAVES:
+        raise ValueError(f"a tree has {n_leaves.max()} leaves, but at most {MAX_LEAVES} can be exported")
     tree_of_leaf = np.repeat(np.arange(len(leaves)), n_leaves).tolist()
     number = graph.add(
         "TreeEnsembleRegressor", table, domain=ML, n_targets=len(leaves), **_nodes(trees),

@@ -15,7 +15,7 @@ from everytree.export.averaged import AveragedTrees, forest_of, to_tables
 from everytree.export.tables import TreeTable, coded_inputs, coded_thresholds, summed_up
 from everytree.tables.schema import Schema
 
-LEAST_MASS = 1e-12
+MIN_MASS = 1e-12
 """Share of a tree's rows that a leaf counts for at least: explainers divide by the rows of nodes, some of which have
 none."""
 
@@ -98,4 +98,4 @@ def _tree(trees: AveragedTrees, number: int) -> dict[str, Any]:
 def _mass(tree: TreeTable) -> Any:
     """Rows of each node, no leaf quite without."""
     rows = tree.weighted_n_node_samples
-    return summed_up(tree.children_left, tree.children_right, np.maximum(rows, LEAST_MASS * max(rows[0], 1.0)))
+    return summed_up(tree.children_left, tree.children_right, np.maximum(rows, MIN_MASS * max(rows[0], 1.0)))

@@ -18,8 +18,8 @@ from everytree.online.rows import Range, Row, as_dicts
 from everytree.online.tables import column_like, rows_of
 from everytree.online.trees import OnlineTrees
 
-NEVER = 2**62
-SHORTEST_PERIOD = 100
+NEGLIGIBLE_PROB = 2**62
+MIN_PERIOD = 100
 
 
 class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
@@ -91,11 +91,11 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
         """After 1, 2, 4, 8, ... rows: amortised, that is two nodes a row and tree. Where rows decay, also after each
         half-life, if that is not too often to derive all evidence anew."""
         if self.prior is not None:
-            return NEVER
+            return NEGLIGIBLE_PROB
         doubled = 1 << n_seen.bit_length()
         if self.trees.half_life is None or self.trees.half_life >= doubled:
             return doubled
-        period = max(SHORTEST_PERIOD, math.ceil(self.trees.half_life))
+        period = max(MIN_PERIOD, math.ceil(self.trees.half_life))
         return min(doubled, (n_seen // period + 1) * period)
 
     def predict_one(self, x: Row) -> float:

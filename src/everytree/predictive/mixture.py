@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.lazy import cached_property
 from everytree.families.base import mean_less
-from everytree.predictive.quadrature import FIRST_PANEL, SHORTEST_RUN, Panels, integral_rule, integrate, sum_rule
+from everytree.predictive.quadrature import FIRST_PANEL, MIN_RUN, Panels, integral_rule, integrate, sum_rule
 
 ENTRIES_AT_ONCE = 1 << 18
 """How many components are evaluated at a time where a unit is asked about many points: bounds memory."""
@@ -230,8 +230,8 @@ class Mixture:
 
         kink = np.maximum(y, 0.0)
         far = self._power_laws_from(np.zeros(len(self.weights)))
-        n_runs = 2.0 ** np.ceil(np.log2(far / SHORTEST_RUN)) - 1.0  # as many as runs that double make up
-        end = np.where(far < LARGEST, _first_run(kink) + n_runs * SHORTEST_RUN, LARGEST)
+        n_runs = 2.0 ** np.ceil(np.log2(far / MIN_RUN)) - 1.0  # as many as runs that double make up
+        end = np.where(far < LARGEST, _first_run(kink) + n_runs * MIN_RUN, LARGEST)
         total = self._sum_from_zero(term, kink, end) + self._beyond(end, np.zeros(len(self)), is_both_ways=False)
         return total - np.minimum(y, 0.0)
 
@@ -285,7 +285,7 @@ class Mixture:
         Up to `end`, or where that is `LARGEST` until what is left cannot matter.
         """
         first = _first_run(kink)
-        function, run = np.arange(len(self)), np.full(len(self), float(SHORTEST_RUN))
+        function, run = np.arange(len(self)), np.full(len(self), float(MIN_RUN))
         panels = [Panels(function, first, run, np.ones(len(self), dtype=bool))]
         done = np.zeros(len(self))
         while (open_ := done < first).any():  # one panel for each binary digit of `first`
@@ -352,7 +352,7 @@ class Mixture:
 
 def _first_run(kink: FloatArray) -> FloatArray:
     """Where the run of whole numbers begins that holds the kink."""
-    return np.asarray(np.floor(kink / SHORTEST_RUN) * SHORTEST_RUN)
+    return np.asarray(np.floor(kink / MIN_RUN) * MIN_RUN)
 
 
 def bracketed_root(

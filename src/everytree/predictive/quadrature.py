@@ -27,7 +27,7 @@ MAX_ROUNDS = 2000
 FIRST_PANEL = 0.4
 """How wide the first panel of an integral is: smooth functions seldom need a narrower one."""
 
-SHORTEST_RUN = 16
+MIN_RUN = 16
 """Runs of so many whole numbers are summed term by term."""
 
 
@@ -186,7 +186,7 @@ def integral_rule() -> Rule:
 
 
 def sum_rule() -> Rule:
-    """For functions of k that fall off at least as 1 / k^2; widths are powers of two from `SHORTEST_RUN` on."""
+    """For functions of k that fall off at least as 1 / k^2; widths are powers of two from `MIN_RUN` on."""
     return Rule(_sum_nodes, 2.0, lambda right, value: right * value)
 
 
@@ -202,8 +202,8 @@ def _sum_weights(size: float) -> tuple[FloatArray, ...]:
 
     The numbers are near the extrema of a Chebyshev polynomial; every other one makes the coarse rule.
     """
-    n = SHORTEST_RUN + 1
-    if size <= SHORTEST_RUN:
+    n = MIN_RUN + 1
+    if size <= MIN_RUN:
         each = (np.arange(n) < size).astype(np.float64)
         return np.minimum(np.arange(n), size - 1.0), each, each, each
     wanted = np.floor(0.5 * (size - 1.0) * (1.0 - np.cos(np.pi * np.arange(n // 2 + 1) / (n - 1))) + 0.5)

@@ -4,7 +4,7 @@ Trees lie one after another, nodes in level order, so that children need no poin
 Only terminals carry statistics, since those of a node are the sum of its children's. A split probability is a whole
 number of 2**-40, which moves no prediction by more than 1e-11.
 
-What does not fit within `MOST_BYTES` is left out where it matters least: nodes least likely to be in their trees. The
+What does not fit within `MAX_BYTES` is left out where it matters least: nodes least likely to be in their trees. The
 page then says by how much any predicted probability can be off.
 """
 
@@ -29,10 +29,10 @@ from everytree.tables.code_names import cut_texts
 from everytree.tables.column import Column
 from everytree.view.describe import CLASS_COLOURS
 
-MOST_BYTES = 3_300_000
+MAX_BYTES = 3_300_000
 """Of arrays, before they are written as text, which makes a third more; what columns take is taken off."""
 
-NEVER = 1e-13
+NEGLIGIBLE_PROB = 1e-13
 """A node that is in its tree less often than this changes no answer."""
 
 ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
@@ -46,7 +46,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
         column_data(column, int(place))
         for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
     ]
-    left = max(MOST_BYTES - 3 * len(json.dumps(columns)) // 4, MOST_BYTES // 4)  # columns are text already
+    left = max(MAX_BYTES - 3 * len(json.dumps(columns)) // 4, MAX_BYTES // 4)  # columns are text already
     budget = left // 2 if subject.is_exact else left
     trees = trees_data(subject.posts, subject.weights, model.schema_.n_codes, budget, can_predict)
     leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
@@ -186,9 +186,9 @@ def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
     """Nodes below this probability are left out. Siblings have the same one: they stay or go together."""
     every = np.concatenate(reached)
     if len(every) <= most_nodes:
-        return NEVER
+        return NEGLIGIBLE_PROB
     least = float(np.partition(every, -most_nodes)[-most_nodes]) if most_nodes > 0 else 1.0
-    return max(NEVER, min(float(np.nextafter(least, 2.0)), 1.0))  # roots, which are in every tree, stay
+    return max(NEGLIGIBLE_PROB, min(float(np.nextafter(least, 2.0)), 1.0))  # roots, which are in every tree, stay
 
 
 def _tree_arrays(

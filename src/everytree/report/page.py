@@ -20,7 +20,7 @@ from everytree.report.charts import ranges
 from everytree.report.embedding import model_data
 from everytree.report.facts import facts, lead, parameters, priors
 from everytree.report.importances import importances
-from everytree.report.quality import FEWEST_ROWS, Quality, judged
+from everytree.report.quality import MIN_ROWS, Quality, judged
 from everytree.report.rows import read_rows
 from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
@@ -28,7 +28,7 @@ from everytree.view.describe import number
 
 SCRIPTS = ("model.js", "families.js", "drawing.js", "whatif.js", "main.js")
 
-MOST_IMPORTANCES = 30
+MAX_IMPORTANCES = 30
 
 
 def write_report(
@@ -141,8 +141,8 @@ def _quality_section(model: Any, table: Any, held_out: bool, beside: dict[str, A
         return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")
     row_data = {name: beside[name] for name in ("exposure", "censored")}
     rows = read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
-    if len(rows) < FEWEST_ROWS:
-        return _absent(f"The table has {len(rows)} rows; fewer than {FEWEST_ROWS} say little about quality.")
+    if len(rows) < MIN_ROWS:
+        return _absent(f"The table has {len(rows)} rows; fewer than {MIN_ROWS} say little about quality.")
     if len(np.unique(rows.y)) < 2:
         return _absent("All targets of the table are the same, so there is nothing to tell apart.")
     *known, refitted = judged(model, rows, held_out)
@@ -175,7 +175,7 @@ def _quality(quality: Quality, more: list[str]) -> str:
 
 def _importances(subject: Subject) -> str:
     found, names = importances(subject), subject.words.inputs
-    order = (-found.middle).argsort(kind="stable")[:MOST_IMPORTANCES]
+    order = (-found.middle).argsort(kind="stable")[:MAX_IMPORTANCES]
     numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
     texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
     chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)

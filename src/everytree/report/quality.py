@@ -28,12 +28,12 @@ from everytree.report.contenders import (
 )
 from everytree.report.rows import JudgedRows
 
-FEWEST_ROWS = 40
+MIN_ROWS = 40
 
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 """Of a longer table so many are drawn at random."""
 
-LEAST_PROB = 1e-4
+MIN_PROB = 1e-4
 """A plain forest says 0 where no tree has seen a class; in its log-loss that is taken for this, to be fair."""
 
 
@@ -64,8 +64,8 @@ class Quality:
 def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
     """The model itself where the rows are new to it; then, or else, refitted ones beside a plain forest."""
     n_given = len(rows)
-    if n_given > MOST_ROWS:
-        rows = rows.at(np.sort(np.random.default_rng(0).choice(n_given, MOST_ROWS, replace=False)))
+    if n_given > MAX_ROWS:
+        rows = rows.at(np.sort(np.random.default_rng(0).choice(n_given, MAX_ROWS, replace=False)))
     drawn = "" if n_given == len(rows) else f", {len(rows):,} of {n_given:,} rows drawn at random"
     return [*([_known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
 
@@ -113,7 +113,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
     place, weight = np.searchsorted(model.classes_, rows.y), rows.weight
     truth = np.eye(len(model.classes_))[place]
     every = [one.probs for one in contenders]
-    losses = [-np.log(np.maximum(p, LEAST_PROB)[np.arange(len(rows)), place]) for p in every]
+    losses = [-np.log(np.maximum(p, MIN_PROB)[np.arange(len(rows)), place]) for p in every]
     scores = [
         _score("Log-loss (less is better)", losses, weight),
         _score("Brier score (less is better)", [((p - truth) ** 2).sum(axis=1) for p in every], weight),
@@ -134,7 +134,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
         ),
     ]  # fmt: skip
     what = "" if len(model.classes_) == 2 else " Curves are of all classes, each against the others, together."
-    note = f"Probabilities below {LEAST_PROB:g} count as {LEAST_PROB:g} in the log-loss.{what}"
+    note = f"Probabilities below {MIN_PROB:g} count as {MIN_PROB:g} in the log-loss.{what}"
     notes = [*_difference("log-loss", losses, weight), note, *_weighted(rows)]
     return [one.label for one in contenders], scores, charts, notes
 

@@ -11,22 +11,22 @@ from everytree.report.subject import Subject
 from everytree.report.words import Words
 from everytree.view.describe import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
 
-MOST_LISTED = 120
+MAX_LISTED = 120
 """Nodes of the list that folds; the rest is counted."""
 
 OPEN_DEPTH = 2
 """How far down the list is unfolded at first."""
 
-MOST_TREES = 5
+MAX_TREES = 5
 
-MOST_DESCRIBED = 20_000
+MAX_DESCRIBED = 20_000
 """Nodes that the most probable trees may have."""
 
 
 def folding_tree(subject: Subject) -> str:
     """The most probable part of the tree with the largest weight, as nested lists that fold without scripts."""
     post, options = subject.posts[subject.first], subject.words.options()
-    drawing = describe(post, **options, max_depth=32, max_nodes=MOST_LISTED)
+    drawing = describe(post, **options, max_depth=32, max_nodes=MAX_LISTED)
     return f'<div class="folding">{"".join(_items(drawing))}</div>'
 
 
@@ -59,19 +59,19 @@ def _line(drawing: Drawing, node: DrawnNode) -> str:
 def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
     """Probability, number of leaves and text of each of the most probable trees, best first."""
     if subject.is_exact:
-        for exact in subject.average.top_trees(MOST_TREES):
+        for exact in subject.average.top_trees(MAX_TREES):
             drawing = _described(subject.model.forest_.in_tree(exact.as_metatree()), subject.words)
             leaves = {node.number for node in drawing.nodes if node.is_terminal}
             yield math.exp(exact.log_prob), exact.n_leaves, tree_text(drawing, leaves)
         return
     post = subject.posts[subject.first]
     drawing = _described(post, subject.words)
-    for tree, log_prob in post.top_trees(MOST_TREES):
+    for tree, log_prob in post.top_trees(MAX_TREES):
         yield math.exp(log_prob), tree.n_leaves, tree_text(drawing, set(tree.leaves.tolist()))
 
 
 def _described(post: Posterior, words: Words) -> Drawing:
-    return describe(post, **words.options(), max_depth=10_000, max_nodes=MOST_DESCRIBED)
+    return describe(post, **words.options(), max_depth=10_000, max_nodes=MAX_DESCRIBED)
 
 
 def tree_text(drawing: Drawing, leaves: set[int]) -> str:

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from everytree.tables.column import Column
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 """Categories that a set names; of larger ones the rest is counted."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DATE_FORMATS = ("%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
-FEWEST_DIGITS, MOST_DIGITS = 6, 17
+MIN_DIGITS, MAX_DIGITS = 6, 17
 """Of a cut point; every double is told by seventeen."""
 
 NEAR = 0.01
@@ -92,11 +92,11 @@ def set_text(names: Sequence[str], others: Sequence[str]) -> str:
     """A set of categories: its members, or the others if these are few and it is large, or some and how many more."""
     if len(names) == 1:
         return f"= {names[0]}"
-    is_small = 0 < len(names) <= MOST_NAMED
-    word, listed = ("in", names) if is_small or len(others) > MOST_NAMED else ("not in", others)
-    if len(listed) <= MOST_NAMED:
+    is_small = 0 < len(names) <= MAX_NAMED
+    word, listed = ("in", names) if is_small or len(others) > MAX_NAMED else ("not in", others)
+    if len(listed) <= MAX_NAMED:
         return f"{word} {', '.join(listed)}"
-    shown = listed[: MOST_NAMED - 1]
+    shown = listed[: MAX_NAMED - 1]
     return f"{word} {', '.join(shown)} and {len(listed) - len(shown)} more"
 
 
@@ -115,8 +115,8 @@ def _number(cut: float, gap: float) -> str:
     fits = abs(cut) < 1e15
     if fits and 2.0 * cut == math.floor(2.0 * cut):  # between whole numbers: a rounded one might be on the other side
         return f"{cut + 0.0:.1f}".removesuffix(".0")
-    least = max(FEWEST_DIGITS, len(str(int(abs(cut))))) if fits else FEWEST_DIGITS
-    texts = (f"{cut:.{digits}g}" for digits in range(least, MOST_DIGITS + 1))
+    least = max(MIN_DIGITS, len(str(int(abs(cut))))) if fits else MIN_DIGITS
+    texts = (f"{cut:.{digits}g}" for digits in range(least, MAX_DIGITS + 1))
     return next(text for text in texts if abs(float(text) - cut) <= NEAR * gap)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 
-FEWEST_ROWS = 10
+MIN_ROWS = 10
 """A category of fewer rows has no say in the order: it stands at the overall mean."""
 
 
@@ -77,12 +77,12 @@ def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray
     known = (index >= 0) & (weight > 0)
     kept, kept_weight = index[known], weight[known]
     mass = _sums(kept, kept_weight, n_labels)
-    heard = np.bincount(kept, minlength=n_labels) >= FEWEST_ROWS
+    has_enough = np.bincount(kept, minlength=n_labels) >= MIN_ROWS
     overall = weight @ targets / weight.sum()
     apart = np.zeros((n_labels, targets.shape[1]))
     for k in range(targets.shape[1]):
         sums = _sums(kept, kept_weight * (targets[known, k] - overall[k]), n_labels)
-        apart[heard, k] = sums[heard] / mass[heard]
+        apart[has_enough, k] = sums[has_enough] / mass[has_enough]
     scores: FloatArray = apart @ _direction(apart, mass)
     size = np.abs(scores).max(initial=0.0)
     return np.round(scores / size, 12) if size > 0 else scores

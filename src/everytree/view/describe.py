@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CodeNames = Sequence[Sequence[Any] | None] | Mapping[int, Sequence[Any] | None]
 
-MOST_CLASSES = 8
+MAX_CLASSES = 8
 """So many colours can be told apart; where there are more classes, the less frequent ones are drawn together."""
 
 
@@ -368,9 +368,9 @@ def grouped(probs: FloatArray, class_names: Sequence[Any] | None) -> tuple[Float
     if class_names is not None and len(class_names) != n_classes:
         raise ValueError(f"class_names has {len(class_names)} entries, but there are {n_classes} classes")
     names = [f"y = {c}" for c in range(n_classes)] if class_names is None else [one_line(c) for c in class_names]
-    if n_classes <= MOST_CLASSES:
+    if n_classes <= MAX_CLASSES:
         return probs, tuple(names)
-    kept = np.sort(np.argsort(-probs[0], kind="stable")[: MOST_CLASSES - 1])
+    kept = np.sort(np.argsort(-probs[0], kind="stable")[: MAX_CLASSES - 1])
     others = 1.0 - probs[:, kept].sum(axis=1, keepdims=True)
     return np.column_stack([probs[:, kept], np.maximum(others, 0.0)]), (*(names[c] for c in kept), "others")
 

@@ -10,7 +10,7 @@ from everytree.view.describe import CodeNames, Drawing, DrawnNode, amount, descr
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
 
-MOST_COLUMNS = 4
+MAX_COLUMNS = 4
 """So many classes have a column each; where there are more, the likeliest is named."""
 
 
@@ -100,7 +100,7 @@ def _outcome_header(drawing: Drawing) -> list[str]:
         return ["coefficients"]
     if not classes:
         return ["mean", "std"]
-    if len(classes) > MOST_COLUMNS:
+    if len(classes) > MAX_COLUMNS:
         return ["likeliest", "P"]
     return [f"P({name})" for name in (classes[1:] if len(classes) == 2 else classes)]
 
@@ -114,7 +114,7 @@ def _cells(drawing: Drawing, node: DrawnNode) -> list[str]:
         return [*cells, ", ".join(number(w, 3) for w in outcome.coefficients)]
     if not classes:
         return [*cells, number(outcome.mean), number(outcome.std, 3)]
-    if len(classes) > MOST_COLUMNS:
+    if len(classes) > MAX_COLUMNS:
         best = max(range(len(classes)), key=outcome.probs.__getitem__)
         return [*cells, classes[best], f"{outcome.probs[best]:.3f}"]
     return [*cells, *(f"{p:.3f}" for p in (outcome.probs[1:] if len(classes) == 2 else outcome.probs))]

@@ -8,12 +8,12 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
-from test_threads import ignore_fork_warning, in_fork, together
 
 import everytree as et
 from cases import rng_for
 from estimator_cases import FOUR, Case, answers, ids, state
 from everytree.posterior.counts import ForestCounts
+from threads import ignore_fork_warning, in_fork, together
 
 estimators = pytest.mark.parametrize("case", **ids(FOUR))
 

@@ -168,7 +168,7 @@ def memory(n_rows: int) -> str:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             each = 1e6 * (thread_time() - start) / i
             rows.append(
-                [f"{i:,}", f"{model.n_nodes:,}", number(model._trees.n_bytes / 2**20), number(peak), number(each)]
+                [f"{i:,}", f"{model.n_nodes:,}", number(model.trees.n_bytes / 2**20), number(peak), number(each)]
             )
     return section(
         "Memory of a long stream",

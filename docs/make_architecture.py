@@ -37,6 +37,8 @@ FIT_PATH = [
     ("fitting/structures.py", "learn", "codes -> structures"),
     ("fitting/fit.py", "learn_forest", "structures -> counts -> priors -> forest"),
     ("posterior/posterior.py", "from_statistics", "Theorem 1, once a tree"),
+    ("_native/bind/posterior.cpp", "merge", "arrays of NumPy to the kernel"),
+    ("_native/core/posterior.hpp", "merge", "statistics of terminals, summed upward; then the touched nodes"),
     ("_native/core/sweep.hpp", "weigh", "the recursion itself, in logs"),
 ]
 """From `MetaForestClassifier.fit` to the formula: the file, the function, and what it does."""
@@ -101,13 +103,12 @@ def picture() -> str:
 
 
 def fit_path(*, linked: bool) -> str:
-    """A table of the functions that a fit goes through, each with its line, and a link to it in the sources."""
+    """A table of the functions that a fit goes through, each with its line, which may be a link from the root."""
     rows = ["| step | where | what |", "|---|---|---|"]
     for number, (file, name, what) in enumerate(FIT_PATH, start=1):
-        path = f"src/everytree/{file}"
-        rows.append(
-            f"| {number} | [`{file}:{line_of(file, name)}` `{name}`](../{path}#L{line_of(file, name)}) | {what} |"
-        )
+        line = line_of(file, name)
+        where = f"`{file}:{line}` `{name}`"
+        rows.append(f"| {number} | {f'[{where}](src/everytree/{file}#L{line})' if linked else where} | {what} |")
     return "\n".join(rows)
 
 

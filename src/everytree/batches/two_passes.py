@@ -46,7 +46,7 @@ def look(batch: Batch, target: Target) -> Labels:
 
 
 def given_rows(sketch: SchemaSketch) -> GivenRows:
-    """The sample of a first pass."""
+    """The rows that a sketch has kept."""
     sample = sketch.sample
     row_data = dict(sample.row_data)
     groups = row_data.pop("groups", None)

@@ -105,8 +105,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self._keep_early(more)
             return self
         fitted.forest.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
-        self.fitted_ = fitted.and_batch(rows)
-        self._keep_early(None if early is None else early.and_(given))
+        self.fitted_ = fitted.with_batch(rows)
+        self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
     def _keep_early(self, early: EarlyRows | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from everytree.base.arrays import as_labels
 from everytree.batches.sketch import SchemaSketch
+from everytree.batches.two_passes import given_rows
 from everytree.fitting.fit import GivenRows
 from everytree.fitting.targets import Target
 from everytree.tables.reading import read_table
@@ -46,15 +47,15 @@ class EarlyRows:
     def n_rows(self) -> int:
         return self._sketch.n_rows
 
-    def and_(self, given: GivenRows) -> Self | None:
-        """These rows and those; None where there are too many, or not all of them can stand in one table."""
+    def add(self, given: GivenRows) -> bool:
+        """Keep more rows; False where there are too many, or not all of them can stand in one table."""
         if self.n_rows + len(given.y) > MAX_EARLY_ROWS:
-            return None
+            return False
         try:
             self._add(given)
         except (TypeError, ValueError):  # this batch fits the columns that there are, but not the table to grow from
-            return None
-        return self
+            return False
+        return True
 
     def _add(self, given: GivenRows) -> None:
         """Keep rows that were learnt from, without those of weight 0, which count as absent."""
@@ -71,15 +72,13 @@ class EarlyRows:
         """A copy with those rows too, on all of which structures are to be grown; None where that can wait."""
         if self.n_rows + len(given.y) < GROWTH * self._n_grown:
             return None
-        every = copy.deepcopy(self).and_(given)
-        if every is None or every.n_rows < GROWTH * self._n_grown:
+        every = copy.deepcopy(self)
+        if not every.add(given) or every.n_rows < GROWTH * self._n_grown:
             return None
         every._n_grown = every.n_rows
         return every
 
     def all(self) -> GivenRows:
         """All rows that were kept."""
-        sample = self._sketch.sample
-        row_data = dict(sample.row_data)
-        groups = row_data.pop("groups", None)
-        return GivenRows(sample.table, sample.y, sample.weight if self._has_weights else None, row_data, groups)
+        given = given_rows(self._sketch)
+        return given if self._has_weights else given._replace(weight=None)

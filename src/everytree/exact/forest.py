@@ -82,12 +82,12 @@ class ExactForest:
     ) -> Self:
         """All rows again: the sum over all splits has no shortcut for a few more. One that fails changes nothing."""
         del n_jobs  # the posterior has its own
-        return self._become(self.rows.and_(Rows(X, y, sample_weight, row_data)))
+        return self._become(self.rows.joined(Rows(X, y, sample_weight, row_data)))
 
     def merge(self, other: ExactForest) -> Self:
         """Add the rows of another one over the same columns with the same priors. Returns itself."""
         self.check_mergeable(other)
-        return self._become(self.rows.and_(other.rows))
+        return self._become(self.rows.joined(other.rows))
 
     def check_mergeable(self, other: ExactForest) -> None:
         """Raise unless the other has the same splits and priors."""

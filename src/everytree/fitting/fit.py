@@ -119,7 +119,7 @@ class Fitted:
     weight_factor: float
     batches: list[str]
 
-    def and_batch(self, rows: Rows) -> Fitted:
+    def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
         return replace(self, batches=[*self.batches, rows.digest()]) if len(rows) >= MIN_DIGEST_ROWS else self
 
@@ -154,7 +154,7 @@ def fit(
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
     forest, choice = structure.learn(rows, target, schema, settings)
-    return Fitted(target, schema, forest, choice, sorted(rows.row_data), factor, []).and_batch(rows)
+    return Fitted(target, schema, forest, choice, sorted(rows.row_data), factor, []).with_batch(rows)
 
 
 def code_first_rows(

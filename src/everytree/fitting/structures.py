@@ -101,11 +101,11 @@ class ForestStructure(GrownStructure):
     def grow(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
-        options = {"grower": self.grower, "max_features": self.max_features, "subsample": self.subsample}
         with Progress("growing", len(seeds), bool(settings.verbose)) as progress:
             grown = grow_trees(
                 rows, target, schema, settings, seeds, progress,
-                max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, **options,
+                max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, grower=self.grower,
+                max_features=self.max_features, subsample=self.subsample,
             )  # fmt: skip
         return grown, grown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -33,6 +33,11 @@ class Tally(NamedTuple):
     statistics: list[FloatArray]
     n_rows: NDArray[np.int64]
 
+    @classmethod
+    def of_nothing(cls, trees: Sequence[MetaTree], family: NativeFamily) -> Tally:
+        """Of no rows."""
+        return cls([np.zeros((tree.n_nodes, family.n_statistics)) for tree in trees], np.zeros(len(trees), np.int64))
+
 
 def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], rows: Rows, n_jobs: int = 1) -> Tally:
     """Rows in some trees: the statistics of all nodes, which do not depend on any prior.
@@ -46,9 +51,30 @@ def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any]
     rows : Rows
     n_jobs : int
     """
-    counts = ForestCounts.of_trees(trees, family, n_codes)
-    counts.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **dict[str, Any](rows.row_data))
-    return counts.with_inner_nodes()
+    engine, tally = forest_kernel(trees, n_codes), Tally.of_nothing(trees, family)
+    _add_rows(engine, family, tally, rows.codes, rows.y, rows.weight, n_jobs, rows.row_data)
+    engine.sum_up(name=family.kernel, size=family.size, statistics=tally.statistics)
+    return tally
+
+
+def _add_rows(
+    engine: _kernels.Forest,
+    family: NativeFamily,
+    tally: Tally,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    n_jobs: int,
+    row_data: Mapping[str, Any],
+) -> None:
+    """Rows into the statistics of terminals; one that fails changes nothing."""
+    extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
+    add = partial(
+        engine.count, name=family.kernel, size=family.size, constant=family.default_row_data,
+        statistics=tally.statistics, n_rows=tally.n_rows, n_jobs=n_jobs,
+    )  # fmt: skip
+    if not add(X, y, sample_weight, extra):
+        add(*readable(X, y, sample_weight), extra)
 
 
 class ForestCounts:
@@ -66,24 +92,11 @@ class ForestCounts:
     def __init__(self, forest: Forest) -> None:
         if not isinstance(forest.family, NativeFamily):
             raise TypeError(f"rows are counted for built-in families, not for {type(forest.family).__name__}")
-        self._begin(forest.trees, forest.family, forest.n_codes)
-        self._like: Forest | None = forest
+        self._begin(forest, forest_kernel(forest.trees, forest.n_codes))
 
-    @classmethod
-    def of_trees(cls, trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any]) -> ForestCounts:
-        """Counts of no rows over trees whose priors are not known yet."""
-        counts = object.__new__(cls)
-        counts._like = None
-        counts._begin(trees, family, n_codes)
-        return counts
-
-    def _begin(
-        self, trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], engine: Any = None
-    ) -> None:
-        self._trees, self._family, self._n_codes = trees, family, n_codes
-        self._engine: _kernels.Forest = engine or forest_kernel(trees, n_codes)
-        self.statistics: list[FloatArray] = [np.zeros((tree.n_nodes, family.n_statistics)) for tree in trees]
-        self.n_rows: NDArray[np.int64] = np.zeros(len(trees), dtype=np.int64)
+    def _begin(self, forest: Forest, engine: _kernels.Forest) -> None:
+        self._like, self._engine = forest, engine
+        self.statistics, self.n_rows = Tally.of_nothing(forest.trees, forest.family)
         self._alone = _kernels.Guard()
 
     def update(
@@ -96,35 +109,22 @@ class ForestCounts:
         **row_data: Any,
     ) -> Self:
         """Count more rows; a tree that cannot place one leaves it out. Arguments as in `Posterior.update`."""
-        family, jobs = self._family, resolve_n_jobs(n_jobs)
-        extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
+        jobs, counted = resolve_n_jobs(n_jobs), Tally(self.statistics, self.n_rows)
         with self._alone.writing:
-            count = partial(
-                self._engine.count, name=family.kernel, size=family.size, constant=family.default_row_data,
-                statistics=self.statistics, n_rows=self.n_rows, n_jobs=jobs,
-            )  # fmt: skip
-            if not count(X, y, sample_weight, extra):
-                count(*readable(X, y, sample_weight), extra)
+            _add_rows(self._engine, self._like.family, counted, X, y, sample_weight, jobs, row_data)
         return self
 
     def merge(self, other: ForestCounts) -> Self:
         """Add the rows of counts over the same trees and priors. Returns itself."""
-        if other._like is not self._like and self._like is not None and other._like is not None:
+        if other._like is not self._like:
             self._like.check_mergeable(other._like)
         return self.add(other.tally())
 
     def empty(self) -> ForestCounts:
         """Counts of no rows over the same trees, which are not prepared once more."""
         fresh = object.__new__(ForestCounts)
-        fresh._like = self._like
-        fresh._begin(self._trees, self._family, self._n_codes, self._engine)
+        fresh._begin(self._like, self._engine)
         return fresh
-
-    def with_inner_nodes(self) -> Tally:
-        """What was counted, the statistics of inner nodes filled in from those of terminals."""
-        found = self.tally()
-        self._engine.sum_up(name=self._family.kernel, size=self._family.size, statistics=found.statistics)
-        return found
 
     def tally(self) -> Tally:
         """A copy of what was counted, without the trees."""
@@ -141,7 +141,7 @@ class ForestCounts:
 
     def add(self, tally: Tally) -> Self:
         """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""
-        family = self._family
+        family = self._like.family
         with self._alone.writing:
             self._engine.add(
                 name=family.kernel, size=family.size, statistics=self.statistics, n_rows=self.n_rows,
@@ -152,13 +152,11 @@ class ForestCounts:
     def forest(self) -> Forest:
         """The forest of these rows: its trees, priors, sharpness and weights are those of the one given."""
         like = self._like
-        assert like is not None, "counts of bare trees have no priors"
         posteriors = [
             Posterior.from_statistics(post.tree, post.family, post.split_prior_argument, statistics, int(n_rows))
             for post, statistics, n_rows in zip(like.posteriors, self.statistics, self.n_rows, strict=True)
         ]
-        weights = "evidence" if like.weighs_by_evidence else like._weights
-        return Forest(posteriors, weights=weights, sharpness=like.sharpness, n_codes=like.n_codes)
+        return like.with_posteriors(posteriors)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"like": self._like, "statistics": self.statistics, "n_rows": self.n_rows}

@@ -239,9 +239,14 @@ class Forest:
 
     def without_rows(self) -> Forest:
         """The same trees, priors, weights and sharpness, and no rows."""
-        empty = [Posterior(post.tree, post.family, post.split_prior_argument) for post in self._posteriors]
+        return self.with_posteriors(
+            [Posterior(post.tree, post.family, post.split_prior_argument) for post in self._posteriors]
+        )
+
+    def with_posteriors(self, posteriors: Sequence[Posterior]) -> Forest:
+        """A forest of other posteriors over the same trees, with the weights, sharpness and codes of this one."""
         weights = "evidence" if self.weighs_by_evidence else self._weights
-        return Forest(empty, weights=weights, sharpness=self.sharpness, n_codes=self.n_codes)
+        return Forest(posteriors, weights=weights, sharpness=self.sharpness, n_codes=self.n_codes)
 
     def copy(self) -> Forest:
         """An independent forest with the same rows."""

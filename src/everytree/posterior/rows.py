@@ -43,7 +43,7 @@ class Rows:
         row_data = {name: column[rows] for name, column in self.row_data.items()}
         return Rows(self.codes[rows], self.y[rows], weight, row_data, group)
 
-    def and_(self, other: Rows) -> Rows:
+    def joined(self, other: Rows) -> Rows:
         """These rows and those of another table with the same columns; groups are not kept."""
         weight = None
         if self.weight is not None or other.weight is not None:

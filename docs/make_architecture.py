@@ -33,8 +33,7 @@ FLOORS = [
 FIT_PATH = [
     ("estimators/classifier.py", "fit", "the public method: arguments become `GivenRows`"),
     ("estimators/base.py", "_fit", "parameters become a target, a structure and settings"),
-    ("fitting/fit.py", "fit", "table and target -> codes"),
-    ("fitting/structures.py", "learn", "codes -> structures"),
+    ("fitting/fit.py", "fit", "table and target -> codes -> structures"),
     ("fitting/fit.py", "learn_forest", "structures -> counts -> priors -> forest"),
     ("posterior/posterior.py", "from_statistics", "Theorem 1, once a tree"),
     ("_native/bind/posterior.cpp", "merge", "arrays of NumPy to the kernel"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import runpy
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import everytree as et
 
 PACKAGE = Path(__file__).parents[1] / "src" / "everytree"
 
-FLOORS = runpy.run_path(str(PACKAGE.parents[1] / "docs" / "make_architecture.py"))["FLOORS"]
+ARCHITECTURE = runpy.run_path(str(PACKAGE.parents[1] / "docs" / "make_architecture.py"))
+FLOORS = ARCHITECTURE["FLOORS"]
 """From the bottom up. A package imports only from floors below its own; packages of one floor do not see each other."""
 
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
@@ -64,6 +66,15 @@ def test_imports_go_down(module):
     for other in {name.split(".")[0] for name in imports(MODULES[module])} - {own}:
         is_below = FLOOR[other] < FLOOR[own]
         assert is_below or (module, other) in DOORS, f"{module} imports {other}, which is not below {own}"
+
+
+def test_a_fit_goes_straight_down():
+    """From `MetaForestClassifier.fit` to the recursion: few changes of file, none of them upward."""
+    files = [file for file, *_ in ARCHITECTURE["FIT_PATH"]]
+    assert sum(a != b for a, b in itertools.pairwise(files)) <= 6
+    floor = {package: level for level, packages in enumerate(FLOORS) for package in packages}
+    levels = [floor.get(file.split("/")[0], -1) for file in files]  # kernels are below all packages
+    assert levels == sorted(levels, reverse=True)
 
 
 @pytest.mark.parametrize("door", sorted(DOORS))

@@ -535,9 +535,10 @@ def test_stand_ins_leave_out_enough_rows_and_no_more(monkeypatch, n_rows, n_stan
     grow = TreeStructure.grow
 
     def noted(self, *args):
-        kept, judged = grow(self, *args)
+        grown = grow(self, *args)
+        kept, judged = grown.kept, grown.judged
         bags.extend(one.in_bag for one in (kept if judged[0] is kept[0] else [*kept, *judged]))
-        return kept, judged
+        return grown
 
     monkeypatch.setattr(TreeStructure, "grow", noted)
     X = rng_for("stand-ins", n_rows).normal(size=(n_rows, 1))

@@ -2,7 +2,7 @@
 
     table, target -> codes -> structures -> counts -> priors -> forest
 
-`fit` is the first half, up to coded rows; a structure's `learn` is the second, for trees that are grown `learn_forest`.
+`fit` is the whole of it; `learn_forest` is its second half, from the trees that a structure has grown to the forest.
 """
 
 from __future__ import annotations
@@ -78,18 +78,44 @@ class Settings:
     verbose: int
 
 
+@dataclass(frozen=True)
+class GrownTrees:
+    """Trees that are there before their priors are chosen.
+
+    Attributes
+    ----------
+    rows : Rows
+        With the groups of rows that are left out together.
+    kept : sequence of Grown
+        The structures of the forest.
+    judged : sequence of Grown
+        The structures by which priors are chosen: those that are kept, or stand-ins for them.
+    weights : str
+        Of the trees; see `MetaForestClassifier`.
+    sharpen : bool
+        Whether the average of the trees is sharpened.
+    rng : numpy.random.Generator
+        Draws the held-out rows.
+    """
+
+    rows: Rows
+    kept: Sequence[Grown]
+    judged: Sequence[Grown]
+    weights: Weights
+    sharpen: bool
+    rng: np.random.Generator
+
+
 class Structure(Protocol):
-    """Who chooses the splits."""
+    """The chooser of the splits."""
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
         """Columns, cut points and categories of the first rows."""
 
-    def learn(
-        self, rows: Rows, target: Target, schema: Schema, settings: Settings
-    ) -> tuple[Forest | ExactForest, Choice | None]:
-        """The model of the rows, and the priors where they were chosen."""
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees | ExactForest:
+        """Trees of which a forest is made; or the exact sum over all trees, whose priors are given."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +179,8 @@ def fit(
     target, y = target.learn(labels, weight)
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
-    forest, choice = structure.learn(rows, target, schema, settings)
+    grown = structure.grow(rows, target, schema, settings)
+    forest, choice = (grown, None) if isinstance(grown, ExactForest) else learn_forest(grown, target, schema, settings)
     return Fitted(target, schema, forest, choice, sorted(rows.row_data), factor, []).with_batch(rows)
 
 
@@ -205,42 +232,33 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
 # ---- trees that are grown -------------------------------------------------------------------------------------------
 
 
-def learn_forest(
-    rows: Rows,
-    kept: Sequence[Grown],
-    judged: Sequence[Grown],
-    target: Target,
-    schema: Schema,
-    settings: Settings,
-    *,
-    weights: Weights = "uniform",
-    sharpen: bool = True,
-    rng: np.random.Generator,
-) -> tuple[Forest, Choice]:
+def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> tuple[Forest, Choice]:
     """A forest of the structures to keep, with statistics of all rows.
 
     Its priors are chosen by rows that the structures `judged` were not grown on. Where these are the ones to keep, all
     rows count in them, as in the forest. Where they are stand-ins, each grown without some of the rows for one that is
     grown on all of them, only the rows that grew them count, as in what they stand for.
     """
+    rows, kept, judged = grown.rows, grown.kept, grown.judged
     search, n_jobs, stand_in = target.search(rows), resolve_n_jobs(settings.n_jobs), judged is not kept
     n_counted = len(judged) + (len(kept) if stand_in else 0)
     with Progress("counting", n_counted, bool(settings.verbose)) as progress:
         statistics = _statistics(rows, judged, search.first_family, schema, n_jobs, own_rows=stand_in)
         progress.step(len(judged))
-        held = held_out(rows, judged, [counted for counted, _ in statistics], rng, n_jobs, is_counted=not stand_in)
-        choice = choose(search, held, sharpen=sharpen)
+        counted = [of_tree for of_tree, _ in statistics]
+        held = held_out(rows, judged, counted, grown.rng, n_jobs, is_counted=not stand_in)
+        choice = choose(search, held, sharpen=grown.sharpen)
         if stand_in:
             statistics = _statistics(rows, kept, search.first_family, schema, n_jobs)
             progress.step(len(kept))
     posteriors = [
-        Posterior.from_statistics(one.tree, choice.family, choice.split_prior, *counted)
-        for one, counted in zip(kept, statistics, strict=True)
+        Posterior.from_statistics(one.tree, choice.family, choice.split_prior, *of_tree)
+        for one, of_tree in zip(kept, statistics, strict=True)
     ]
-    of_tree: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[weights]
-    if weights == "stacking":
-        of_tree = stacking_weights(held, choice)
-    return Forest(posteriors, weights=of_tree, sharpness=choice.sharpness, n_codes=schema.n_codes), choice
+    weights: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[grown.weights]
+    if grown.weights == "stacking":
+        weights = stacking_weights(held, choice)
+    return Forest(posteriors, weights=weights, sharpness=choice.sharpness, n_codes=schema.n_codes), choice
 
 
 def _statistics(

@@ -1,4 +1,4 @@
-"""Who chooses the splits: many trees, one tree, another library's model, or nobody (every choice at once)."""
+"""Structures: many grown trees, one grown tree, the trees of another library's model, or the sum over all trees."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from everytree.base.progress import Progress
 from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import MAX_CATEGORIES, Kind
-from everytree.fitting.fit import GivenRows, Settings, Weights, code_first_rows, learn_forest
-from everytree.fitting.search import Choice
+from everytree.fitting.fit import GivenRows, GrownTrees, Settings, Weights, code_first_rows
 from everytree.fitting.targets import Target
-from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
 from everytree.structure.growers import Grown, Growth, grow
@@ -71,18 +69,16 @@ class GrownStructure(ABC):
     ) -> Schema:
         return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
 
-    def learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> tuple[Forest, Choice]:
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees:
         rows = replace(rows, group=row_groups(rows.codes, rows.group))
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_structures).tolist()
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        kept, judged = self.grow(rows, target, schema, settings, seeds)
-        return learn_forest(
-            rows, kept, judged, target, schema, settings, weights=self.weights, sharpen=self.sharpen, rng=rng
-        )
+        kept, judged = self.kept_and_judged(rows, target, schema, settings, seeds)
+        return GrownTrees(rows, kept, judged, self.weights, self.sharpen, rng)
 
     @abstractmethod
-    def grow(
+    def kept_and_judged(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
@@ -98,7 +94,7 @@ class ForestStructure(GrownStructure):
     max_features: Any
     subsample: float
 
-    def grow(
+    def kept_and_judged(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         with Progress("growing", len(seeds), bool(settings.verbose)) as progress:
@@ -120,7 +116,7 @@ class TreeStructure(GrownStructure):
     max_depth: int | None
     min_samples_leaf: int | float
 
-    def grow(
+    def kept_and_judged(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         group = np.arange(len(rows)) if rows.group is None else rows.group
@@ -159,7 +155,7 @@ class ImportedStructure(GrownStructure):
     ) -> Schema:
         return self.imported.schema
 
-    def grow(
+    def kept_and_judged(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         kept = [Grown(tree, np.ones(len(rows), dtype=bool)) for tree in self.imported.trees]
@@ -226,7 +222,7 @@ class ExactStructure:
             max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth, criterion=criterion,
         )  # fmt: skip
 
-    def learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> tuple[ExactForest, None]:
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> ExactForest:
         has_missing = np.array([column.has_missing for column in schema.columns])
         n_codes = schema.n_codes.astype(np.int64)
         posterior = ExactPosterior(
@@ -234,7 +230,7 @@ class ExactStructure:
             kinds=_kinds(schema), candidates=self.candidates, truncation=self.truncation,
             max_regions=self.max_regions, n_jobs=settings.n_jobs,
         )  # fmt: skip
-        return ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), None
+        return ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose))
 
 
 def _kinds(schema: Schema) -> list[Kind]:

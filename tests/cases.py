@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import everytree as et
@@ -84,6 +86,10 @@ CASES = [
     ),
 ]  # fmt: skip
 
+CASE = {case.name: case for case in CASES}
+families = pytest.mark.parametrize("case", CASES, ids=str)
+seeds = st.integers(0, 2**32 - 1)
+
 
 def far_case(name: str, offset: float) -> Case:
     """Targets at the offset, under a prior that expects them there: what is left of the evidence is about their spread.
@@ -113,7 +119,7 @@ def far_case(name: str, offset: float) -> Case:
         "normal": _plain(lambda r, n: offset + r.normal(1.0, 2.0, n)),
         "linear": linear,
     }
-    given = next(case for case in CASES if case.name == name)
+    given = CASE[name]
     if name not in hyper:
         return given
     family, twin = type(given.family), type(given.twin)

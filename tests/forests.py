@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import everytree as et
-from cases import CASES, Case
+from cases import Case
 from everytree.posterior.forest import Forest
 
 SIZES = [2, 3, 5, 4]
@@ -23,7 +23,6 @@ COUNTS = ("poisson", "geometric")
 NOT_SHARPENED = ("poisson", "exponential", "geometric", "lognormal")
 """Families that no forest takes with a sharpness other than 1."""
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
 dtypes = pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64], ids=lambda dtype: dtype.__name__)
 
 

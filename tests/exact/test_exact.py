@@ -19,25 +19,21 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 import everytree as et
 import naive_exact
 import naive_families
-from cases import CASES, Case, examples, rng_for, take
+from cases import CASE, CASES, Case, examples, families, rng_for, seeds, take
 from everytree import _kernels
 from everytree.exact.prediction import find_leaves
 from everytree.exact.regions import WorkDone, regions_by_depth
 from naive_families import mp
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
 modes = pytest.mark.parametrize("candidates", ["all", "nontrivial"])
 KINDS = ("ordered", "one_against_rest", "multiway")
 kinds = pytest.mark.parametrize("kind", [*KINDS, "mixed"])
-seeds = st.integers(0, 2**32 - 1)
 
-CASE = {case.name: case for case in CASES}
 BERNOULLI = CASE["bernoulli"]
 FALLING = et.depth_prior(0.95, 1.0)
 PRIORS = (0.2, 0.5, 0.9, 0.99, FALLING)

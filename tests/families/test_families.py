@@ -11,18 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 import everytree as et
 import naive
 import naive_families as nf
-from cases import CASES, Case, collapse, examples, random_codes, random_tree, rng_for, take
+from cases import CASE, CASES, Case, collapse, examples, families, random_codes, random_tree, rng_for, seeds, take
 from naive_families import mp
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
-seeds = st.integers(0, 2**32 - 1)
-BY_NAME = {case.name: case for case in CASES}
 ONE_NODE = et.MetaTree.complete([])
 
 
@@ -173,7 +169,7 @@ PER_NODE: dict[str, tuple[str, PerNode]] = {
 
 @pytest.mark.parametrize("name", PER_NODE)
 def test_a_prior_for_each_node(name):
-    case, make = BY_NAME[PER_NODE[name][0]], PER_NODE[name][1]
+    case, make = CASE[PER_NODE[name][0]], PER_NODE[name][1]
     rng = rng_for("per node", name)
     tree = random_tree(rng, max_depth=2, kind="mixed", missing=True)
     family, twins = make(rng, tree.n_nodes)
@@ -332,7 +328,7 @@ def test_predictives_are_scipys(case):
 
 @pytest.mark.parametrize("name", ["bernoulli", "categorical"])
 def test_class_probabilities_are_the_mean_of_the_dirichlet(name):
-    case = BY_NAME[name]
+    case = CASE[name]
     y, _ = case.draw(rng_for("probs", name), 30)
     probs = case.family.predictive(pooled(case.family, y)).probs()
     np.testing.assert_allclose(probs[0], case.twin.predictive_probs(y), rtol=1e-13)
@@ -672,7 +668,7 @@ def test_evidence_under_tiny_and_huge_hyperparameters(name, size):
     family, twin = EXTREME[name](size)
     rng = rng_for("extreme", name)
     for n in (1, 2, 30):
-        y, row_data = BY_NAME[name].draw(rng, n)
+        y, row_data = CASE[name].draw(rng, n)
         got = family.log_evidence(pooled(family, y, **row_data))[0]
         assert got == pytest.approx(twin.log_evidence(y, **row_data), rel=1e-10, abs=1e-12), n
 
@@ -682,7 +678,7 @@ def test_evidence_under_tiny_and_huge_hyperparameters(name, size):
 def test_predictive_under_tiny_and_huge_hyperparameters(name, size):
     family, twin = EXTREME[name](size)
     rng = rng_for("extreme", name)
-    y, row_data = BY_NAME[name].draw(rng, 12)
+    y, row_data = CASE[name].draw(rng, 12)
     earlier, later = take(row_data, slice(0, 10)), take(row_data, slice(10, 12))
     components = family.predictive(np.repeat(pooled(family, y[:10], **earlier), 2, axis=0), **later)
     got = components.log_prob(y[10:].astype(float))

@@ -9,18 +9,16 @@ import numpy as np
 import own_family
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from own_family import GammaWaiting
 from scipy import stats
 from scipy.special import gammaln, xlogy
 
 import everytree as et
 import naive
-from cases import assert_same, examples, random_codes, random_tree, rng_for, snapshot
+from cases import assert_same, examples, random_codes, random_tree, rng_for, seeds, snapshot
 from naive_families import Family as Twin
 from naive_families import dot, exact_all, log_rising, mp
 
-seeds = st.integers(0, 2**32 - 1)
 STAGES = pytest.mark.parametrize("stages", [0.5, 1.0, 2.5])
 
 

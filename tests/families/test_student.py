@@ -9,9 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from cases import examples, rng_for
+from cases import examples, rng_for, seeds
 from everytree import _kernels
 from everytree.families.student import StudentComponents
 from everytree.predictive.mixture import Mixture
@@ -23,7 +22,6 @@ LEVELS = np.array([1e-12, 1e-9, 1e-7, 1e-6, 2e-6, 1e-3, 0.1, 0.3, 0.5, 0.7, 0.9,
 MANY = 20
 """Units; tables are used from 16 on."""
 
-seeds = st.integers(0, 2**32 - 1)
 few_and_many = pytest.mark.parametrize("n_copies", [1, MANY], ids=["few", "many"])
 
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 import everytree as et
-from cases import CASES, assert_same, examples, random_codes, random_tree, rng_for, snapshot, take
+from cases import assert_same, examples, families, random_codes, random_tree, rng_for, snapshot, take
 from corruptions import join, split
 from estimator_cases import FOUR
 from estimator_cases import Case as EstimatorCase
@@ -30,7 +30,6 @@ from everytree.posterior.forest import Forest
 from forests import random_forest, random_split_prior
 from online_cases import class_weights, state
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
 ways = pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
@@ -15,7 +14,7 @@ import everytree as et
 import everytree.fitting.sharpness
 import everytree.fitting.stacking
 import naive_forest
-from cases import CASES, Case, examples, random_codes, random_tree, rng_for, take
+from cases import CASES, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
@@ -24,10 +23,8 @@ from everytree.fitting.search import Choice, choose
 from everytree.fitting.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
 from everytree.fitting.stacking import stacking_weights
 from everytree.posterior.split_prior import log_odds, resolve_split_prior
-from forests import CLASSES, families
+from forests import CLASSES
 from naive_forest import Rows
-
-seeds = st.integers(0, 2**32 - 1)
 
 OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "bernoulli": [et.Bernoulli(2.0, 0.1), et.Bernoulli(30.0, 30.0)],

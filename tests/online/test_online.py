@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 
 import everytree as et
 import naive_online
-from cases import examples, rng_for
+from cases import examples, rng_for, seeds
 from online_cases import KINDS, as_numbers, class_weights, learn, make, random_rows, random_targets, state, twins
-
-seeds = st.integers(0, 2**32 - 1)
-
 
 # ---- exactness -----------------------------------------------------------------------------------------------
 

@@ -14,10 +14,8 @@ import scipy.sparse
 from scipy.special import betaln
 
 import everytree as et
-from cases import CASES, Case, assert_same, random_codes, rng_for, snapshot, take
+from cases import CASE, Case, assert_same, families, random_codes, rng_for, snapshot, take
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
-CASE = {case.name: case for case in CASES}
 NAN, INF = float("nan"), float("inf")
 PLACE = 2  # of the bad row among four good ones
 

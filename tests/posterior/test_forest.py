@@ -8,12 +8,11 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import everytree as et
 import everytree.predictive.pooled
 import naive_forest
-from cases import CASES, examples, rng_for
+from cases import CASES, examples, families, rng_for, seeds
 from everytree import _kernels
 from everytree.posterior.forest import Forest
 from forests import (
@@ -23,7 +22,6 @@ from forests import (
     SIZES,
     Counts,
     dtypes,
-    families,
     new_rows,
     random_codes,
     random_forest,
@@ -31,9 +29,6 @@ from forests import (
     random_trees,
     sharpened,
 )
-
-seeds = st.integers(0, 2**32 - 1)
-
 
 # ---- where rows end --------------------------------------------------------------------------------------------------
 

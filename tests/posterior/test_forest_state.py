@@ -19,7 +19,7 @@ from scipy.special import logsumexp, softmax
 import everytree as et
 import naive
 import naive_forest
-from cases import ARRAYS, CASES, Case, assert_same, examples, rng_for, snapshot, take
+from cases import ARRAYS, CASES, Case, assert_same, examples, families, rng_for, seeds, snapshot, take
 from everytree import _kernels
 from everytree.posterior.forest import Forest
 from everytree.posterior.packing import pack_posteriors, smallest, unpack_posteriors
@@ -28,7 +28,6 @@ from forests import (
     SIZES,
     Counts,
     dtypes,
-    families,
     fates,
     new_rows,
     random_codes,
@@ -37,7 +36,6 @@ from forests import (
     random_trees,
 )
 
-seeds = st.integers(0, 2**32 - 1)
 PATIENCE = 30.0  # seconds until a thread that has not come back counts as stuck
 
 

@@ -12,10 +12,8 @@ from scipy import stats
 
 import everytree as et
 import naive
-from cases import CASES, Case, random_codes, random_tree, rng_for, take
+from cases import CASE, Case, families, random_codes, random_tree, rng_for, take
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
-BY_NAME = {case.name: case for case in CASES}
 TREE = et.MetaTree.complete([0, 1, 1])
 SPLIT_PRIOR = np.array([0.6, 0.5, 0.3, 0.0, 0.0, 0.0, 0.0])
 N_DRAWS, N_ROWS = 500, 25
@@ -63,7 +61,7 @@ def test_split_probabilities_are_calibrated(case):
 
 def test_split_probabilities_are_calibrated_for_censored_times():
     """Nobody is watched for longer than one unit of time."""
-    case = BY_NAME["exponential"]
+    case = CASE["exponential"]
     rng, model = rng_for("censored calibration"), et.GenerativeModel(TREE, case.family, SPLIT_PRIOR)
     split, prob = [], []
     for _ in range(N_DRAWS):
@@ -143,7 +141,7 @@ def test_trees_follow_their_prior(seed):
     rng = rng_for("tree prior", seed)
     tree = et.MetaTree.complete([0, 1, 2, 2], n_children=[3, 2, 2]) if seed == 0 else random_tree(rng, max_depth=2)
     split_prior = np.where(tree.is_terminal, 0.0, rng.uniform(0.3, 0.7, tree.n_nodes))
-    model = et.GenerativeModel(tree, BY_NAME["bernoulli"].family, split_prior)
+    model = et.GenerativeModel(tree, CASE["bernoulli"].family, split_prior)
     drawn = Counter(frozenset(model.sample_tree(rng).leaves.tolist()) for _ in range(3000))
     prior = {
         leaves: naive.tree_prior(tree, split_prior, inner, leaves) for inner, leaves in naive.all_pruned_trees(tree)
@@ -304,7 +302,7 @@ def test_a_family_that_cannot_be_drawn_from_is_refused():
 
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "geometric", "normal", "exponential"])
 def test_row_data_the_family_does_not_know_are_refused(name):
-    model = et.GenerativeModel(TREE, BY_NAME[name].family)
+    model = et.GenerativeModel(TREE, CASE[name].family)
     with pytest.raises(TypeError, match="exposure"):
         model.sample(np.zeros((2, 2), np.uint8), rng=0, exposure=np.ones(2))
 

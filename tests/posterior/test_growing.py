@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 import everytree as et
 import naive
-from cases import CASES, Case, examples, rng_for, take
+from cases import Case, examples, families, rng_for, seeds, take
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
-seeds = st.integers(0, 2**32 - 1)
 SPLIT_PRIORS: dict[str, float | Callable[[int], float]] = {
     "half": 0.5,
     "never": 0.0,

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import everytree as et
 import naive
@@ -20,16 +19,16 @@ from cases import (
     Case,
     assert_same,
     examples,
+    families,
     random_codes,
     random_tree,
     rng_for,
+    seeds,
     snapshot,
     take,
 )
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
 far_families = pytest.mark.parametrize("case", FAR_CASES, ids=str)
-seeds = st.integers(0, 2**32 - 1)
 
 
 def setup(case: Case, seed: int, n: int = 40, **options):

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 import everytree as et
 import naive
-from cases import CASES, KINDS, assert_same, examples, rng_for, snapshot
+from cases import CASES, KINDS, assert_same, examples, families, rng_for, seeds, snapshot
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
-seeds = st.integers(0, 2**32 - 1)
 BERNOULLI = CASES[0]
 Leaf = None
 

@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 
 import everytree as et
-from cases import CASES, assert_same, rng_for, snapshot, take
+from cases import assert_same, families, rng_for, snapshot, take
 from threads import PATIENCE, ignore_fork_warning, in_fork, together
-
-families = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 @pytest.fixture(autouse=True)

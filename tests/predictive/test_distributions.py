@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import everytree as et
-from cases import CASES, Case, examples, random_codes, random_tree, rng_for
+from cases import CASES, Case, examples, families, random_codes, random_tree, rng_for, seeds
 from everytree.families.rates import CountComponents
 from everytree.posterior.forest import Forest
 from everytree.predictive.paths import PathPredictive, Paths
 from naive_forest import student_tail
 
-seeds = st.integers(0, 2**32 - 1)
 CONTINUOUS = [c for c in CASES if not c.family.has_classes and not c.family.support.is_whole]
 DISCRETE = [c for c in CASES if c not in CONTINUOUS]
-families = pytest.mark.parametrize("case", CASES, ids=str)
 continuous = pytest.mark.parametrize("case", CONTINUOUS, ids=str)
 discrete = pytest.mark.parametrize("case", DISCRETE, ids=str)
 

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import everytree as et
 import everytree.predictive.paths
-from cases import CASES, Case, examples, random_codes, random_tree, take
+from cases import CASES, Case, examples, families, random_codes, random_tree, seeds, take
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
-seeds = st.integers(0, 2**32 - 1)
 CLASSES = ("bernoulli", "categorical")
 NO_CLASSES = [case for case in CASES if case.name not in CLASSES]
 

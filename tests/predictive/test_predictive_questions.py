@@ -11,9 +11,8 @@ from scipy import stats
 
 import everytree as et
 import everytree.predictive.paths
-from cases import CASES, Case, random_codes, random_tree, rng_for
+from cases import CASES, Case, families, random_codes, random_tree, rng_for
 
-families = pytest.mark.parametrize("case", CASES, ids=str)
 CONTINUOUS = ("exponential", "normal", "linear")
 OF_TARGETS = ("log_prob", "cdf", "sf", "crps")
 N_ROWS = 6

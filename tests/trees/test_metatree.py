@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import everytree as et
 import naive
 import naive_families
-from cases import KINDS, assert_same, examples, random_codes, random_tree, rng_for
+from cases import KINDS, assert_same, examples, random_codes, random_tree, rng_for, seeds
 
-seeds = st.integers(0, 2**32 - 1)
 NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
 DERIVED = ("parent", "depth", "is_terminal", "n_codes", "has_missing")
 

@@ -7,15 +7,11 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 import everytree as et
 import naive
-from cases import CASES, FAR_CASES, examples, random_codes, random_tree, rng_for, take
-
-families = pytest.mark.parametrize("case", CASES, ids=str)
-seeds = st.integers(0, 2**32 - 1)
+from cases import CASES, FAR_CASES, examples, families, random_codes, random_tree, rng_for, seeds, take
 
 
 def fitted(case, seed, n=14, max_depth=2):

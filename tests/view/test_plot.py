@@ -16,7 +16,7 @@ import pytest
 from own_family import GammaWaiting
 
 import everytree as et
-from cases import CASES, KINDS, random_codes, rng_for
+from cases import CASES, KINDS, families, random_codes, rng_for
 from everytree.view.describe import SPLIT_COLOURS, describe, faded, ink_on, split_colour
 from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
@@ -29,7 +29,6 @@ matplotlib.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images" / "make_images.py"
-EVERY_FAMILY = pytest.mark.parametrize("case", CASES, ids=str)
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -76,7 +75,7 @@ def drawn_numbers(ax):
 # ---- what is drawn --------------------------------------------------------------------------------------------------
 
 
-@EVERY_FAMILY
+@families
 @EVERY_KIND
 def test_description_agrees_with_the_posterior(case, kind):
     post = fitted(case, kind)
@@ -98,7 +97,7 @@ def test_description_agrees_with_the_posterior(case, kind):
             assert math.isfinite(node.outcome.mean)
 
 
-@EVERY_FAMILY
+@families
 @pytest.mark.parametrize(("max_depth", "max_nodes"), [(0, 60), (1, 60), (2, 5), (9, 1), (9, 7)])
 def test_limits_are_kept_and_the_rest_is_counted(case, max_depth, max_nodes):
     post = fitted(case)
@@ -203,7 +202,7 @@ def test_split_colours_darken_evenly():
 # ---- the tree with matplotlib ---------------------------------------------------------------------------------------
 
 
-@EVERY_FAMILY
+@families
 def test_plots_draw_on_the_axes_given(case):
     post, extra = fitted(case), one_row(case)
     figure, axes = plt.subplots(1, 3, figsize=(15, 5))
@@ -215,7 +214,7 @@ def test_plots_draw_on_the_axes_given(case):
     assert all(ax.has_data() for ax in axes)
 
 
-@EVERY_FAMILY
+@families
 @EVERY_KIND
 def test_plots_make_their_own_figure(case, kind):
     post, extra = fitted(case, kind), one_row(case)
@@ -226,7 +225,7 @@ def test_plots_make_their_own_figure(case, kind):
 
 
 @pytest.mark.long
-@EVERY_FAMILY
+@families
 @EVERY_KIND
 def test_no_words_lie_on_others_or_leave_the_picture(case, kind):
     ax = plot_tree(fitted(case, kind), max_nodes=25, feature_names=["age", "some long name", "size", "x" * 40])
@@ -302,7 +301,7 @@ def test_unlikely_nodes_are_pale():
     assert int(inks["#3"][1:3], 16) > int(inks["#0"][1:3], 16)
 
 
-@EVERY_FAMILY
+@families
 def test_layout_is_tidy(case):
     layout = Layout(describe(fitted(case), max_nodes=30))
     by_depth: dict[int, list] = {}
@@ -341,7 +340,7 @@ def steps(ax):
     return [p.get_data().values for p in ax.patches if type(p).__name__ == "StepPatch"]
 
 
-@EVERY_FAMILY
+@families
 def test_predictive_along_an_ordered_feature(case):
     rng = rng_for("ordered", case)
     tree = et.MetaTree.random([8, 5], 4, rng=rng, kind="threshold", missing=True)
@@ -359,7 +358,7 @@ def test_predictive_along_an_ordered_feature(case):
     assert "missing" in [label.get_text() for label in ax.get_xticklabels()]
 
 
-@EVERY_FAMILY
+@families
 def test_predictive_along_a_feature_without_order(case):
     post, extra = fitted(case, "multiway", missing=False), one_row(case)
     feature = int(post.tree.feature[0])
@@ -420,7 +419,7 @@ def test_predictive_of_a_family_without_cdf():
 # ---- split probabilities --------------------------------------------------------------------------------------------
 
 
-@EVERY_FAMILY
+@families
 def test_split_probs(case):
     post = fitted(case)
     ax = plot_split_probs(post, top=5, feature_names=["age", "size", "$", "sex"])
@@ -468,7 +467,7 @@ def test_text_of_a_small_tree():
     ]
 
 
-@EVERY_FAMILY
+@families
 @EVERY_KIND
 def test_text_has_a_line_a_node(case, kind):
     post = fitted(case, kind)
@@ -513,7 +512,7 @@ def parsed_dot(source):
     return nodes, edges
 
 
-@EVERY_FAMILY
+@families
 @EVERY_KIND
 @pytest.mark.parametrize("max_nodes", [1, 6, 1000])
 def test_dot_is_a_tree(case, kind, max_nodes):
@@ -562,7 +561,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-@EVERY_FAMILY
+@families
 @EVERY_KIND
 def test_html_is_whole_and_harmless(case, kind):
     post = fitted(case, kind)

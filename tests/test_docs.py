@@ -32,8 +32,6 @@ def test_code_blocks_of_a_page_run_in_order(page):
     namespace: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page.name, "exec"), namespace)
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def test_the_derivation_names_every_equation_of_the_paper_once():
@@ -44,13 +42,10 @@ def test_the_derivation_names_every_equation_of_the_paper_once():
 
 @pytest.mark.long
 @pytest.mark.parametrize("example", sorted((ROOT / "examples" / "gallery").glob("*.py")), ids=lambda p: p.stem)
-def test_examples_of_the_gallery_draw_a_picture(example, monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "Agg")
+def test_examples_of_the_gallery_draw_a_picture(example):
     plt = importlib.import_module("matplotlib.pyplot")
-    plt.switch_backend("Agg")
     runpy.run_path(str(example), run_name="__main__")
     assert plt.gcf().axes
-    plt.close("all")
 
 
 def test_demo_shows_all_ways_of_fitting_equal():

@@ -33,11 +33,6 @@ from online_cases import class_weights, state
 ways = pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.safetensors"
-
-
 def again(model: Any, path: Path, **options: Any) -> Any:
     et.save(model, path)
     return et.load(path, **options)

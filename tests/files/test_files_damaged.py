@@ -114,10 +114,10 @@ def use_if_read(path: Path, use: Callable[[Any], Any], mmap: bool) -> str | None
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_damaged_files_are_errors(stored, tmp_path, part):
+def test_damaged_files_are_errors(stored, path, part):
     """Whatever a disk or a network does: each file with other bytes is refused."""
     rng = rng_for("blind damage", part)
-    path, names = tmp_path / "model", sorted(stored)
+    names = sorted(stored)
     for i in range(DAMAGES // 10):
         whole, use = stored[names[i % len(names)]]
         damage = BLIND[rng.integers(len(BLIND))]
@@ -127,10 +127,10 @@ def test_damaged_files_are_errors(stored, tmp_path, part):
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_forged_files_are_errors_or_models(stored, tmp_path, part):
+def test_forged_files_are_errors_or_models(stored, path, part):
     """The checksum fits, so only what is checked beyond it keeps the kernels from reading what is not there."""
     rng = rng_for("knowing damage", part)
-    path, names = tmp_path / "model", sorted(stored)
+    names = sorted(stored)
     for i in range(DAMAGES // 10):
         whole, use = stored[names[i % len(names)]]
         damage = KNOWING[rng.integers(len(KNOWING))]
@@ -139,9 +139,8 @@ def test_forged_files_are_errors_or_models(stored, tmp_path, part):
 
 
 @pytest.mark.parametrize("damages", [BLIND, KNOWING], ids=["damaged", "forged"])
-def test_a_bad_file_takes_no_more_memory_than_twice_its_size(stored, tmp_path, damages: list[Damage]):
+def test_a_bad_file_takes_no_more_memory_than_twice_its_size(stored, path, damages: list[Damage]):
     rng = rng_for("memory")
-    path = tmp_path / "model"
     for i in range(DAMAGES // 5):
         whole, _ = stored[sorted(stored)[i % len(stored)]]
         damaged = damages[rng.integers(len(damages))](rng, whole)
@@ -157,10 +156,9 @@ def test_a_bad_file_takes_no_more_memory_than_twice_its_size(stored, tmp_path, d
         assert peak <= 2 * len(damaged) + ROOM
 
 
-def test_a_large_posterior_takes_no_more_memory_than_twice_its_file(tmp_path):
+def test_a_large_posterior_takes_no_more_memory_than_twice_its_file(path):
     tree = et.MetaTree.complete(np.arange(2**16 - 1) % 16)
     post = et.Posterior(tree, et.Bernoulli())
-    path = tmp_path / "model"
     et.save(post, path)
     for mmap, times in ((False, 2.0), (True, 1.0)):
         tracemalloc.start()
@@ -243,10 +241,9 @@ def test_an_impossible_value_is_named(small):
             et.load(path)
 
 
-def test_an_estimator_whose_leaves_are_not_of_its_family_is_refused(tmp_path):
+def test_an_estimator_whose_leaves_are_not_of_its_family_is_refused(path):
     rng = rng_for("families")
     X = rng.normal(size=(60, 2))
-    path = tmp_path / "model"
     changes = [
         ("normal", {"family": "linear"}, "parameters.family: is 'linear', but the leaves are Normal"),
         ("linear", {"family": "normal"}, "parameters.family: is 'normal', but the leaves are LinearRegression"),
@@ -321,12 +318,11 @@ def test_a_deep_header_is_no_crash(small):
         et.load(path)
 
 
-def test_nothing_is_made_of_a_damaged_header(tmp_path):
+def test_nothing_is_made_of_a_damaged_header(path):
     """Many small values take many times the bytes that write them; so does what is not of this library."""
     for start in (b'{"a":[', b'{"__metadata__":{"sha256":"' + b"0" * 64 + b'"},"a":['):
         header = start + b"[]," * 700_000 + b"[]]}"
         header += b" " * (-len(header) % 8)
-        path = tmp_path / "model"
         path.write_bytes(len(header).to_bytes(8, "little") + header)
         tracemalloc.start()
         with pytest.raises(et.ModelFileError, match="sha256"):
@@ -336,16 +332,15 @@ def test_nothing_is_made_of_a_damaged_header(tmp_path):
         assert peak <= len(header) + ROOM
 
 
-def test_a_header_of_unusual_length_is_refused(tmp_path, monkeypatch):
+def test_a_header_of_unusual_length_is_refused(path, monkeypatch):
     monkeypatch.setattr(container, "LONGEST_HEADER", 100)
-    et.save(et.MetaTree.complete([0]), tmp_path / "model")
+    et.save(et.MetaTree.complete([0]), path)
     with pytest.raises(et.ModelFileError, match=r"header: [0-9]+ bytes long, but at most 100 are read"):
-        et.load(tmp_path / "model")
+        et.load(path)
 
 
-def test_every_number_is_looked_at(stored, tmp_path):
+def test_every_number_is_looked_at(stored, path):
     """A NaN anywhere is an error: nothing that is stored may be one."""
-    path = tmp_path / "model"
     for content, _ in stored.values():
         header, data = split(content)
         for entry in header.values():
@@ -383,9 +378,9 @@ def test_errors_name_the_file_that_was_asked_for_and_long_names_are_names(tmp_pa
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
-def test_a_file_that_others_may_not_read_is_never_readable_while_it_is_replaced(tmp_path, monkeypatch):
-    path, seen = tmp_path / "model", []
+@pytest.mark.posix
+def test_a_file_that_others_may_not_read_is_never_readable_while_it_is_replaced(path, monkeypatch):
+    seen = []
     et.save(et.MetaTree.complete([0]), path)
     path.chmod(0o600)
     fsync = os.fsync
@@ -394,7 +389,7 @@ def test_a_file_that_others_may_not_read_is_never_readable_while_it_is_replaced(
     assert stat.S_IMODE(seen[0]) == stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
+@pytest.mark.posix
 def test_a_file_keeps_its_permissions_and_a_link_its_target(small):
     path, _ = small
     tree = et.MetaTree.complete([0])
@@ -425,7 +420,7 @@ while True:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.posix
 def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path):
     """kill -9 at any moment: the old file or the new one, always readable, and never an older one than before."""
     first, path = tmp_path / "first", tmp_path / "model"
@@ -454,8 +449,7 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path):
     assert all(each.name.startswith(".model.") and each.name.endswith(".tmp") for each in left)
 
 
-def test_what_is_saved_while_others_update_is_of_one_moment(tmp_path):
-    path = tmp_path / "model"
+def test_what_is_saved_while_others_update_is_of_one_moment(path):
     posts = [et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli()) for _ in range(3)]
     forest, stop = et.Forest(posts), threading.Event()
 
@@ -506,7 +500,7 @@ def kill(saver: subprocess.Popen[bytes]) -> None:
     saver.stdout.close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs locks of POSIX")
+@pytest.mark.posix
 def test_the_next_save_removes_what_killed_ones_left_and_nothing_else(tmp_path):
     path, tree = tmp_path / "model.et", et.MetaTree.complete([0, 1, 1])
     bystanders = [".model.et.tmp", ".model.et.0123456789abcdef.tmp.gz", ".other.0123456789abcdef.tmp", "notes.tmp"]
@@ -526,7 +520,7 @@ def test_the_next_save_removes_what_killed_ones_left_and_nothing_else(tmp_path):
     assert et.load(path) == tree
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes of POSIX")
+@pytest.mark.posix
 @pytest.mark.parametrize("mmap", [False, True])
 def test_a_pipe_is_refused_at_once(tmp_path, mmap):
     pipe = tmp_path / "pipe"
@@ -549,8 +543,7 @@ def test_a_pipe_is_refused_at_once(tmp_path, mmap):
         et.load(tmp_path)
 
 
-def test_rows_of_an_exact_estimator_have_codes_of_its_schema(tmp_path):
-    path = tmp_path / "model"
+def test_rows_of_an_exact_estimator_have_codes_of_its_schema(path):
     X = np.array([[0.0, np.nan], [1.0, 2.0], [0.0, 3.0], [1.0, np.nan]] * 5)
     et.save(et.ExactTreeClassifier(max_depth=2).fit(X, [0, 1, 0, 1] * 5), path)
     header, data = split(path.read_bytes())

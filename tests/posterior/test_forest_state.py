@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import faulthandler
 import pickle
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,8 +33,7 @@ from forests import (
     random_split_prior,
     random_trees,
 )
-
-PATIENCE = 30.0  # seconds until a thread that has not come back counts as stuck
+from threads import PATIENCE
 
 
 def bits(forest: Forest) -> list[bytes]:
@@ -297,17 +294,6 @@ def test_what_cannot_be_merged():
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def busy_threads() -> Iterator[None]:
-    """Ends a run that hangs where no Python can, and lets threads take turns a thousand times as often."""
-    faulthandler.dump_traceback_later(4 * PATIENCE, exit=True, file=sys.__stderr__)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(5e-6)
-    yield
-    sys.setswitchinterval(interval)
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.mark.usefixtures("busy_threads")

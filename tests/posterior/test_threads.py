@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import faulthandler
 import multiprocessing
 import pickle
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,16 +17,7 @@ import everytree as et
 from cases import assert_same, families, rng_for, snapshot, take
 from threads import PATIENCE, ignore_fork_warning, in_fork, together
 
-
-@pytest.fixture(autouse=True)
-def watchdog() -> Iterator[None]:
-    """Ends a run that hangs where no Python can, and lets threads take turns a thousand times as often."""
-    faulthandler.dump_traceback_later(4 * PATIENCE, exit=True, file=sys.__stderr__)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(5e-6)
-    yield
-    sys.setswitchinterval(interval)
-    faulthandler.cancel_dump_traceback_later()
+pytestmark = pytest.mark.usefixtures("busy_threads")
 
 
 class Counts(et.Family):

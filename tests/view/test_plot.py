@@ -25,18 +25,10 @@ from everytree.view.plot.layout import Layout, packed
 from everytree.view.text import tree_text
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images" / "make_images.py"
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    assert not plt.get_fignums()
-    yield
-    plt.close("all")
 
 
 def fitted(case, kind="mixed", *, missing=True, max_depth=3, n_rows=200, split_prior=0.7):

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import everytree as et
 from dask_cases import of_parts
 from estimator_cases import state
+from refusals import unchanged
 
 
 def table(n: int = 90) -> pd.DataFrame:
@@ -152,10 +153,9 @@ def test_bad_collections_are_refused_and_change_nothing(what):
     make, words = WRONG[what]
     with dask.config.set(scheduler="synchronous"):
         model = forest().fit(frame(), "y", sample_rows=30)
-        before, schema = state(model), model.schema_
-        with pytest.raises((ValueError, TypeError), match=words):
+        schema = model.schema_
+        with unchanged(state, model), pytest.raises((ValueError, TypeError), match=words):
             model.fit(**{"sample_rows": 30, **make()})
-    assert state(model) == before
     assert model.schema_ is schema
 
 

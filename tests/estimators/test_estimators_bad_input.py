@@ -29,6 +29,7 @@ from estimator_cases import (
     of_prediction,
     state,
 )
+from refusals import unchanged
 
 FORESTS, CLASSIFIERS, REGRESSORS = FOUR[:2], FOUR[::2], FOUR[1::2]
 N = 60
@@ -262,11 +263,10 @@ def test_wrong_rows_are_refused_by_fit(case, wrong):
 def test_wrong_rows_are_refused_by_partial_fit_and_change_nothing(case, wrong):
     table, y, row_data = rows(case)
     model = case.make().fit(table, y, **row_data)
-    before, attributes, said = state(model), set(vars(model)), answers(model, table)
+    attributes, said = set(vars(model)), answers(model, table)
     arguments = wrong.among({"X": table, "y": y, **row_data})
-    with pytest.raises(ERRORS, match=wrong.words):
+    with unchanged(state, model), pytest.raises(ERRORS, match=wrong.words):
         model.partial_fit(**arguments)
-    assert state(model) == before
     assert set(vars(model)) == attributes
     np.testing.assert_array_equal(answers(model, table), said)
 
@@ -346,12 +346,11 @@ CHANGED = {
 def test_other_columns_are_refused(case, changed):
     table, y, _ = rows(case)
     model = case.make().fit(table, y)
-    before = state(model)
     change, words = CHANGED[changed]
-    for call in (lambda: model.predict(change(table)), lambda: model.partial_fit(change(table), y)):
-        with pytest.raises(ValueError, match=words):
-            call()
-    assert state(model) == before
+    with unchanged(state, model):
+        for call in (lambda: model.predict(change(table)), lambda: model.partial_fit(change(table), y)):
+            with pytest.raises(ValueError, match=words):
+                call()
 
 
 @pytest.mark.parametrize("case", **ids(FOUR))
@@ -371,16 +370,15 @@ def test_text_that_changes_its_kind(case):
 def test_classes_that_were_not_there(case):
     table, y, _ = rows(case)
     model = case.make().fit(table, y)
-    before = state(model)
-    for classes in (["other"], model.classes_[:1]):
-        with pytest.raises(ValueError, match=r"classes is .*, but the first call knew"):
-            model.partial_fit(table, y, classes=classes)
-    other = replaced(y, "other") if y.dtype.kind == "U" else replaced(y, 9)
-    with pytest.raises(ValueError, match=r"y\[3\] is .*(other|9).*but the classes are"):
-        model.partial_fit(table, other)
-    with pytest.raises(ValueError, match="but the classes are"):
-        case.make().partial_fit(table, y, classes=model.classes_[:1])
-    assert state(model) == before
+    with unchanged(state, model):
+        for classes in (["other"], model.classes_[:1]):
+            with pytest.raises(ValueError, match=r"classes is .*, but the first call knew"):
+                model.partial_fit(table, y, classes=classes)
+        other = replaced(y, "other") if y.dtype.kind == "U" else replaced(y, 9)
+        with pytest.raises(ValueError, match=r"y\[3\] is .*(other|9).*but the classes are"):
+            model.partial_fit(table, other)
+        with pytest.raises(ValueError, match="but the classes are"):
+            case.make().partial_fit(table, y, classes=model.classes_[:1])
 
 
 @pytest.mark.parametrize("dtype", [str, object])
@@ -401,9 +399,8 @@ def test_rows_that_fail_in_some_trees_only_change_no_tree():
     placed = [bool(post.tree.is_terminal[end]) for post, end in zip(model.posteriors_, ends, strict=True)]
     assert placed.index(True) > 0, "the first tree takes the other rows before another one fails"
     before = state(model)
-    with pytest.raises(ValueError, match="sample_weight"):
+    with unchanged(state, model), pytest.raises(ValueError, match="sample_weight"):
         model.partial_fit(strange, signal, sample_weight=weight)
-    assert state(model) == before
     assert state(model.partial_fit(table, signal)) != before
 
 

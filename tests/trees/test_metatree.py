@@ -1,4 +1,4 @@
-"""The shape: constructors, invariants, routing, identity, and the pruned trees a meta-tree stands for."""
+"""The shape: constructors, what follows from the arrays, identity, and trees that are deep or large."""
 
 from __future__ import annotations
 
@@ -16,36 +16,13 @@ import everytree as et
 import naive
 import naive_families
 from cases import KINDS, assert_same, examples, random_codes, random_tree, rng_for, seeds
+from tree_cases import chain_tree, small_tree, split_of
 
 NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
 DERIVED = ("parent", "depth", "is_terminal", "n_codes", "has_missing")
 
 
-def small_tree() -> et.MetaTree:
-    """Root and left child ask, five nodes."""
-    return et.MetaTree.from_arrays([0, 1, -1, -1, -1], [1, 3, -1, -1, -1], [2, 2, 0, 0, 0])
-
-
-def split_of(n_children: int, **first_entry: int) -> et.MetaTree:
-    """A root with terminals below it; `threshold` and `missing_child` are the root's."""
-    rest = [-1] * n_children
-    arrays = {name: [value, *rest] for name, value in first_entry.items()}
-    return et.MetaTree.from_arrays([0, *rest], [1, *rest], [n_children, *[0] * n_children], **arrays)
-
-
-def chain_tree(turns: list[int], feature: list[int], threshold: list[int] | None = None) -> et.MetaTree:
-    """Two children a level, of which child `turns[d]` goes on."""
-    depth, n_nodes = len(turns), 2 * len(turns) + 1
-    inner = [0] + [2 * d - 1 + turns[d - 1] for d in range(1, depth)]
-    arrays = {name: np.full(n_nodes, -1) for name in ("feature", "first_child", "threshold")}
-    arrays["feature"][inner] = feature
-    arrays["first_child"][inner] = 2 * np.arange(depth) + 1
-    arrays["threshold"][inner] = -1 if threshold is None else threshold
-    arrays["n_children"] = np.where(arrays["feature"] >= 0, 2, 0)
-    return et.MetaTree.from_arrays(**arrays, n_features=max(feature) + 1)
-
-
-# ---- complete ----------------------------------------------------------------------------------------------------
+# ---- complete --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -79,200 +56,7 @@ def test_a_tree_of_one_node_reads_any_table():
         assert tree.route(np.full((3, width), 200, dtype=np.uint8)).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "words"),
-    [
-        (([0, 1],), {}, ["features", "2"]),
-        (([0, 1, 1, 1],), {}, ["features", "4"]),
-        (([1, 0, 0],), {"n_children": [2, 3]}, ["features", "3"]),
-        (([0, 1, 2],), {"n_features": 2}, ["features[2]", "2", "0..1"]),
-        (([0, 1, 2],), {"n_children": [2, 2]}, ["features[2]", "2", "0..1"]),
-        (([0, -1, 1],), {}, ["features[1]", "-1"]),
-        (([0],), {"n_children": 0}, ["n_children", "0"]),
-        (([0],), {"n_children": -2}, ["n_children", "-2"]),
-        (([0],), {"n_children": [2, 2], "n_features": 3}, ["n_children", "2", "3"]),
-        (([0],), {"n_children": 70_000}, ["n_children", "70000"]),
-        (([0],), {"n_children": [2**32 + 2]}, ["n_children", str(2**32 + 2)]),
-        (([0],), {"n_children": 2.5}, ["n_children", "2.5"]),
-        (([0],), {"n_children": "2"}, ["n_children", "2"]),
-        (([0],), {"n_children": None}, ["n_children", "None"]),
-        (([0.5],), {}, ["features", "0.5"]),
-        (([[0]],), {}, ["features"]),
-        (([2**32],), {}, ["features", str(2**32)]),
-        (([],), {"n_features": -1}, ["n_features", "-1"]),
-        (([0],), {"n_features": 1.5}, ["n_features", "1.5"]),
-        (([0],), {"n_features": "2"}, ["n_features", "2"]),
-    ],
-    ids=str,
-)
-def test_complete_refuses(arguments, options, words):
-    with pytest.raises((ValueError, TypeError)) as caught:
-        et.MetaTree.complete(*arguments, **options)
-    assert all(word in str(caught.value) for word in words), caught.value
-
-
-# ---- from_arrays -------------------------------------------------------------------------------------------------
-
-FIVE = {"feature": [0, 1, -1, -1, -1], "first_child": [1, 3, -1, -1, -1], "n_children": [2, 2, 0, 0, 0]}
-SEVEN = {
-    "feature": [0, 1, 1, -1, -1, -1, -1],
-    "first_child": [1, 3, 5, -1, -1, -1, -1],
-    "n_children": [2, 2, 2, 0, 0, 0, 0],
-}
-EIGHT = {
-    "feature": [0, 1, 1, -1, -1, -1, -1, -1],
-    "first_child": [1, 3, 5, -1, -1, -1, -1, -1],
-    "n_children": [2, 2, 3, 0, 0, 0, 0, 0],
-}
-
-
-def none_but(n_nodes: int, **at: int) -> list[int]:
-    """-1 everywhere but at the given nodes, written n0, n1, ..."""
-    values = [-1] * n_nodes
-    for node, value in at.items():
-        values[int(node[1:])] = value
-    return values
-
-
-BROKEN = {
-    "child is the root": (FIVE | {"first_child": [1, 0, -1, -1, -1]}, 1, "ancestor"),
-    "child is the node itself": (FIVE | {"first_child": [1, 1, -1, -1, -1]}, 1, "ancestor"),
-    "root is its own child": (FIVE | {"first_child": [0, 3, -1, -1, -1]}, 0, "ancestor"),
-    "child beyond the arrays": (FIVE | {"first_child": [1, 4, -1, -1, -1]}, 1, "0..4"),
-    "child far beyond the arrays": (FIVE | {"first_child": [1, 2**31 - 1, -1, -1, -1]}, 1, "0..4"),
-    "child below zero": (FIVE | {"first_child": [1, -1, -1, -1, -1]}, 1, "0..4"),
-    "child before its parent": (
-        {
-            "feature": [0, -1, -1, 1, -1, -1],
-            "first_child": [1, -1, -1, 1, -1, -1],
-            "n_children": [3, 0, 0, 2, 0, 0],
-        },
-        3,
-        "before",
-    ),
-    "two parents": (SEVEN | {"first_child": [1, 3, 3, -1, -1, -1, -1]}, 2, "first_child"),
-    "children out of order": (SEVEN | {"first_child": [1, 5, 3, -1, -1, -1, -1]}, 1, "level order"),
-    "nobody's child at the end": ({name: [*values, values[-1]] for name, values in FIVE.items()}, 5, "nobody"),
-    "nobody's child at the start": (FIVE | {"first_child": [2, 3, -1, -1, -1]}, 0, "first_child"),
-    "children of a terminal": (FIVE | {"first_child": [1, 3, -1, -1, 2]}, 4, "first_child"),
-    "negative number of children": (FIVE | {"n_children": [2, 2, 0, -1, 0]}, 3, "n_children"),
-    "no feature": (FIVE | {"feature": [0, -1, -1, -1, -1]}, 1, "feature"),
-    "feature beyond n_features": (FIVE | {"n_features": 1}, 1, "0..0"),
-    "feature at a terminal": (FIVE | {"feature": [0, 1, -1, 2, -1]}, 3, "feature"),
-    "binary split with three children": (EIGHT | {"threshold": none_but(8, n1=0, n2=0)}, 2, "binary"),
-    "binary split with one child": (
-        {
-            "feature": [0, 1, -1, -1],
-            "first_child": [1, 3, -1, -1],
-            "n_children": [2, 1, 0, 0],
-            "threshold": [0, 0, -1, -1],
-        },
-        1,
-        "binary",
-    ),
-    "threshold too large": (FIVE | {"threshold": none_but(5, n1=65535)}, 1, "65535"),
-    "threshold too small": (FIVE | {"threshold": none_but(5, n1=-2)}, 1, "-2"),
-    "threshold at a terminal": (FIVE | {"threshold": none_but(5, n4=0)}, 4, "threshold"),
-    "missing_child at a terminal": (FIVE | {"missing_child": none_but(5, n2=0)}, 2, "missing_child"),
-    "missing_child below -1": (FIVE | {"missing_child": none_but(5, n1=-2)}, 1, "-2"),
-    "missing_child of a multiway split not the last": (
-        EIGHT | {"missing_child": none_but(8, n2=1)},
-        2,
-        "missing_child",
-    ),
-    "missing_child of a multiway split beyond the last": (
-        EIGHT | {"missing_child": none_but(8, n2=3)},
-        2,
-        "missing_child",
-    ),
-    "third missing_child without a third child": (
-        FIVE | {"threshold": none_but(5, n1=0), "missing_child": none_but(5, n1=2)},
-        1,
-        "binary",
-    ),
-    "missing_child of a binary split beyond the last": (
-        FIVE | {"threshold": none_but(5, n1=0), "missing_child": none_but(5, n1=3)},
-        1,
-        "missing_child",
-    ),
-    "multiway split with no branch but the missing one": (
-        {"feature": [0, -1], "first_child": [1, -1], "n_children": [1, 0], "missing_child": [0, -1]},
-        0,
-        "missing_child",
-    ),
-    "nodes disagree about the codes of a feature": (EIGHT, 2, "feature 1"),
-    "nodes disagree about the missing branch of a feature": (
-        EIGHT | {"missing_child": none_but(8, n2=2)},
-        2,
-        "feature 1",
-    ),
-    "too many children": (
-        {
-            "feature": none_but(65536, n0=0),
-            "first_child": none_but(65536, n0=1),
-            "n_children": [65535] + [0] * 65535,
-        },
-        0,
-        "65535",
-    ),
-}
-
-
-@pytest.mark.parametrize(("arrays", "node", "word"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_invariant_is_named_with_its_node(arrays, node, word):
-    with pytest.raises(ValueError, match=rf"\bnode {node}\b") as caught:
-        et.MetaTree.from_arrays(**arrays)
-    assert word in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "word"),
-    [
-        (FIVE | {"feature": []}, "feature"),
-        (FIVE | {"first_child": [1, 3]}, "first_child"),
-        (FIVE | {"n_children": [2, 2, 0, 0, 0, 0]}, "n_children"),
-        (FIVE | {"threshold": [-1]}, "threshold"),
-        (FIVE | {"missing_child": [-1]}, "missing_child"),
-        (FIVE | {"feature": [0.5, 1, -1, -1, -1]}, "feature"),
-        (FIVE | {"first_child": [[1, 3, -1, -1, -1]]}, "first_child"),
-        (FIVE | {"n_children": ["2", "2", "0", "0", "0"]}, "n_children"),
-        (FIVE | {"feature": [2**32, 1, -1, -1, -1]}, "feature"),
-        (FIVE | {"first_child": [2**32 + 1, 3, -1, -1, -1]}, "first_child"),
-        (FIVE | {"n_children": [2**32 + 2, 2, 0, 0, 0]}, "n_children"),
-        (FIVE | {"threshold": [2**32, -1, -1, -1, -1]}, "threshold"),
-        (FIVE | {"n_features": -1}, "n_features"),
-        (FIVE | {"n_features": 2.5}, "n_features"),
-    ],
-)
-def test_arrays_that_are_no_arrays_of_nodes_are_named(arrays, word):
-    with pytest.raises((ValueError, TypeError), match=word):
-        et.MetaTree.from_arrays(**arrays)
-
-
-def test_the_bare_constructor_says_what_to_use():
-    with pytest.raises(TypeError, match="from_arrays"):
-        et.MetaTree([0], [1], [2])
-
-
-@pytest.mark.parametrize(
-    ("options", "codes", "children"),
-    [
-        ({"n_children": 2}, [0, 1], [0, 1]),
-        ({"n_children": 3, "missing_child": 2}, [0, 1, -1], [0, 1, 2]),
-        ({"n_children": 2, "threshold": 3}, [0, 3, 4, 65534], [0, 0, 1, 1]),
-        ({"n_children": 2, "threshold": 0, "missing_child": 0}, [0, 1, -1], [0, 1, 0]),
-        ({"n_children": 2, "threshold": 0, "missing_child": 1}, [0, 1, -1], [0, 1, 1]),
-        ({"n_children": 3, "threshold": 65534, "missing_child": 2}, [0, 65534, -1], [0, 0, 2]),
-        ({"n_children": 65534}, [0, 65533], [0, 65533]),
-        ({"n_children": 1}, [0], [0]),
-    ],
-)
-def test_every_kind_of_split_sends_codes_where_the_contract_says(options, codes, children):
-    tree = split_of(options.pop("n_children"), **options)
-    assert (tree.route(np.array(codes)[:, None]) - 1).tolist() == children
-
-
-# ---- random ------------------------------------------------------------------------------------------------------
+# ---- random ----------------------------------------------------------------------------------------------------------
 
 
 def assert_asks_nothing_twice(tree: et.MetaTree, sizes: list[int]) -> None:
@@ -323,27 +107,7 @@ def test_without_stopping_a_random_tree_goes_on_while_there_is_something_to_ask(
     assert (tree.depth[tree.is_terminal] == 3).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"kind": "binary"}, "kind"),
-        ({"max_depth": -1}, "max_depth"),
-        ({"max_depth": 1.5}, "max_depth"),
-        ({"stop": -0.1}, "stop"),
-        ({"stop": 1.1}, "stop"),
-        ({"stop": float("nan")}, "stop"),
-        ({"n_children": [2, 0]}, "n_children"),
-        ({"n_children": [2, -3]}, "n_children"),
-        ({"n_children": [2.5]}, "n_children"),
-    ],
-    ids=str,
-)
-def test_random_refuses(options, word):
-    with pytest.raises((ValueError, TypeError), match=word):
-        et.MetaTree.random(**({"n_children": [2, 2, 2, 2], "max_depth": 3, "rng": 0} | options))
-
-
-# ---- what follows from the arrays --------------------------------------------------------------------------------
+# ---- what follows from the arrays ------------------------------------------------------------------------------------
 
 
 @given(seed=seeds)
@@ -385,150 +149,7 @@ def test_arrays_are_read_only(name):
         assert array.dtype == (bool if name in ("is_terminal", "has_missing") else np.int32)
 
 
-# ---- routing -----------------------------------------------------------------------------------------------------
-
-
-def strided(X):
-    """The same table inside a larger one, every third row and every second column."""
-    larger = np.full((3 * X.shape[0] + 1, 2 * X.shape[1] + 1), X.dtype.type(1), dtype=X.dtype)
-    larger[1::3, 1::2] = X
-    return larger[1::3, 1::2]
-
-
-def unaligned(X):
-    """The same table one byte off."""
-    raw = np.empty(X.nbytes + 1, dtype=np.uint8)
-    table = raw[1:].view(X.dtype).reshape(X.shape)
-    table[...] = X
-    return table
-
-
-def read_only(X):
-    table = X.copy()
-    table.flags.writeable = False
-    return table
-
-
-LAYOUTS = {
-    "C": np.ascontiguousarray,
-    "Fortran": np.asfortranarray,
-    "strided": strided,
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
-    "unaligned": unaligned,
-    "read-only": read_only,
-    "memoryview": lambda X: memoryview(np.ascontiguousarray(X)),
-}
-TYPES = (np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int16, np.int32, np.int64, np.float32, np.float64)
-
-
-def codes_of_type(rng: np.random.Generator, tree: et.MetaTree, n_rows: int, dtype: type) -> np.ndarray:
-    """Codes that this tree knows, missing ones written as the type writes them, where it can."""
-    narrow = random_codes(rng, tree, n_rows)
-    codes = narrow.astype(dtype)
-    missing = narrow == 255
-    if np.dtype(dtype).kind != "u":
-        codes[missing] = -1
-    elif dtype in (np.uint8, np.uint16):
-        codes[missing] = np.iinfo(dtype).max
-    else:
-        codes[missing] = 0
-    return codes
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-@given(seed=seeds, n_rows=st.integers(0, 40))
-@examples(6)
-def test_routing_follows_the_naive_path(dtype, layout, seed, n_rows):
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng)
-    X = codes_of_type(rng, tree, n_rows, dtype)
-    ends = tree.route(LAYOUTS[layout](X))
-    assert ends.dtype == np.int32
-    assert ends.tolist() == [naive.path(tree, row)[-1] for row in X]
-
-
-@given(seed=seeds)
-@examples(15)
-def test_routing_reads_lists_and_bools(seed):
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng)
-    X = codes_of_type(rng, tree, 20, np.int64)
-    assert tree.route(X.tolist()).tolist() == [naive.path(tree, row)[-1] for row in X]
-    assert tree.route([tuple(row) for row in X]).tolist() == [naive.path(tree, row)[-1] for row in X]
-    binary = et.MetaTree.random([2, 2, 2], 3, rng=rng, kind=rng.choice(KINDS))
-    X = rng.integers(0, 2, (20, 3)).astype(bool)
-    assert binary.route(X).tolist() == [naive.path(binary, row)[-1] for row in X.astype(int)]
-    assert binary.route(X.tolist()).tolist() == binary.route(X).tolist()
-
-
-@pytest.mark.parametrize("byte_order", ["<", ">"])
-@pytest.mark.parametrize("kind", ["u2", "i2", "i4", "i8", "f8"])
-def test_routing_reads_both_byte_orders(kind, byte_order):
-    tree = split_of(3, threshold=300, missing_child=2)
-    missing = 65535 if kind[0] == "u" else -1
-    X = np.array([[0], [300], [301], [missing]], dtype=byte_order + kind)
-    assert (tree.route(X) - 1).tolist() == [0, 0, 1, 2]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_routing_knows_more_codes_than_a_byte_holds(kind):
-    rng = rng_for("many codes", kind)
-    sizes = [700, 3, 300]
-    tree = et.MetaTree.random(sizes, 2, rng=rng, kind=kind, missing=True)
-    for dtype in (np.uint16, np.int16, np.int64):
-        X = np.column_stack([rng.integers(0, size, 60) for size in sizes]).astype(dtype)
-        X[(rng.random(X.shape) < 0.1) & tree.has_missing] = 65535 if dtype is np.uint16 else -1
-        assert tree.route(X).tolist() == [naive.path(tree, row)[-1] for row in X]
-
-
-def test_the_missing_code_is_an_ordinary_one_where_there_is_no_branch_for_it():
-    tree = split_of(2, threshold=10)
-    assert tree.route(np.array([[255]], dtype=np.uint8)).tolist() == [2]
-    assert tree.route(np.array([[255]], dtype=np.int64)).tolist() == [2]
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64], ids=lambda t: t.__name__)
-@pytest.mark.parametrize("kind", KINDS)
-def test_routing_does_not_depend_on_n_jobs(kind, dtype):
-    rng = rng_for("route", kind, dtype)
-    tree = et.MetaTree.random([3, 2, 4, 2], 4, rng=rng, kind=kind)
-    X = random_codes(rng, tree, 30_001, sizes=2).astype(dtype)
-    one = tree.route(X)
-    assert one[-200:].tolist() == [naive.path(tree, row)[-1] for row in X[-200:]]
-    for n_jobs in (1, 2, 3, 7, -1, -2):
-        np.testing.assert_array_equal(tree.route(X, n_jobs=n_jobs), one)
-
-
-def test_a_tree_of_undeclared_width_reads_wider_tables_and_ignores_the_rest():
-    tree = et.MetaTree.complete([0, 1, 1])
-    X = rng_for("wider").integers(0, 2, (30, 2))
-    ends = tree.route(X).tolist()
-    for dtype in (np.uint8, np.uint16, np.int64, np.float64):
-        wider = np.column_stack([X, np.full((30, 2), 99)]).astype(dtype)
-        assert tree.route(wider).tolist() == ends
-        assert tree.route(np.asfortranarray(wider)).tolist() == ends
-    with pytest.raises(ValueError, match="columns"):
-        et.MetaTree.complete([0, 1, 1], n_features=2).route(np.column_stack([X, X]))
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.int64, list, float])
-def test_a_column_that_is_never_asked_may_hold_the_missing_code(dtype):
-    tree = et.MetaTree.complete([0, 2, 2], n_features=3)  # column 1 is there, but no node asks it
-    X = np.array([[0, -1, 1], [1, 0, 0]])
-    if dtype in (np.uint8, np.uint16):
-        X[0, 1] = np.iinfo(dtype).max
-    assert tree.route(X.tolist() if dtype is list else X.astype(dtype)).tolist() == [4, 5]
-
-
-@pytest.mark.parametrize("rest", [-5, 70_000], ids=str)
-@pytest.mark.parametrize("as_input", [np.asarray, np.ndarray.tolist, lambda X: X.astype(float)])
-def test_what_lies_beyond_the_width_of_a_tree_may_be_anything(as_input, rest):
-    X = np.array([[0, 1, rest], [1, 0, rest]])
-    assert et.MetaTree.complete([0, 1, 1]).route(as_input(X)).tolist() == [4, 5]
-
-
-# ---- identity ----------------------------------------------------------------------------------------------------
+# ---- identity --------------------------------------------------------------------------------------------------------
 
 
 def test_equal_trees_are_equal_and_hash_alike():
@@ -581,73 +202,7 @@ def test_a_pickled_tree_routes_alike(seed):
     np.testing.assert_array_equal(after.route(X), tree.route(X))
 
 
-# ---- pruned trees ------------------------------------------------------------------------------------------------
-
-
-@given(seed=seeds)
-@examples(25)
-def test_every_pruned_tree_knows_itself(seed):
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng, max_depth=2)
-    X = random_codes(rng, tree, 15)
-    for inner, leaves in list(naive.all_pruned_trees(tree))[:60]:
-        pruned = et.PrunedTree(tree, leaves)
-        assert set(pruned.inner.tolist()) == inner
-        assert pruned.leaves.tolist() == sorted(leaves)
-        assert pruned.n_leaves == len(leaves)
-        assert pruned.depth == max(tree.depth[s] for s in leaves)
-        expected = [next(s for s in naive.path(tree, row) if s in leaves) for row in X]
-        assert pruned.leaves[pruned.apply(X)].tolist() == expected
-
-
-def test_leaves_must_cut_every_path_exactly_once():
-    for tree in (small_tree(), et.MetaTree.complete([0, 1, 1]), et.MetaTree.complete([0, 0, 0], 1)):
-        possible = {leaves for _, leaves in naive.all_pruned_trees(tree)}
-        for size in range(tree.n_nodes + 1):
-            for leaves in map(frozenset, combinations(range(tree.n_nodes), size)):
-                if leaves in possible:
-                    assert set(et.PrunedTree(tree, leaves).leaves.tolist()) == leaves
-                else:
-                    with pytest.raises(ValueError, match="leaves"):
-                        et.PrunedTree(tree, leaves)
-
-
-@pytest.mark.parametrize(
-    ("leaves", "word"),
-    [
-        ([], "leaves"),
-        ([-1], "leaves"),
-        ([5], "leaves"),
-        ([2**32], "leaves"),
-        ([1], "cover"),
-        ([2, 3], "cover"),
-        ([0, 1, 2], "node 1"),
-        ([1, 2, 3], "node 3"),
-        ([1.5, 2], "leaves"),
-        ("ab", "leaves"),
-    ],
-    ids=str,
-)
-def test_pruned_tree_refuses(leaves, word):
-    with pytest.raises((ValueError, TypeError), match=word):
-        et.PrunedTree(small_tree(), leaves)
-
-
-def test_pruned_trees_are_equal_when_their_leaves_and_meta_trees_are():
-    pruned = et.PrunedTree(small_tree(), [1, 2])
-    for other in (et.PrunedTree(small_tree(), iter([2, 1])), pickle.loads(pickle.dumps(pruned)), copy.copy(pruned)):
-        assert other == pruned
-        assert hash(other) == hash(pruned)
-        assert repr(other) == repr(pruned)
-        for array in (other.leaves, other.inner):
-            assert not array.flags.writeable
-    assert pruned != et.PrunedTree(small_tree(), [0])
-    assert pruned != et.PrunedTree(et.MetaTree.complete([0, 1, 1]), [1, 2])
-    assert pruned != [1, 2]
-    assert len({et.PrunedTree(small_tree(), leaves) for _, leaves in naive.all_pruned_trees(small_tree())}) == 3
-
-
-# ---- deep and large ----------------------------------------------------------------------------------------------
+# ---- deep and large --------------------------------------------------------------------------------------------------
 
 DEPTH = 60
 WAYS = {

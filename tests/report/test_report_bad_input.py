@@ -1,0 +1,41 @@
+"""Tables and arguments that a report refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import everytree as et
+from everytree.report import report_html, write_report
+from report_cases import classes_of, mixed_table
+
+
+def test_a_table_of_other_columns_or_classes_is_refused(fitted):
+    table = mixed_table(100)
+    labels = classes_of(table)
+    with pytest.raises(ValueError, match=r"table lacks the columns \['colour'\], which the model reads"):
+        report_html(fitted["forest"], table.drop(columns="colour").assign(leak=labels), target=labels)
+    with pytest.raises(ValueError, match="table has 1 columns, but the model reads 2"):
+        report_html(et.MetaTreeClassifier().fit(np.eye(2), [0, 1]), np.zeros((60, 1)), target=[0, 1] * 30)
+    with pytest.raises(ValueError, match=r"y\[7\] is 'never', but the classes are"):
+        report_html(fitted["forest"], table, target=np.where(np.arange(100) == 7, "never", labels))
+    with pytest.raises(ValueError, match="NaN"):
+        report_html(fitted["normal"], table, target=np.full(100, np.nan))
+
+
+def test_bad_arguments_are_named(fitted, tmp_path):
+    table = mixed_table(100)
+    with pytest.raises(TypeError, match="model must be a fitted"):
+        report_html(RandomForestClassifier())
+    with pytest.raises(ValueError, match="target is 'nothing'"):
+        report_html(fitted["forest"], table, target="nothing")
+    with pytest.raises(ValueError, match="target must say which column"):
+        report_html(fitted["forest"], table)
+    with pytest.raises(ValueError, match="target has 3 entries"):
+        report_html(fitted["forest"], table, target=[0, 1, 0])
+    old = tmp_path / "report.html"
+    old.write_text("old")
+    with pytest.raises(ValueError, match="target"):
+        write_report(fitted["forest"], table, old, target="nothing")
+    assert old.read_text() == "old"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -16,44 +14,18 @@ import pytest
 from own_family import GammaWaiting
 
 import everytree as et
-from cases import CASES, KINDS, families, random_codes, rng_for
-from everytree.view.describe import SPLIT_COLOURS, describe, faded, ink_on, split_colour
+from cases import CASES, families, random_codes, rng_for
+from everytree.view.describe import describe, split_colour
 from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
 from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
 from everytree.view.plot.layout import Layout, packed
 from everytree.view.text import tree_text
+from picture_cases import EVERY_KIND, fitted, one_node, one_row, small
 
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
-
 IMAGES = Path(__file__).parents[2] / "docs" / "images" / "make_images.py"
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
-
-
-def fitted(case, kind="mixed", *, missing=True, max_depth=3, n_rows=200, split_prior=0.7):
-    rng = rng_for("pictures", case, kind, missing, max_depth)
-    tree = et.MetaTree.random([3, 4, 2, 3], max_depth, rng=rng, kind=kind, missing=missing)
-    X = random_codes(rng, tree, n_rows)
-    y, rows = case.draw(rng, n_rows)
-    return et.Posterior(tree, case.family, split_prior).update(X, y, **rows)
-
-
-def one_row(case):
-    """What the family has to know of a row to predict it."""
-    return {"inputs": [1.0, 0.5]} if case.name == "linear" else {}
-
-
-def small(family=None):
-    """Two binary features; the root asks `x0`, and the rows say that it should."""
-    post = et.Posterior(et.MetaTree.complete([0, 1, 1]), family or et.Bernoulli(1, 1), 0.5)
-    return post.update(np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 3, dtype=np.uint8), [0, 0, 1, 1] * 3)
-
-
-def one_node(family=None):
-    return et.Posterior(et.MetaTree.complete([]), family or et.Bernoulli()).update(
-        np.zeros((3, 0), np.uint8), [0, 1, 1]
-    )
 
 
 def words(ax):
@@ -64,95 +36,7 @@ def drawn_numbers(ax):
     return sorted(int(word[1:]) for word in words(ax) if word.startswith("#"))
 
 
-# ---- what is drawn --------------------------------------------------------------------------------------------------
-
-
-@families
-@EVERY_KIND
-def test_description_agrees_with_the_posterior(case, kind):
-    post = fitted(case, kind)
-    drawing = describe(post, max_depth=9, max_nodes=10_000, row_data=one_row(case))
-    assert sorted(node.number for node in drawing.nodes) == list(range(post.tree.n_nodes))
-    for i, node in enumerate(drawing.nodes):
-        s = node.number
-        assert node.parent < i
-        assert node.split_prob == post.split_prob[s]
-        assert node.split_prior == post.split_prior[s]
-        assert node.node_prob == pytest.approx(post.node_prob[s], abs=1e-12)
-        assert node.is_terminal == post.tree.is_terminal[s]
-        assert node.n_hidden == 0
-        first = post.tree.first_child[s]
-        assert [drawing.nodes[c].number for c in node.children] == list(range(first, first + post.tree.n_children[s]))
-        if node.outcome.probs:
-            assert sum(node.outcome.probs) == pytest.approx(1.0)
-        else:
-            assert math.isfinite(node.outcome.mean)
-
-
-@families
-@pytest.mark.parametrize(("max_depth", "max_nodes"), [(0, 60), (1, 60), (2, 5), (9, 1), (9, 7)])
-def test_limits_are_kept_and_the_rest_is_counted(case, max_depth, max_nodes):
-    post = fitted(case)
-    drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes)
-    chosen = [node.number for node in drawing.nodes]
-    assert len(chosen) <= max_nodes
-    assert max(node.depth for node in drawing.nodes) <= max_depth
-    assert len(chosen) + sum(node.n_hidden for node in drawing.nodes) == post.tree.n_nodes
-    left_out = [s for s in range(post.tree.n_nodes) if s not in chosen and post.tree.depth[s] <= max_depth]
-    worst = min(post.node_prob[chosen])
-    assert all(post.node_prob[s] <= worst + 1e-12 for s in left_out)
-
-
-@pytest.mark.parametrize("name", ["bernoulli", "categorical", "geometric", "normal", "linear"])
-def test_weight_counts_rows(name):
-    case = next(case for case in CASES if case.name == name)
-    rng = rng_for("weights", name)
-    tree = et.MetaTree.random([3, 2, 4], 3, rng=rng)
-    X = random_codes(rng, tree, 100)
-    y, rows = case.draw(rng, 100)
-    drawing = describe(et.Posterior(tree, case.family).update(X, y, **rows), max_nodes=1000)
-    counts = np.bincount(tree.route(X), minlength=tree.n_nodes)
-    for s in range(tree.n_nodes - 1, 0, -1):
-        counts[tree.parent[s]] += counts[s]
-    assert drawing.unit == "rows"
-    assert {node.number: node.weight for node in drawing.nodes} == pytest.approx(dict(enumerate(counts.tolist())))
-
-
-def test_families_that_keep_no_rows_say_what_they_keep():
-    X = np.zeros((3, 0), dtype=np.uint8)
-    poisson = et.Posterior(et.MetaTree.complete([]), et.Poisson()).update(X, [1, 2, 3], exposure=[1.0, 2.0, 0.5])
-    waiting = et.Posterior(et.MetaTree.complete([]), et.Exponential(3.0)).update(X, [1, 2, 3], censored=[0, 1, 0])
-    own = et.Posterior(et.MetaTree.complete([]), GammaWaiting(2.0, 3.0, 1.0)).update(X, [1.0, 2.0, 3.0])
-    assert (describe(poisson).unit, describe(poisson).nodes[0].weight) == ("exposure", 3.5)
-    assert (describe(waiting).unit, describe(waiting).nodes[0].weight) == ("events", 2.0)
-    assert describe(own).nodes[0].weight is None
-    assert "rows" not in tree_text(own)
-
-
-def test_answers():
-    tree = et.MetaTree.from_arrays(
-        feature=[0, 1, 2, 3, -1, -1, -1, -1, -1, -1, -1, -1],
-        first_child=[1, 4, 7, 10, -1, -1, -1, -1, -1, -1, -1, -1],
-        n_children=[3, 3, 3, 2, 0, 0, 0, 0, 0, 0, 0, 0],
-        threshold=[-1, 2, -1, 0, -1, -1, -1, -1, -1, -1, -1, -1],
-        missing_child=[-1, 2, 2, 0, -1, -1, -1, -1, -1, -1, -1, -1],
-    )
-    post = et.Posterior(tree, et.Bernoulli())
-    answers = {node.number: node.answer for node in describe(post, code_names={2: ["a", "b"]}).nodes}
-    assert [answers[s] for s in range(12)] == [
-        "", "= 0", "= 1", "= 2", "≤ 2", "> 2", "missing", "= a", "= b", "missing", "≤ 0 or missing", "> 0",
-    ]  # fmt: skip
-
-
-def test_many_classes_are_drawn_together():
-    rng = rng_for("many classes")
-    post = et.Posterior(et.MetaTree.complete([0]), et.Categorical(30, 0.1))
-    post.update(rng.integers(0, 2, (300, 1)), rng.integers(0, 30, 300) // 2)
-    drawing = describe(post)
-    assert len(drawing.classes) == 8
-    assert drawing.classes[-1] == "others"
-    assert all(sum(node.outcome.probs) == pytest.approx(1.0) for node in drawing.nodes)
-    assert "others" in words(plot_tree(post))
+# ---- the tree --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("draw", [plot_tree, tree_text, tree_dot, tree_html])
@@ -173,25 +57,15 @@ def test_wrong_names_are_named(draw):
     assert not plt.get_fignums()
 
 
-# ---- colours --------------------------------------------------------------------------------------------------------
-
-
-def test_split_colours_darken_evenly():
-    def lightness(colour):
-        channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-        return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16  # L* of CIELAB
-
-    steps = -np.diff([lightness(split_colour(p)) for p in np.linspace(0, 1, 21)])
-    assert (steps > 0).all()
-    assert steps.max() < 1.35 * steps.min()
-    assert (split_colour(0.0), split_colour(1.0)) == (SPLIT_COLOURS[0], SPLIT_COLOURS[-1])
-    assert faded("#204060", 1.0) == "#204060"
-    assert faded("#204060", 0.0, 0.0) == "#ffffff"
-    assert (ink_on(split_colour(1.0)), ink_on(split_colour(0.0))) == ("#ffffff", "#22252b")
-
-
-# ---- the tree with matplotlib ---------------------------------------------------------------------------------------
+def test_many_classes_are_drawn_together():
+    rng = rng_for("many classes")
+    post = et.Posterior(et.MetaTree.complete([0]), et.Categorical(30, 0.1))
+    post.update(rng.integers(0, 2, (300, 1)), rng.integers(0, 30, 300) // 2)
+    drawing = describe(post)
+    assert len(drawing.classes) == 8
+    assert drawing.classes[-1] == "others"
+    assert all(sum(node.outcome.probs) == pytest.approx(1.0) for node in drawing.nodes)
+    assert "others" in words(plot_tree(post))
 
 
 @families
@@ -324,7 +198,7 @@ def test_siblings_are_packed_evenly():
     assert packed([tiny], 2.0) == [0.0]
 
 
-# ---- predictions along a feature ------------------------------------------------------------------------------------
+# ---- predictions along a feature -------------------------------------------------------------------------------------
 
 
 def steps(ax):
@@ -408,7 +282,7 @@ def test_predictive_of_a_family_without_cdf():
     plot_tree(post).figure.canvas.draw()
 
 
-# ---- split probabilities --------------------------------------------------------------------------------------------
+# ---- split probabilities ---------------------------------------------------------------------------------------------
 
 
 @families
@@ -427,7 +301,7 @@ def test_split_probs(case):
         plot_split_probs(post, top=0)
 
 
-# ---- the library ----------------------------------------------------------------------------------------------------
+# ---- the library, and pictures of the documentation ------------------------------------------------------------------
 
 
 def test_matplotlib_is_imported_late(monkeypatch):
@@ -439,148 +313,6 @@ def test_matplotlib_is_imported_late(monkeypatch):
     for draw in (plot_tree, plot_split_probs, lambda post: plot_predictive(post, 0)):
         with pytest.raises(ImportError, match=r"pip install everytree\[plot\]"):
             draw(small())
-
-
-# ---- text -----------------------------------------------------------------------------------------------------------
-
-
-def test_text_of_a_small_tree():
-    assert tree_text(small(), max_depth=1).splitlines() == [
-        "                 split  in tree  rows  P(y = 1)",
-        "x0?              0.992    1.000    12     0.500",
-        "├─ = 0  x1?      0.304    0.992     6     0.125",
-        "│  └─ … 2 nodes",
-        "└─ = 1  x1?      0.304    0.992     6     0.875",
-        "   └─ … 2 nodes",
-    ]
-    assert tree_text(one_node()).splitlines() == [
-        "      split  in tree  rows  P(y = 1)",
-        "leaf           1.000     3     0.625",
-    ]
-
-
-@families
-@EVERY_KIND
-def test_text_has_a_line_a_node(case, kind):
-    post = fitted(case, kind)
-    names = ["first", "second", "third", "fourth"]
-    lines = tree_text(post, feature_names=names, max_depth=9, max_nodes=9999).splitlines()
-    assert len(lines) == 1 + post.tree.n_nodes
-    assert sum("leaf" in line for line in lines) == post.tree.n_terminals
-    assert sum("missing  " in line for line in lines) > 0
-    for k, name in enumerate(names):
-        assert sum(f"{name}?" in line for line in lines) == (post.tree.feature == k).sum()
-    assert len({len(line) for line in lines}) <= 2
-
-
-def test_text_of_classes_and_coefficients():
-    many = et.Posterior(et.MetaTree.complete([0]), et.Categorical(6)).update([[0], [1]], [4, 5])
-    assert "likeliest" in tree_text(many)
-    assert "P(y = 2)" in tree_text(et.Posterior(et.MetaTree.complete([0]), et.Categorical(3)))
-    line = et.Posterior(et.MetaTree.complete([]), et.LinearRegression(2))
-    assert "coefficients" in tree_text(line)
-    assert "mean" in tree_text(line, inputs=[1.0, 2.0])
-
-
-# ---- Graphviz -------------------------------------------------------------------------------------------------------
-
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_ID = rf"(?:\d+\.\d+|\w+|{_QUOTED})"
-_STATEMENT = re.compile(rf"({_ID})(?:\s*->\s*({_ID}))?\s*\[\s*(?:{_ID}\s*=\s*{_ID}\s*,?\s*)*\]\s*;\s*")
-
-
-def parsed_dot(source):
-    """Nodes and edges of the little of the language that we write; fails on anything else."""
-    body = re.fullmatch(r"digraph \w+ \{\s*(.*)\}", source, flags=re.DOTALL)[1]
-    nodes, edges, at = [], [], 0
-    while at < len(body):
-        match = _STATEMENT.match(body, at)
-        assert match, body[at : at + 80]
-        if match[2]:
-            edges.append((match[1], match[2]))
-        elif match[1] not in ("graph", "node", "edge"):
-            nodes.append(match[1])
-        at = match.end()
-    return nodes, edges
-
-
-@families
-@EVERY_KIND
-@pytest.mark.parametrize("max_nodes", [1, 6, 1000])
-def test_dot_is_a_tree(case, kind, max_nodes):
-    post = fitted(case, kind)
-    nodes, edges = parsed_dot(tree_dot(post, max_nodes=max_nodes, max_depth=9))
-    assert len(nodes) == len(set(nodes)) == len(edges) + 1
-    assert {node for edge in edges for node in edge} | {"node0"} == set(nodes)
-    if max_nodes > post.tree.n_nodes:
-        assert len(nodes) == post.tree.n_nodes
-
-
-def test_dot_escapes():
-    nasty = ['say "hi" \\N', "a & b\nc {};"]
-    source = tree_dot(small(), feature_names=nasty, code_names=[nasty, nasty], class_names=nasty)
-    nodes, _ = parsed_dot(source)
-    assert len(nodes) == 7
-    assert r"say \"hi\" \\N?" in source
-    assert "a &amp; b c {};" in source
-    assert parsed_dot(tree_dot(one_node())) == (["node0"], [])
-    assert split_colour(small().split_prob[0]) in source
-
-
-# ---- HTML -----------------------------------------------------------------------------------------------------------
-
-
-class Reader(HTMLParser):
-    """Text and tags of a fragment; fails where tags do not match."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.open, self.tags, self.text = [], [], ""
-        self.feed(source)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.tags.append(tag)
-        assert {name for name, _ in attrs} <= {"style"}
-        assert all('"' not in value and "url" not in value for _, value in attrs)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
-@families
-@EVERY_KIND
-def test_html_is_whole_and_harmless(case, kind):
-    post = fitted(case, kind)
-    page = Reader(tree_html(post, max_depth=9, max_nodes=1000))
-    assert set(page.tags) <= {"div", "table", "caption", "tr", "th", "td", "ul", "li", "span", "b"}
-    assert page.tags.count("li") == post.tree.n_nodes
-    assert type(case.family).__name__ in page.text
-    assert f"{post.n_rows:,}" in page.text
-    assert f"{post.log_evidence:.6g}" in page.text
-    short = Reader(tree_html(post, max_nodes=3))
-    assert short.tags.count("li") > 3
-    assert "…" in short.text
-
-
-def test_html_escapes():
-    nasty = ['<script>alert("1")</script>', "a & b < c > 'd'"]
-    source = tree_html(small(), feature_names=nasty, code_names=[nasty, nasty], class_names=nasty)
-    page = Reader(source)
-    assert "<script" not in source
-    assert "script" not in page.tags
-    assert nasty[0] + "?" in page.text
-    assert f"= {nasty[1]}" in page.text
-    assert Reader(tree_html(one_node())).tags.count("li") == 1
-    assert len(tree_html(small())) < 6000
-
-
-# ---- pictures of the documentation ----------------------------------------------------------------------------------
 
 
 def test_images_are_made(tmp_path):
@@ -598,13 +330,3 @@ def test_images_are_made(tmp_path):
         assert len(picture) < 200_000
         assert picture == (again / f"{name}.png").read_bytes()
         assert (IMAGES.parent / f"{name}.png").exists()
-
-
-def test_a_split_that_only_asks_whether_there_is_a_value_says_so():
-    """Growers ask for missing values with the largest threshold there is, whatever the names of the codes."""
-    tree = et.MetaTree.from_arrays(
-        [0, -1, -1], [1, -1, -1], [2, 0, 0], [65534, -1, -1], missing_child=[1, -1, -1], n_features=1
-    )
-    text = et.Posterior(tree, et.Bernoulli()).to_text(code_names=[["a", "b"]])
-    assert "known" in text
-    assert "missing" in text

@@ -124,19 +124,19 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 _OF_EXTRAS = {"to_onnx": "onnx"} | dict.fromkeys(_HOMES["estimators.dask"], "dask")
-"""Names that need a library which may not be there: `*` leaves them out; asked for, they say what to install."""
+"""Names that need an optional library: `import *` leaves them out, and using one says what to install."""
 
 
 def __getattr__(name: str) -> Any:
-    """Everything is imported when it is asked for.
+    """Import a public name when it is first used.
 
-    Some of it brings scikit-learn, river or Dask along, and the command must be able to answer before NumPy is there.
+    Some of them import scikit-learn, river or Dask, and the command must be able to answer before NumPy is imported.
     """
     from importlib import import_module
 
     if name in _HOME_OF:
         value = getattr(import_module(f"everytree.{_HOME_OF[name]}"), name)
-        globals()[name] = value  # the next one need not ask
+        globals()[name] = value  # later uses find it without this function
         return value
     if not name.startswith("_"):
         try:

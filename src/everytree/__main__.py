@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
         from everytree.cli.running import run
 
         return run(given)
-    except KeyboardInterrupt:  # before a command could take care of it
+    except KeyboardInterrupt:  # before a command could handle it
         print("everytree: interrupted; nothing was written", file=sys.stderr)
         return INTERRUPTED
 
@@ -27,9 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
 def command() -> None:
     """Run the command of this process, and end it.
 
-    Where pyarrow has been at work the process ends without tearing down its libraries: pyarrow 26 may abort there while
-    its threads are still starting, after everything has been written. So does an interrupted one, which Python would
-    end by a signal in place of the exit code where the interrupt came in the middle of an import.
+    Where pyarrow was used, the process ends without unloading its libraries: pyarrow 26 may abort there while its
+    threads are still starting, after everything has been written. An interrupted command ends the same way: if the
+    interrupt came during an import, Python would end the process by a signal instead of the exit code.
     """
     code = main()
     if "pyarrow" in sys.modules or code == INTERRUPTED:
@@ -37,14 +37,14 @@ def command() -> None:
             try:
                 if stream is not None:
                     stream.flush()
-            except OSError:  # `run` has said so, or nobody is there to read it
+            except OSError:  # `run` has reported it, or the output is closed
                 pass
         os._exit(code)
     sys.exit(code)
 
 
 def _without_extra(given: list[str]) -> int:
-    """The demo needs nothing; the other commands need what is said here."""
+    """Run the demo, which needs no extra; for other commands, say what to install."""
     if given != ["demo"]:
         print(
             "everytree: commands other than demo need typer and pyarrow: pip install 'everytree[cli]'", file=sys.stderr

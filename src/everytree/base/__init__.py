@@ -1,1 +1,1 @@
-"""What everything stands on: kinds of arrays, checks of arguments, errors, progress."""
+"""Array types, argument checks, errors, random generators and progress, used by all other packages."""

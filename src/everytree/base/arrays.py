@@ -1,7 +1,7 @@
-"""Kinds of arrays: tables of codes and columns of numbers, as the kernels read them.
+"""Array types: tables of codes and columns of numbers, as the kernels read them.
 
 The kernels read any integer or boolean table and any numeric column where it lies, `uint8` and `uint16` codes fastest.
-What they cannot read (lists, data frames, floats) comes through here, named in the error when it is wrong.
+Other input (lists, data frames, floats) is converted here, and errors name the argument.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from everytree.base.errors import ArgumentError, ArgumentTypeError
 
 FloatArray = NDArray[np.float64]
-"""Statistics, evidences, probabilities, weights: everything that is not counted or numbered."""
+"""Statistics, evidences, probabilities, weights: everything that is not a count or an index."""
 
 NodeArray = NDArray[np.int32]
-"""Numbers of nodes and features; -1 is none."""
+"""Indices of nodes and features; -1 means none."""
 
 RowArray = NDArray[np.int64]
-"""Numbers of rows, and of other things there may be more than 2**31 of."""
+"""Indices of rows, and other numbers that may exceed 2**31."""
 
 LARGEST_CODE = 65534
 """Codes are 0..65534. A missing value is 255 in `uint8`, 65535 in `uint16` and -1 in signed integers."""
@@ -31,7 +31,7 @@ MAX_FEATURES = 2**24
 
 
 def as_codes(X: ArrayLike) -> NDArray[Any]:
-    """Any table of whole numbers as one that the kernels read; they check the codes themselves."""
+    """Return a table of whole numbers in a form that the kernels read; they check the codes themselves."""
     table = as_table(X)
     if table.dtype.kind in "iub":
         return table.astype(table.dtype.newbyteorder("="))
@@ -44,7 +44,7 @@ def as_codes(X: ArrayLike) -> NDArray[Any]:
 
 
 def as_table(X: ArrayLike) -> NDArray[Any]:
-    """A two-dimensional array of numbers, not looked at any closer."""
+    """Return a two-dimensional array of numbers, without checking its values."""
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix; pass a dense table of codes, for example X.toarray()")
     table = _as_array("X", X)
@@ -56,7 +56,7 @@ def as_table(X: ArrayLike) -> NDArray[Any]:
 
 
 def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
-    """One number a row, or an error that names the argument."""
+    """Return an array with one number per row; errors name the argument."""
     column = _as_array(name, values)
     if column.ndim != 1:
         raise ArgumentError(name, f"must have one entry a row, but has shape {column.shape}")
@@ -64,7 +64,7 @@ def as_column(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Numbers in any shape, or an error that names the argument."""
+    """Return numbers of any shape as an array; errors name the argument."""
     array = _as_array(name, values)
     if array.dtype.kind not in "biuf":
         raise ArgumentTypeError(name, f"must be numbers, but has dtype {array.dtype}")
@@ -74,14 +74,14 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def as_labels(values: Any) -> NDArray[Any]:
-    """A column of any library, of numbers or anything else, as NumPy."""
+    """Return a column of any library, of numbers or other values, as a NumPy array."""
     if type(values).__module__.startswith("pyarrow"):
         return np.array(values.to_pylist())
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
 def such_as(values: NDArray[Any]) -> str:
-    """What kind of values a column has, and the first of them, for errors."""
+    """Describe the values of a column for errors: their type and the first of them."""
     first = values.tolist()[0]
     return f"{'text' if isinstance(first, str) else values.dtype} such as {first!r}"
 
@@ -96,13 +96,13 @@ def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
 def readable(
     X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """The arguments of an update in a form the kernels read."""
+    """Return the arguments of an update in a form that the kernels read."""
     weight = None if sample_weight is None else as_column("sample_weight", sample_weight)
     return as_codes(X), as_column("y", y), weight
 
 
 def check_lengths(n_rows: int, columns: Mapping[str, Any]) -> None:
-    """Every column, where it is given, has one entry a row."""
+    """Check that every given column has one entry per row."""
     for name, values in columns.items():
         if values is None:
             continue

@@ -1,4 +1,4 @@
-"""Checks of arguments that many functions take: a value that is right, or an error that names the argument."""
+"""Checks of arguments that many functions take: a valid value is returned, or an error names the argument."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from everytree.base.arrays import FloatArray, as_column
 from everytree.base.errors import ArgumentError
 
 MAX_WEIGHT = 1e60
-"""Of a row: sums of squares of larger numbers would overflow."""
+"""Largest weight of a row: sums of squares of larger numbers would overflow."""
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """scikit-learn's convention: None is 1, -1 all cores, -2 all but one."""
+    """Number of threads by scikit-learn's convention: None is 1, -1 all cores, -2 all but one."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
@@ -29,7 +29,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
 
 
 def positive_number(name: str, value: Any, more: str = "", high: float = math.inf) -> float:
-    """A positive finite float, at most `high`, whatever type it came in; `more` ends the sentence in the error."""
+    """Return the value as a positive finite float, at most `high`; `more` ends the sentence in the error."""
     try:
         number = math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
     except OverflowError:
@@ -41,7 +41,7 @@ def positive_number(name: str, value: Any, more: str = "", high: float = math.in
 
 
 def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """An int in a range, whatever type it came in."""
+    """Return the value as an int within the range."""
     try:
         number = value.__index__() if not isinstance(value, bool) else None
     except (AttributeError, TypeError):
@@ -53,7 +53,7 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
 
 
 def probabilities(name: str, values: ArrayLike) -> FloatArray:
-    """One or several numbers strictly between 0 and 1."""
+    """Return one or several numbers, each strictly between 0 and 1, as an array."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -64,7 +64,7 @@ def probabilities(name: str, values: ArrayLike) -> FloatArray:
 
 
 def row_weights(sample_weight: ArrayLike) -> FloatArray:
-    """Weights of rows as floats, each finite and not negative."""
+    """Return weights of rows as floats; each must be finite and not negative."""
     weight: FloatArray = as_column("sample_weight", sample_weight).astype(np.float64)
     wrong = ~((weight >= 0.0) & (weight <= MAX_WEIGHT))
     if wrong.any():
@@ -74,6 +74,6 @@ def row_weights(sample_weight: ArrayLike) -> FloatArray:
 
 
 def refuse_no_weight(weight: FloatArray) -> None:
-    """Some row must count."""
+    """Check that some row has a positive weight."""
     if not weight.any():
         raise ArgumentError("sample_weight", "is zero for every row: there is nothing to fit")

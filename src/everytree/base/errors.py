@@ -1,6 +1,6 @@
-"""Errors that carry what they say: which argument is wrong, where, and what would be right.
+"""Errors with fields: which argument is wrong, where, and what would be right.
 
-The text of such an error speaks of arguments of Python. Others, such as the command line, word the same fields anew.
+The text of such an error names Python arguments. The command line builds its own text from the same fields.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ class RefusedError(Exception):
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument.
     must : str
-        What would be right, as the end of the sentence: "must be positive". Where there is no value, all of it.
+        The requirement, as the end of the sentence: "must be positive"; everything after the name if there is no value.
     column : str or None
-        Which column of the table `argument`, as messages name it: "column 'age'".
+        The column of the table `argument`, as messages name it: "column 'age'".
     row : int or None
     value : str or None
-        What was found there, as messages show it.
+        The value that was found, as messages show it.
     part : (str, int) or None
-        In which part of many the row is counted, such as ("batch", 3).
+        The part within which the row is counted, such as ("batch", 3).
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class RefusedError(Exception):
         value: str | None = None,
         part: tuple[str, int] | None = None,
     ) -> None:
-        super().__init__(argument, must, column, row, value, part)  # what a copy in another process is made from
+        super().__init__(argument, must, column, row, value, part)  # pickle makes the copy from these
         self.argument, self.must = argument, must
         self.column, self.row, self.value, self.part = column, row, value, part
 
     def within(self, part: tuple[str, int]) -> Self:
-        """The same error, found in one of many parts."""
+        """Return the same error, located in one of many parts."""
         return type(self)(self.argument, self.must, self.column, self.row, self.value, part)
 
     @property
@@ -49,7 +49,7 @@ class RefusedError(Exception):
         return self.must if self.value is None else f"is {self.value}, but {self.must}"
 
     def sentence(self, whole: str, row: str, cell: str) -> str:
-        """The text in the words of the caller: for the argument or its column as a whole, for the row, for one cell."""
+        """Return the text, given how to name the argument or column as a whole, the row, and a single value."""
         if self.row is None:
             return f"{whole} {self.problem}"
         if self.column is None:
@@ -71,14 +71,14 @@ class ArgumentTypeError(RefusedError, TypeError):
 
 
 class ChangedColumnError(ArgumentError):
-    """A column is of another kind than it was; `row` and `value` are an example."""
+    """A column has another type of values than before; `row` and `value` are an example."""
 
     def sentence(self, whole: str, row: str, cell: str) -> str:
         return f"{whole} {self.must}: {row} holds {self.value}"
 
 
 class MissingValueError(ArgumentError):
-    """A row lacks what every row needs; `column` says what, and there is no value."""
+    """A row lacks a value that every row needs; `column` says which, and `value` is None."""
 
     def sentence(self, whole: str, row: str, cell: str) -> str:
         return f"{self.column} is missing in {row}: {self.must}"
@@ -90,9 +90,9 @@ class TooManyRegionsError(ValueError):
     Parameters
     ----------
     max_depth, regions, n_bytes : int
-        What was asked for, how many regions it can have, and what memory they take.
+        The depth asked for, the number of regions it can have, and the memory they take.
     max_regions, possible_depth : int
-        How many regions are allowed, and the largest depth that has no more.
+        The number of regions that is allowed, and the largest depth that has no more.
     """
 
     def __init__(self, max_depth: int, regions: int, n_bytes: int, max_regions: int, possible_depth: int) -> None:

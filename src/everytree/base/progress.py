@@ -1,4 +1,4 @@
-"""A progress bar for long work: on a terminal it moves, elsewhere it says nothing but when the work is done."""
+"""A progress bar for long work: it moves on a terminal; elsewhere one line is written at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Progress:
-    """Counts steps of a piece of work and shows how far it is.
+    """Count the steps of a piece of work and show the progress.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class Progress:
     show : bool
         Whether to write anything at all.
     unit : str
-        What the steps are, where how many come in a second is of interest.
+        Name of the steps, to show how many are done per second; empty to leave that out.
 
     Notes
     -----
@@ -42,12 +42,12 @@ class Progress:
             self._write(time.perf_counter() - self._start, end="\n")
 
     def step(self, n_steps: int = 1) -> None:
-        """So many steps more are done."""
+        """Count this many more steps as done."""
         with self._lock:
             self._show_at(self._done + n_steps)
 
     def at(self, done: int, n_steps: int) -> None:
-        """So many steps are done, of what turns out to be their number."""
+        """Set how many steps are done, and how many there are."""
         with self._lock:
             self._n_steps = max(n_steps, done, 1)
             self._show_at(done)

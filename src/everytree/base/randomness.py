@@ -1,18 +1,18 @@
-"""Where random numbers come from: the two arguments that every function which draws takes, read in one place."""
+"""Random generators from `rng` and `random_state`, the two arguments of every function that draws."""
 
 from __future__ import annotations
 
 import numpy as np
 
 RandomSource = np.random.Generator | np.random.RandomState | int | None
-"""A generator, which is moved on, or a seed; None is entropy of the operating system."""
+"""A generator, which is advanced, or a seed; None takes entropy from the operating system."""
 
 
 def random_generator(rng: RandomSource = None, random_state: RandomSource = None) -> np.random.Generator:
-    """The generator that `rng`, or scikit-learn's name for it, `random_state`, stands for.
+    """Return the generator for `rng`, or for `random_state`, scikit-learn's name of the same argument.
 
-    The same whole number gives the same draws by either name. A `RandomState` gives the seed, and is moved on by that:
-    the next draws with it are others.
+    The same whole number gives the same draws by either name. A `RandomState` supplies the seed and is advanced by
+    that, so the next call with it draws other numbers.
     """
     if rng is not None and random_state is not None:
         raise ValueError(

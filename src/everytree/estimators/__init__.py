@@ -1,4 +1,4 @@
-"""Thin scikit-learn shells around forests; no mathematics."""
+"""scikit-learn estimators around forests; no mathematics."""
 
 from everytree.estimators import scorers
 from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor

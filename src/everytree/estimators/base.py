@@ -1,4 +1,4 @@
-"""What all estimators share: parameters become a target and a structure, and what was fitted is one object."""
+"""The base class of all estimators: parameters become a target and a structure; the fitted state is one object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     fitted_ : Fitted
         Everything that was learnt.
     structures_ : Imported
-        Where the trees are another library's: `fit` keeps them.
+        Structures imported from another library, which `fit` keeps.
     """
 
     # Parameters that every estimator has; declared for the reader, set by the subclasses' signatures.
@@ -48,20 +48,20 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     fitted_: Fitted
     structures_: Imported
     _early: EarlyRows | None = None
-    """The rows so far, as long as structures may still be grown on more of them."""
+    """The rows so far, kept as long as structures may be grown again on more of them."""
 
     # ---- from parameters --------------------------------------------------------------------------------------------
 
     @abstractmethod
     def target_before_fit(self) -> Target:
-        """What the target is, before anything is known of it."""
+        """Return the target of this estimator, before any rows are read."""
 
     @abstractmethod
     def _structure(self) -> Structure:
-        """Who chooses the splits."""
+        """Return the object that chooses the splits."""
 
     def _check_parameters(self) -> None:
-        """Refuse values that parameters cannot have."""
+        """Raise for invalid values of parameters."""
         resolve_n_jobs(self.n_jobs)
         if not isinstance(self.relative_weights, bool | np.bool_):
             raise ValueError(f"relative_weights must be True or False, but is {self.relative_weights!r}")
@@ -75,30 +75,30 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def _fit(self, given: GivenRows) -> Self:
-        """A fit of a table in memory; one that fails changes nothing."""
+        """Fit a table in memory; a fit that fails changes nothing."""
         self._check_parameters()
         self._keep(fit(given, self.target_before_fit(), self._structure(), self._settings()), given.X)
         self._keep_early(None)
         return self
 
     def _fit_first(self, given: GivenRows, target: Target) -> Self:
-        """A fit of the first rows of several calls: they are kept until there are enough for the structures."""
+        """Fit the first rows of several calls, and keep them until there are enough to grow structures on."""
         self._check_parameters()
         fitted = fit(given, target, self._structure(), self._settings())
         early = None
         if not hasattr(self, "structures_"):
-            early = EarlyRows(type(self).__name__, self.categorical_features, target).if_grown_with(given)
+            early = EarlyRows(type(self).__name__, self.categorical_features, target).with_rows_if_due(given)
         self._keep(fitted, given.X)
         self._keep_early(early)
         return self
 
     def _fit_more(self, given: GivenRows) -> Self:
-        """The next rows; structures that were grown on few rows are grown again on more."""
+        """Add the next rows; structures that were grown on few rows are grown again on more."""
         fitted, settings = self.fitted_, self._settings()
         y = fitted.target.numbers(fitted.target.read(given.y))
         rows = code_more_rows(given._replace(y=y), fitted, settings)
         early = self._early
-        more = early.if_grown_with(given) if early is not None else None
+        more = early.with_rows_if_due(given) if early is not None else None
         if more is not None:
             every = more.all()
             self._keep(fit(every, more.target, self._structure(), settings), every.X)
@@ -115,7 +115,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self._early = early
 
     def _keep(self, fitted: Fitted, X: Any) -> None:
-        """What was learnt, and names of columns where all of them are text, as scikit-learn has it."""
+        """Keep the fitted state, and the names of the columns where all of them are text, as scikit-learn does."""
         names = fitted.schema.input_names
         given: Any = getattr(X, "column_names", None) or getattr(X, "columns", names)
         self.__dict__.pop("feature_names_in_", None)
@@ -128,7 +128,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         The result is the model of all rows together. Two models that have both counted the same batch are refused,
         since its rows would count twice: shards must start from a `blank` model. Batches are recognised by a digest of
-        at least ten rows together, never of single rows; the same rows cut into other batches are not recognised.
+        at least ten rows together, never of single rows; the same rows divided into other batches are not recognised.
 
         Parameters
         ----------
@@ -157,8 +157,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def blank(self) -> Self:
         """A copy with the same columns, structures and priors that has seen no rows.
 
-        Copies of it can learn from different rows anywhere, with `partial_fit`, and `merge` then adds them up without
-        counting a row twice, which it would where each of them had the rows of this one too.
+        Copies of it can learn from different rows anywhere, with `partial_fit`, and `merge` then adds them up. No row
+        is counted twice, as would happen if every copy also held the rows of this model.
 
         Examples
         --------
@@ -180,7 +180,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def forest_(self) -> Any:
-        """The forest; of exact estimators, what answers the same questions."""
+        """The forest; for exact estimators, an object with the same methods."""
         return self._learnt().forest
 
     @property
@@ -190,7 +190,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """Columns of the table."""
+        """Number of columns of the table."""
         return self._learnt().schema.n_inputs
 
     @property
@@ -208,7 +208,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return of_input
 
     def _learnt(self) -> Fitted:
-        """What was fitted, or AttributeError: scikit-learn asks by `hasattr` whether an attribute is there."""
+        """Return the fitted state, or raise AttributeError: scikit-learn tests by `hasattr` for attributes."""
         fitted: Fitted | None = self.__dict__.get("fitted_")
         if fitted is None:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
@@ -221,13 +221,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:
-        """One predictive distribution a row: `mean`, `std`, `quantile`, `interval`, `log_prob`, `sample`, `crps`, ...
+        """One predictive distribution per row: `mean`, `std`, `quantile`, `interval`, `log_prob`, `sample`, `crps`, ...
 
         Parameters
         ----------
         X : (n_rows, n_features) table
         **row_data
-            What the family wants to know of each row, such as `exposure`.
+            Row data of the family, such as `exposure`.
         """
         codes = self._encode(X)
         columns = self._columns(X, len(codes), row_data)
@@ -235,13 +235,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return dist
 
     def _columns(self, X: Any, n_rows: int, row_data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """What the family wants to know of rows to predict."""
+        """Return the row data that the family needs for rows to predict."""
         return self.fitted_.target.columns(self.schema_, X, n_rows, row_data)
 
     # ---- scikit-learn -----------------------------------------------------------------------------------------------
 
     def __sklearn_clone__(self) -> Self:
-        """Structures that were imported are kept, as a parameter would be."""
+        """Keep imported structures, as if they were a parameter."""
         fresh: Self = super().__sklearn_clone__()
         if hasattr(self, "structures_"):
             fresh.structures_ = self.structures_
@@ -257,7 +257,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _check_same_tables(mine: Fitted, theirs: Fitted) -> None:
-    """Both read the same tables in the same way."""
+    """Check that both estimators read tables in the same way."""
     for k, (own, other) in enumerate(zip(mine.schema.columns, theirs.schema.columns, strict=False)):
         if own != other:
             raise ValueError(f"other reads column {k} in another way: {other}, this one: {own}")

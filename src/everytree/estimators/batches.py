@@ -1,4 +1,4 @@
-"""Fits of tables that are too long to keep."""
+"""Out-of-core fits: tables that are too long for memory."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class BatchedEstimator(GrownEstimator):
     ) -> Self:
         """Learn from a table that does not fit in memory, in two passes over its batches.
 
-        The first pass looks at every row for the columns (kinds, categories, missing values, classes) and keeps a
-        uniform sample of them. On the sample, structures are grown and priors are chosen as `fit` does it. The second
-        pass counts every row of every batch once: statistics, evidence, split probabilities and predictions are those
-        of all rows, to rounding the ones of `partial_fit` with all rows at once in the same structures. Where all rows
-        are in the sample, the result is that of `fit` and there is no second pass.
+        The first pass reads every row for the columns (kinds, categories, missing values, classes) and keeps a uniform
+        sample of the rows. On the sample, structures are grown and priors are chosen as in `fit`. The second pass
+        counts every row of every batch once, so statistics, evidence, split probabilities and predictions are those of
+        all rows: up to rounding, the same as from `partial_fit` with all rows at once in these structures. If the sample
+        holds all rows, the result is that of `fit` and there is no second pass.
 
         Parameters
         ----------
@@ -49,15 +49,15 @@ class BatchedEstimator(GrownEstimator):
         sample_weight : str, optional
             Name of the column of weights; a row of weight 0 counts as absent.
         groups : str, optional
-            Name of the column that says which rows belong together; see `fit`.
+            Name of the column of groups, whose rows belong together; see `fit`.
         sample_rows : int
             Size of the sample.
         **row_columns
-            Names of the columns of what the family wants to know of each row, such as `exposure="time"`.
+            Names of the columns with the row data of the family, such as `exposure="time"`.
 
         Returns
         -------
-        The estimator itself; a fit that fails leaves it as it was.
+        The estimator itself; a fit that fails leaves it unchanged.
 
         Examples
         --------
@@ -77,7 +77,7 @@ class BatchedEstimator(GrownEstimator):
         return self._two_passes(passes, sample_rows)
 
     def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
-        """A fit of the sample that the first pass keeps, and in the second pass the statistics of all rows."""
+        """Fit the sample that the first pass keeps, then count all rows in a second pass."""
         if hasattr(self, "structures_"):
             raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
         settings = replace(self._settings(), owner=passes.owner)

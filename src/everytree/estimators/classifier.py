@@ -1,4 +1,4 @@
-"""What classifiers offer."""
+"""The methods of classifiers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from everytree.fitting.targets import ClassTarget
 
 
 class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
-    """Targets that are classes."""
+    """Estimators whose targets are classes."""
 
     alpha: Any
 
@@ -44,17 +44,17 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn from more rows.
 
-        After a `fit`, structures, priors and columns stay, and the model is the one that all rows at once would have
-        given them. Where the first call is a `partial_fit`, it is a fit of its rows; these are kept, and structures,
-        priors and columns are those of a fit of all rows so far whenever there are a tenth more of them. With more
-        than 20,000 rows all that stays, and no rows are kept.
+        After a `fit`, structures, priors and columns do not change, and the model is the same as if all rows had been
+        counted in them at once. If the first call is a `partial_fit`, it fits its rows and keeps them; whenever the
+        number of rows has grown by a tenth, structures, priors and columns are fitted again to all rows so far. With
+        more than 20,000 rows they no longer change, and no rows are kept.
 
         Parameters
         ----------
         X, y, sample_weight, groups
             As in `fit`; groups matter where structures are grown.
         classes : array_like, optional
-            All classes that will ever come; those of the first rows by default.
+            All classes that may occur; by default those of the first rows.
         """
         given = GivenRows(X, y, sample_weight, {}, groups)
         if not hasattr(self, "fitted_"):
@@ -72,14 +72,14 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
     @property
     def n_classes_(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.classes_)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
         codes = self._encode(X)
         probs = self.forest_.probs(codes, n_jobs=self.n_jobs)
-        if self.n_classes_ == 1:  # the leaf model has two; the other one never comes
+        if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)
 
@@ -103,7 +103,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    # ---- how -------------------------------------------------------------------------------------------------------
+    # ---- implementation ---------------------------------------------------------------------------------------------
 
     def target_before_fit(self) -> ClassTarget:
         imported = self.__dict__.get("structures_")

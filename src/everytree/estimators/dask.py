@@ -26,13 +26,13 @@ __all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeC
 
 
 def _with_client(plain: type[Any]) -> Callable[..., None]:
-    """An `__init__` with the parameters of the plain estimator, and `client`."""
+    """Return an `__init__` with the parameters of the plain estimator, and `client`."""
 
     def init(self: Any, *args: Any, client: Any = None, **parameters: Any) -> None:
         plain.__init__(self, *args, **parameters)
         self.client = client
 
-    # What scikit-learn takes for the parameters, and what help shows.
+    # scikit-learn reads the parameters from the signature, and so does help().
     signature = inspect.signature(plain.__init__)
     more = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
     init.__signature__ = signature.replace(parameters=[*signature.parameters.values(), more])  # type: ignore[attr-defined]
@@ -46,17 +46,17 @@ class _OnDask(BatchedEstimator):
     _plain: ClassVar[type[BatchedEstimator]]
 
     def to_local(self) -> Any:
-        """The estimator without Dask, with all that was fitted: to be saved, sent or asked for whatever it offers."""
+        """Return the fitted estimator without Dask: it can be saved and sent, and has all methods."""
         parameters = self._plain_parameters()
         local = self._plain(**parameters)
         learnt = {name: value for name, value in vars(self).items() if name not in (*parameters, "client")}
         if "fitted_" in learnt:
-            learnt["fitted_"] = replace(self.fitted_, forest=self.forest_.copy())  # more rows for one are none for both
+            learnt["fitted_"] = replace(self.fitted_, forest=self.forest_.copy())  # each counts its own rows
         local.__dict__.update(learnt)
         return local
 
     def blank(self) -> Self:
-        """As that of the plain estimator; the client is kept."""
+        """Like `blank` of the plain estimator; the client is kept."""
         empty = super().blank()
         empty.client = self.client
         return empty
@@ -73,14 +73,14 @@ class _OnDask(BatchedEstimator):
         self, X: Any, method: str, shape: tuple[int, ...] = (), dtype: Any = np.float64, exposure: Any = None,
         **options: Any,
     ) -> Any:  # fmt: skip
-        """(n_rows, *shape) lazily what a method of the plain estimator says of the rows of each partition."""
+        """(n_rows, *shape) results of a method of the plain estimator for each partition, computed lazily."""
         check_is_fitted(self, "fitted_")
         if isinstance(exposure, str):
             X, exposure = Partitions.of(X, exposure=exposure).split("exposure")
-        job = _Answering(self.to_local(), method, options, shape, np.dtype(dtype))
-        return map_parts(_answer, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
+        job = _PartitionCall(self.to_local(), method, options, shape, np.dtype(dtype))
+        return map_parts(_call_method, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
 
-    # ---- a client stays where it is ---------------------------------------------------------------------------------
+    # ---- the client is neither pickled nor cloned -------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
@@ -91,8 +91,8 @@ class _OnDask(BatchedEstimator):
 
 
 @dataclass(frozen=True)
-class _Answering:
-    """What is asked of each partition."""
+class _PartitionCall:
+    """A method call that is made for each partition."""
 
     model: Any
     method: str
@@ -101,7 +101,7 @@ class _Answering:
     dtype: np.dtype[Any]
 
 
-def _answer(job: _Answering, number: int, X: Any, exposure: Any = None) -> Any:
+def _call_method(job: _PartitionCall, number: int, X: Any, exposure: Any = None) -> Any:
     if len(X) == 0:
         return np.empty((0, *job.shape), job.dtype)
     given = {} if exposure is None else {"exposure": exposure}
@@ -120,7 +120,7 @@ class _DaskClassifier(Classification, _OnDask):
         ----------
         X : Dask DataFrame or (n_rows, n_features) Array
         y : Dask Series, (n_rows,) Array, or str
-            Class labels, cut as X is; or the name of the column of X that has them.
+            Class labels, divided into partitions as X is; or the name of the column of X that has them.
         sample_weight : likewise, optional
             A row of weight 0 counts as absent.
         groups : likewise, optional
@@ -130,7 +130,7 @@ class _DaskClassifier(Classification, _OnDask):
 
         Returns
         -------
-        The estimator itself, the same as of `fit_batches` with the same rows; a fit that fails leaves it as it was.
+        The estimator itself, equal to that of `fit_batches` with the same rows; a fit that fails leaves it unchanged.
         """
         return self._fit_partitions(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, sample_rows)
 
@@ -174,7 +174,7 @@ class _DaskRegressor(Regression, _OnDask):
         ----------
         X : Dask DataFrame or (n_rows, n_features) Array
         y : Dask Series, (n_rows,) Array, or str
-            Targets, cut as X is; or the name of the column of X that has them.
+            Targets, divided into partitions as X is; or the name of the column of X that has them.
         sample_weight : likewise, optional
             A row of weight 0 counts as absent.
         exposure, censored, groups : likewise, optional
@@ -184,7 +184,7 @@ class _DaskRegressor(Regression, _OnDask):
 
         Returns
         -------
-        The estimator itself, the same as of `fit_batches` with the same rows; a fit that fails leaves it as it was.
+        The estimator itself, equal to that of `fit_batches` with the same rows; a fit that fails leaves it unchanged.
         """
         row_data = {
             "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "groups": groups,
@@ -218,7 +218,7 @@ class DaskMetaForestClassifier(_DaskClassifier, MetaForestClassifier):
     """`MetaForestClassifier` for Dask dataframes and arrays.
 
     The sample on which structures are grown comes to the process that calls `fit`; all other rows stay on the workers.
-    The model depends on the rows and their order, not on how they are cut into partitions.
+    The model depends on the rows and their order, not on how they are divided into partitions.
 
     Parameters
     ----------

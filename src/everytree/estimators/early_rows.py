@@ -18,8 +18,8 @@ MAX_EARLY_ROWS = 20_000
 """With more rows than this, structures stay as they are and rows are no longer kept."""
 
 GROWTH = 1.1
-"""Structures are grown again when there are this many times the rows that the last ones were grown on: what all these
-fits cost is some ten times the last one, and no model is far behind a fit of all its rows."""
+"""Structures are grown again when there are this many times the rows that the last ones were grown on. All these fits
+together cost about ten times the last one, and no model is far behind a fit of all its rows."""
 
 
 class EarlyRows:
@@ -28,11 +28,11 @@ class EarlyRows:
     Parameters
     ----------
     owner : str
-        Who asks, for the wording of errors.
+        Name of the estimator, for errors.
     categorical_features
         As in the estimators.
     target : Target
-        As it was before the first rows: with the classes that were declared.
+        The target before the first rows: with the classes that were declared.
     """
 
     def __init__(self, owner: str, categorical_features: Any, target: Target) -> None:
@@ -48,17 +48,17 @@ class EarlyRows:
         return self._sketch.n_rows
 
     def add(self, given: GivenRows) -> bool:
-        """Keep more rows; False where there are too many, or not all of them can stand in one table."""
+        """Keep more rows; return False if there are too many, or if not all of them fit into one table."""
         if self.n_rows + len(given.y) > MAX_EARLY_ROWS:
             return False
         try:
             self._add(given)
-        except (TypeError, ValueError):  # this batch fits the columns that there are, but not the table to grow from
+        except (TypeError, ValueError):  # the batch fits the known columns, but not the table to grow from
             return False
         return True
 
     def _add(self, given: GivenRows) -> None:
-        """Keep rows that were learnt from, without those of weight 0, which count as absent."""
+        """Keep rows that were learnt from, except those of weight 0, which count as absent."""
         self._has_weights |= given.weight is not None
         y = as_labels(given.y)
         weight = np.ones(len(y)) if given.weight is None else np.asarray(given.weight, dtype=np.float64)
@@ -68,8 +68,8 @@ class EarlyRows:
         table = read_table(given.X, self._sketch.owner).at(used)
         self._sketch.update(table, np.ravel(y)[used], weight[used], row_data=columns)
 
-    def if_grown_with(self, given: GivenRows) -> Self | None:
-        """A copy with those rows too, on all of which structures are to be grown; None where that can wait."""
+    def with_rows_if_due(self, given: GivenRows) -> Self | None:
+        """Return a copy with these rows too if structures are to be grown again on all of them; else None."""
         if self.n_rows + len(given.y) < GROWTH * self._n_grown:
             return None
         every = copy.deepcopy(self)
@@ -79,6 +79,6 @@ class EarlyRows:
         return every
 
     def all(self) -> GivenRows:
-        """All rows that were kept."""
+        """Return all rows that were kept."""
         given = given_rows(self._sketch)
         return given if self._has_weights else given._replace(weight=None)

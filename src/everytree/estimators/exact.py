@@ -1,4 +1,4 @@
-"""Every tree and every choice of splits, as estimators."""
+"""Estimators that average over every tree and every choice of splits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from everytree.tables.code_names import CodeWords
 
 
 class _ExactStructure(Readable):
-    """All structures to a depth, none of them grown."""
+    """All structures up to a depth; none is grown."""
 
     max_cuts: int
     candidates: Any
@@ -48,7 +48,7 @@ class _ExactStructure(Readable):
 
     @property
     def truncation_(self) -> float:
-        """Posterior mass that the prediction of any row leaves out, at most."""
+        """Maximum posterior mass that the prediction of any row leaves out."""
         return self.posterior_.truncation
 
     @property
@@ -72,13 +72,13 @@ class _ExactStructure(Readable):
 
 
 class ExactTreeClassifier(Classification, _ExactStructure):
-    """The exact average over every tree to a depth and every choice of its splits, for classes.
+    """The exact average over every tree up to a depth and every choice of its splits, for classes.
 
     Parameters
     ----------
     max_depth : int
     max_bins : int
-        Most codes of a column of numbers; the cut points are those that say most about the target.
+        Maximum number of codes of a column of numbers; the cut points are those that say most about the target.
     split_prior : float or callable
         Prior probability that a region is split.
     alpha : float
@@ -86,11 +86,11 @@ class ExactTreeClassifier(Classification, _ExactStructure):
     candidates : {"all", "nontrivial"}
         Every split a region's codes allow, or only those that separate its rows.
     max_cuts : int
-        Most cut points over all columns; regions grow with its power `max_depth`.
+        Maximum number of cut points over all columns; the number of regions grows with its power `max_depth`.
     truncation : float
         Posterior mass that predictions may leave out.
     max_regions : int
-        More are refused beforehand.
+        Fits that can need more regions are refused beforehand.
     categorical_features, relative_weights, n_jobs, verbose
         As in `MetaForestClassifier`.
 
@@ -146,14 +146,14 @@ class ExactTreeClassifier(Classification, _ExactStructure):
 
 
 class ExactTreeRegressor(Regression, _ExactStructure):
-    """The exact average over every tree to a depth and every choice of its splits, for numbers.
+    """The exact average over every tree up to a depth and every choice of its splits, for numbers.
 
     Parameters
     ----------
     max_depth, max_bins, split_prior, candidates, max_cuts, truncation, max_regions
         As in `ExactTreeClassifier`.
     family, prior
-        As in `MetaForestRegressor`; what `prior` does not name is a default, centred on the data.
+        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
     categorical_features, relative_weights, n_jobs, verbose
         As in `MetaForestClassifier`.
     """

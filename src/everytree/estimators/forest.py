@@ -20,7 +20,7 @@ from everytree.structure.growers import MaxFeatures
 
 
 class _ForestStructure(Readable, BatchedEstimator):
-    """Many structures, each grown on a part of the rows; the one that explains the rows best is shown."""
+    """Many structures, each grown on a part of the rows; pictures show the one that explains the rows best."""
 
     n_estimators: int
     grower: Any
@@ -56,29 +56,29 @@ class MetaForestClassifier(Classification, _ForestStructure):
     n_estimators : int
         Number of structures.
     grower : {"mixed", "random_forest", "extra_trees"} or scikit-learn forest
-        Who chooses the splits: half best splits and half random ones, one kind alone, or an unfitted forest of yours,
+        How splits are chosen: half best splits and half random ones, one kind alone, or an unfitted forest of yours,
         which is then fitted on the codes of the columns.
     max_depth, min_samples_leaf, max_features
         As in scikit-learn's trees. `max_features="auto"` differs from tree to tree: the square root for best splits;
         the square root, half or all of the features for random ones.
     subsample : float
         Share of the rows on which each structure is grown, without replacement. All rows count in its statistics; the
-        rest decide about priors.
+        rows it was not grown on are used to choose priors.
     split_prior : "auto", float or callable
         Prior probability that a node is split.
     alpha : "auto" or float
         Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
     weights : {"uniform", "stacking", "evidence"}
         Weights of the structures. Evidence over structures that were grown on the same targets puts nearly all weight
-        on one; it is there to be compared.
+        on one; it is there for comparison.
     calibration : "auto" or None
-        Whether the average of the trees is sharpened, by a power that rows unseen by the trees decide.
+        Whether the average of the trees is sharpened, by a power that is chosen on rows unseen by the trees.
     max_bins : int
-        Most codes of a column of numbers; above 255 they take two bytes.
+        Maximum number of codes of a column of numbers; above 255 they take two bytes.
     categorical_features : "from_dtype", None or sequence
-        Which columns are categories: those of text or a categorical type, none, or these names or places.
+        Which columns are categories: those of text or a categorical type, none, or those with these names or positions.
     relative_weights : bool
-        What `sample_weight` means. False: counts, so that a row of weight 2 is a row seen twice. True: relative
+        Meaning of `sample_weight`. False: counts, so that a row of weight 2 is a row seen twice. True: relative
         importance; weights are multiplied by one factor so that those of the first `fit` sum to its number of rows.
     n_jobs : int, optional
         Threads; the result does not depend on it.
@@ -153,15 +153,15 @@ class MetaForestClassifier(Classification, _ForestStructure):
 
 
 class MetaForestRegressor(Regression, _ForestStructure):
-    """A forest in which every tree is averaged over all its prunings, with a full predictive distribution a row.
+    """A forest in which every tree is averaged over all its prunings, with a full predictive distribution per row.
 
     Parameters
     ----------
     n_estimators : int
         Number of structures.
     family : {"normal", "poisson", "exponential", "geometric", "linear"}
-        What a target is given its leaf: a measurement, a count (with `exposure`), a time (with `censored`), a number
-        of failures before a success, or a measurement on a line through the columns of numbers.
+        Leaf model of the target: a measurement, a count (with `exposure`), a time (with `censored`), a number
+        of failures before a success, or a measurement that is linear in the columns of numbers.
     prior : "auto" or dict
         Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
         prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); linear:
@@ -169,8 +169,8 @@ class MetaForestRegressor(Regression, _ForestStructure):
     grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, weights, max_bins
         As in `MetaForestClassifier`.
     calibration : "auto" or None
-        Whether the average of the trees is drawn towards its mean, by a factor that rows unseen by the trees decide;
-        for families normal and linear.
+        Whether the average of the trees is narrowed around its mean, by a factor that is chosen on rows unseen by the
+        trees; for families normal and linear.
     categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
 

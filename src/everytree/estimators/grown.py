@@ -1,4 +1,4 @@
-"""Estimators whose structures are there before their priors: grown trees, or another library's."""
+"""Estimators whose structures exist before their priors are chosen: grown trees, or those of another library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from everytree.structure.growers import GROWERS
 
 
 class GrownEstimator(MetaEstimator):
-    """Grow, count, choose priors."""
+    """Estimators that grow trees, count rows in them and choose priors."""
 
     min_samples_leaf: int | float
     random_state: Any
@@ -36,7 +36,7 @@ class GrownEstimator(MetaEstimator):
 
     @abstractmethod
     def _own_structure(self) -> GrownStructure:
-        """Trees of scikit-learn's."""
+        """Return the structure that scikit-learn's trees are grown into."""
 
     def _structure(self) -> GrownStructure:
         own = self._own_structure()
@@ -61,7 +61,7 @@ class GrownEstimator(MetaEstimator):
 
     @property
     def posteriors_(self) -> tuple[Posterior, ...]:
-        """One posterior a structure."""
+        """One posterior per structure."""
         check_is_fitted(self, "fitted_")
         posteriors: tuple[Posterior, ...] = self.forest_.posteriors
         return posteriors
@@ -75,7 +75,7 @@ class GrownEstimator(MetaEstimator):
 
 
 def check_grower(grower: Any) -> None:
-    """A name that is known, or something that scikit-learn can clone and fit."""
+    """Check that the grower is a known name, or something that scikit-learn can clone and fit."""
     if isinstance(grower, str):
         if grower not in GROWERS:
             raise ValueError(f"grower must be one of {sorted(GROWERS)} or a scikit-learn forest, but is {grower!r}")

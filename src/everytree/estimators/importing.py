@@ -12,16 +12,16 @@ from everytree.structure.importers import Imported, read_lightgbm, read_sklearn,
 def from_sklearn(fitted: Any, X: Any = None, y: Any = None, **options: Any) -> Any:
     """A fitted tree or forest of scikit-learn's as an estimator of this library's, with the same structures.
 
-    Rows take the same way through every tree as in the model itself. What the model predicts is forgotten: leaves are
-    filled with the rows given here, or later by `partial_fit`.
+    Rows take the same path through every tree as in the model itself. The model's own predictions are dropped: leaves
+    are filled with the rows given here, or later by `partial_fit`.
 
     Parameters
     ----------
     fitted : fitted estimator
         Decision and extra trees, random forests, extra-trees, bagging, AdaBoost, (histogram) gradient boosting.
     X, y : table and targets, optional
-        Rows to fill the leaves with. Where they are those the model was grown on, priors that are "auto" are chosen by
-        leaving out one row at a time, which flatters deep trees; other rows are better judges.
+        Rows to fill the leaves with. If the model was grown on them, priors that are "auto" are chosen by leaving out
+        one row at a time, which favours deep trees; other rows give a fairer choice.
     **options
         Parameters of the estimator that is returned, such as `split_prior`, `alpha`, `family`; and `sample_weight`,
         `exposure`, `censored` of the rows.

@@ -1,4 +1,4 @@
-"""Pictures of one tree in the words of the table it was fitted to."""
+"""Pictures of one tree, labelled with the names of its table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Readable(MetaEstimator):
         return plot_tree(self.pictured(), **self._words(options))
 
     def _words(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Names of columns, values and classes, unless the options have others."""
+        """Add names of columns, values and classes to the options, unless they are given."""
         names = self.schema_.names
         words: dict[str, Any] = {
             "code_names": self.words_of_codes(),
@@ -45,5 +45,5 @@ class Readable(MetaEstimator):
         return words | options
 
     def words_of_codes(self) -> list[CodeWords]:
-        """What the codes of each column stand for."""
+        """Return the labels of the codes of each column."""
         return self.schema_.code_names

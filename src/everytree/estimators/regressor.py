@@ -1,4 +1,4 @@
-"""What regressors offer."""
+"""The methods of regressors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from everytree.predictive.predictive import Predictive
 
 
 class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
-    """Targets that are numbers: measurements, counts, times."""
+    """Estimators whose targets are numbers: measurements, counts, times."""
 
     family: str
     prior: Mapping[str, Any] | str
@@ -50,7 +50,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         exposure : (n_rows,) array_like, optional
             With `family="poisson"`: the time or size over which each count was taken.
         censored : (n_rows,) array_like of bool, optional
-            With `family="exponential"`: whether y is only known to be exceeded.
+            With `family="exponential"`: whether the time is only known to exceed y.
         groups : (n_rows,) array_like, optional
             As in `MetaForestClassifier.fit`.
         """
@@ -72,12 +72,12 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     @property
     def input_mean_(self) -> FloatArray:
-        """(n_inputs,) by which the inputs of leaves that are lines are centred; for family "linear"."""
+        """(n_inputs,) means that are subtracted from the inputs of linear leaves; for family "linear"."""
         return self._of_inputs("input_mean_")
 
     @property
     def input_scale_(self) -> FloatArray:
-        """(n_inputs,) by which they are then divided."""
+        """(n_inputs,) scales by which these inputs are then divided."""
         return self._of_inputs("input_scale_")
 
     def _of_inputs(self, name: str) -> FloatArray:
@@ -100,7 +100,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:
-        """One predictive distribution a row; `exposure` where counts were taken over different times or sizes."""
+        """One predictive distribution per row; `exposure` where counts were taken over different times or sizes."""
         if row_data.get("exposure") is None:
             self._warn_without("exposure")
         return super().predictive(X, **row_data)
@@ -129,7 +129,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             return np.where(is_censored > 0.0, np.log(dist.sf(target)), scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> float:
-        """How well rows are predicted; larger is better.
+        """Return how well rows are predicted; larger is better.
 
         The coefficient of determination R2 of the mean for families normal, linear and poisson. For times and waiting
         counts, families exponential and geometric, whose noise is as large as their mean and which may be censored, the
@@ -142,7 +142,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         self.fitted_.target.row_data(len(target), {"censored": censored})
         return float(r2_score(target, self.predict(X, exposure=exposure), sample_weight=sample_weight))
 
-    # ---- how -------------------------------------------------------------------------------------------------------
+    # ---- implementation ---------------------------------------------------------------------------------------------
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
@@ -155,12 +155,12 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             raise ValueError(f"prior must be 'auto' or a dict of parameters, but is {self.prior!r}")
 
     def _read_target(self, y: Any) -> FloatArray:
-        """Targets of rows to score."""
+        """Return the targets of rows to score, checked."""
         check_is_fitted(self, "fitted_")
         return self.fitted_.target.read(y)
 
     def _warn_without(self, name: str) -> None:
-        """What the first rows had besides, and these have not, is said."""
+        """Warn if row data that the first rows had is not given here."""
         check_is_fitted(self, "fitted_")
         column = self.fitted_.target.given_columns.get(name)
         if column is not None and name in self.fitted_.row_names:

@@ -26,23 +26,23 @@ from everytree.predictive.predictive import Predictive
 __all__ = ["Scorer", "crps", "interval_score", "log_score"]
 
 ROW_COLUMNS = ("sample_weight", "exposure", "censored")
-"""What a scorer may be told of each row besides its target."""
+"""Row data that scorers accept besides targets."""
 
 
 @dataclass(frozen=True)
 class Scorer:
     """The mean over rows of a score of each row's distribution; for `scoring=` of scikit-learn's tools.
 
-    What is known of rows besides (`sample_weight`, `exposure`, `censored`) is given to a call by name; within
+    Row data (`sample_weight`, `exposure`, `censored`) is given to a call by name; within
     scikit-learn's tools it is routed as metadata: `scorer.set_score_request(exposure=True)`.
 
     Attributes
     ----------
     name : str
     of_rows : callable
-        Scores of rows from an estimator, a table, targets and what else is known of the rows.
+        Function of an estimator, a table, targets and row data that returns the score of each row.
     requests : tuple of pairs
-        Which metadata are asked for, by name.
+        The metadata that are requested, by name.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Scorer:
         return float(np.average(scores, weights=weight))
 
     def set_score_request(self, **requests: Any) -> Self:
-        """The scorer that asks for these metadata of rows: True, False, None or the name they are passed by."""
+        """Return a scorer that requests these metadata of rows: True, False, None or the name they are passed by."""
         unknown = sorted(set(requests) - set(ROW_COLUMNS))
         if unknown:
             raise TypeError(f"{self.name} takes no {unknown[0]!r}; rows may have {', '.join(ROW_COLUMNS)}")
         return replace(self, requests=tuple({**dict(self.requests), **requests}.items()))
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What scikit-learn's tools ask for."""
+        """Return the metadata requests, for scikit-learn's tools."""
         request = MetadataRequest(owner=self)
         for name in ROW_COLUMNS:
             request.score.add_request(param=name, alias=dict(self.requests).get(name))
@@ -100,14 +100,14 @@ def _refuse_censored(name: str, row_data: dict[str, Any]) -> None:
 
 
 def _numbers(y: Any, n_rows: int) -> FloatArray:
-    """One number a row."""
+    """Return one number per row."""
     target = as_column("y", y).astype(np.float64)
     check_lengths(n_rows, {"y": target})
     return target
 
 
 def interval_score(coverage: float = 0.9) -> Scorer:
-    """The negative interval score: the width of the central interval, and 2 / (1 - coverage) times what it misses y by.
+    """The negative interval score: the width of the central interval, and 2 / (1 - coverage) times its distance from y.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class MetaTreeClassifier(Classification, _TreeStructure):
 
 
 class MetaTreeRegressor(Regression, _TreeStructure):
-    """One regression tree, averaged over all its prunings, with a full predictive distribution a row.
+    """One regression tree, averaged over all its prunings, with a full predictive distribution per row.
 
     Parameters
     ----------

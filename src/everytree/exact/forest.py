@@ -1,4 +1,4 @@
-"""An exact posterior over the codes of a schema, with the rows it was fitted to: answers what a forest is asked."""
+"""An exact posterior over the codes of a schema, with the rows it was fitted to; it has the methods of a forest."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class ExactForest:
     Attributes
     ----------
     posterior : ExactPosterior
-        Its codes have one more for missing where a column had missing values at fit.
+        Its codes have one more for missing values where a column had some at fit.
     has_missing : (n_features,) bool
     n_codes : (n_features,) int64
-        Codes of the schema; others are unknown.
+        Codes of the schema; larger ones are unknown.
     rows : Rows
-        Those that were fitted: more rows are a fit of all of them.
+        The rows that were fitted: adding rows fits all of them again.
     """
 
     posterior: ExactPosterior
@@ -80,7 +80,7 @@ class ExactForest:
         n_jobs: int | None = None,
         **row_data: Any,
     ) -> Self:
-        """All rows again: the sum over all splits has no shortcut for a few more. One that fails changes nothing."""
+        """Fit all rows again: the sum over all splits has no shortcut for a few more. A failed update changes nothing."""
         del n_jobs  # the posterior has its own
         return self._become(self.rows.joined(Rows(X, y, sample_weight, row_data)))
 
@@ -94,7 +94,7 @@ class ExactForest:
         self.posterior.check_mergeable(other.posterior)
 
     def without_rows(self) -> ExactForest:
-        """The same splits and priors, and no rows."""
+        """Return the same splits and priors without rows."""
         return self._with(self.rows.at(np.zeros(0, dtype=np.int64)))
 
     def _become(self, rows: Rows) -> Self:
@@ -142,10 +142,10 @@ class ExactForest:
         return post.update(codes, self.rows.y, self.rows.weight, **dict[str, Any](self.rows.row_data))
 
     def read(self, codes: NDArray[Any]) -> NDArray[np.uint16]:
-        """Codes of the schema as the posterior has them: missing is one more code where it was there at fit."""
+        """Codes of the schema as the posterior reads them: missing is one more code where it occurred at fit."""
         wide = codes.astype(np.uint16)
         missing = codes == missing_code(codes.dtype)
-        wide[codes >= self.n_codes] = 65535  # not known
+        wide[codes >= self.n_codes] = 65535  # unknown
         known = missing & self.has_missing
         wide[known] = np.broadcast_to(self.n_codes, codes.shape)[known]
         wide[:, np.array(self.posterior.n_codes) == 1] = 0  # never asked

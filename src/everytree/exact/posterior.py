@@ -39,17 +39,17 @@ from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
 NEGLIGIBLE = 1e-6
-"""Share of the truncation that belongs to regions so improbable that nothing at all is asked of them."""
+"""Share of the truncation for regions so improbable that their splits are left out."""
 
 MAX_REGIONS = 2**31 - 1
-"""Of one level, at most: their numbers are 32 bits wide."""
+"""Maximum number of regions in a level: their indices are 32 bits wide."""
 
 
 class ExactPosterior:
-    """p(T, k | data) over every tree to a given depth and every choice of its splits, computed exactly.
+    """p(T, k | data) over every tree up to a given depth and every choice of its splits, computed exactly.
 
-    A region is split with probability `split_prior` (of its depth) unless it is at `max_depth` or nothing is left to
-    ask; a split is chosen uniformly from the candidates of the region.
+    A region is split with probability `split_prior` (of its depth) unless it is at `max_depth` or has nothing left to
+    split; a split is chosen uniformly from the candidates of the region.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class ExactPosterior:
     candidates : {"all", "nontrivial"}
         Every split of the codes that are possible in a region, or only those that separate its rows.
     kinds : str or sequence of str
-        For each column, or for all: "ordered" is asked by thresholds, "one_against_rest" by one category against the
-        others, "multiway" by all categories at once.
+        For each column, or for all: "ordered" is split at thresholds, "one_against_rest" into one category and the
+        others, "multiway" into all categories at once.
     truncation : float
         Posterior mass that prediction may leave out; 0 leaves out nothing.
     max_regions : int
-        What can have more regions than this is refused beforehand, unless `fit` has a budget or a clock; it then lists
-        no more of them.
+        A problem that can have more regions is refused beforehand, unless `fit` has a budget or a time limit, which then
+        lists at most this many.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
@@ -121,7 +121,7 @@ class ExactPosterior:
 
     @staticmethod
     def count_regions(n_codes: Sequence[int], max_depth: int, kinds: Kind | Sequence[Kind] = "ordered") -> int:
-        """How many regions there can be above the last level, each counted once for every depth it may be at."""
+        """Number of possible regions above the last level, each counted once for every depth it may be at."""
         sizes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
         max_depth = whole_number("max_depth", max_depth, 0, 64)
         return count_regions(sizes, _checked_kinds(kinds, sizes), max_depth)
@@ -147,13 +147,13 @@ class ExactPosterior:
         y : (n_rows,) array_like
         sample_weight : (n_rows,) array_like, optional
         budget, max_seconds : optional
-            Regions to list at most, and seconds until `fit` is back. When that is not enough, `log_evidence_bounds`
-            holds what is certain, and all answers are those of the trees that were looked at. A region's children are
-            listed all or not at all, and no more regions than there is time to sum over.
+            Maximum number of regions to list, and maximum time in seconds. If that is not enough, `log_evidence_bounds`
+            holds what is certain, and all other results are those of the trees that were visited. The children of a
+            region are listed all or not at all, and only as many regions as there is time to sum over.
         progress : callable, optional
-            Called now and then with the depth, the regions done there and their number.
+            Called from time to time with the depth, the number of regions done there and their total.
         **row_data
-            What the family wants to know of each row.
+            Row data of the family.
         """
         begun = perf_counter()
         codes = self._read_codes(X)
@@ -182,8 +182,8 @@ class ExactPosterior:
         n_regions: list[int],
         engine: _kernels.Exact | None,
     ) -> Self:
-        """All that a fit leaves behind: codes, statistics and how many regions of each level were expanded, by which
-        the same ones are listed again whatever the budget was; what is not given is made when it is first needed."""
+        """Keep the state after a fit: codes, statistics and the number of regions expanded per level, from which the
+        same regions are listed again whatever the budget was. Everything else is computed on first use."""
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
         self.centre = self._overall_mean(rows[1])
@@ -204,7 +204,7 @@ class ExactPosterior:
         )  # fmt: skip
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
-        """Codes of every column; 65535 is an answer nobody knows, where that is allowed."""
+        """Return the codes of every column; 65535 stands for an unknown code, where that is allowed."""
         codes = as_codes(X)
         if codes.shape[1] != len(self.n_codes):
             raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(self.n_codes)}")
@@ -217,7 +217,7 @@ class ExactPosterior:
         return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
 
     def _check_size(self) -> None:
-        """Refuse what can have more regions than `max_regions`."""
+        """Raise if there can be more regions than `max_regions`."""
         expected = count_regions(self.n_codes, self.kinds, self.max_depth)
         if expected <= self.max_regions:
             return
@@ -230,11 +230,11 @@ class ExactPosterior:
 
     @property
     def _has_trees(self) -> bool:
-        """Whether some tree that was looked at is possible."""
+        """Whether some visited tree is possible."""
         return self._bounds[0] > -np.inf
 
     def engine(self) -> _kernels.Exact:
-        """The engine; after a copy or a pickle it runs again when it is first needed."""
+        """Return the engine; after a copy or a pickle it runs again on first use."""
         self._check_fitted()
         if not self._has_trees:
             raise ValueError(
@@ -275,7 +275,7 @@ class ExactPosterior:
             raise ValueError("other has another split_prior")
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What a file keeps, as plain values and arrays: arguments, rows, bounds. Regions are listed when needed."""
+        """State for a file, as plain values and arrays: arguments, rows, bounds. Regions are listed again on use."""
         plain: dict[str, Any] = {
             "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
             "candidates": self.candidates, "kinds": self.kinds, "truncation": self.target_truncation,
@@ -289,7 +289,7 @@ class ExactPosterior:
 
     @classmethod
     def from_state(cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ExactPosterior:
-        """The posterior again; everything is checked but that the bounds are those of these rows."""
+        """Rebuild the posterior; everything is checked except that the bounds belong to these rows."""
         fitted = {name: plain.pop(name) for name in ("n_expanded", "bounds", "n_regions") if name in plain}
         post = cls(family=family, **plain)
         if not fitted:
@@ -317,7 +317,7 @@ class ExactPosterior:
 
     @property
     def log_evidence_bounds(self) -> tuple[float, float]:
-        """What log_evidence is between; both ends are equal unless a budget was spent."""
+        """Lower and upper bound of log_evidence; equal unless a budget was spent."""
         self._check_fitted()
         return self._bounds
 
@@ -341,7 +341,7 @@ class ExactPosterior:
     def root_splits(self) -> list[tuple[int, int, float]]:
         """(column, code, probability) of every split that the root may have, most probable first.
 
-        The code is the threshold, the category set apart, or -1 where all categories part.
+        The code is the threshold, the category set apart, or -1 for a split into all categories.
         """
         facts = self.engine().region(0, 0)
         probs = np.exp(facts["log_split"])
@@ -373,7 +373,7 @@ class ExactPosterior:
 
     @property
     def truncation(self) -> float:
-        """Posterior mass that the prediction of any row leaves out, at most, unknown answers or not."""
+        """Maximum posterior mass that the prediction of any row leaves out, also with unknown codes."""
         self._check_fitted()
         kept: list[Tables | Leaves] = [
             self.tabulated(with_unknown) if self._has_tables else self.leaf_regions(with_unknown)
@@ -414,7 +414,8 @@ class ExactPosterior:
     def probs(self, X: ArrayLike) -> FloatArray:
         """(n_rows, n_classes) probability of each class, for families of classes.
 
-        A missing code (255 in `uint8`, 65535 in `uint16`, -1 in signed integers) leaves a row where it is asked for.
+        A row stops at a split on a column whose code is missing: 255 in `uint8`, 65535 in `uint16`, -1 in signed
+        integers.
         """
         if not self._has_classes:
             raise TypeError(f"probs() is for families of classes, not for {type(self.family).__name__}")
@@ -422,7 +423,7 @@ class ExactPosterior:
         return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
     def moments(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of each row's target, for families whose rows bring nothing but their target."""
+        """Mean and variance of each row's target, for families without row data."""
         if self._has_classes:
             probs = self.probs(X)
             number = np.arange(probs.shape[1])
@@ -441,7 +442,7 @@ class ExactPosterior:
 
     @property
     def _has_tables(self) -> bool:
-        """Whether a leaf's moments depend on nothing but the leaf."""
+        """Whether a leaf's moments depend on the leaf alone."""
         return not self.family.row_data
 
     @property
@@ -449,7 +450,7 @@ class ExactPosterior:
         return self.family.has_classes
 
     def _overall_mean(self, statistics: FloatArray) -> float:
-        """Where moments are taken about, so that they do not cancel; 0 where there are none."""
+        """Centre of the moments, so that they do not cancel; 0 where there are none."""
         if not self._has_tables or self._has_classes:
             return 0.0
         nodes = np.zeros(len(statistics), dtype=np.int64)
@@ -464,7 +465,7 @@ class ExactPosterior:
         return Columns(self.n_codes, self.kinds)
 
     def _values(self, statistics: FloatArray) -> FloatArray:
-        """What a leaf adds to a prediction: class probabilities, or 1 and the first two moments."""
+        """Contribution of a leaf to a prediction: class probabilities, or 1 and the first two moments."""
         components: Any = self.family.predictive(statistics)
         if self._has_classes:
             return np.asarray(components.probs())
@@ -484,7 +485,7 @@ class ExactPosterior:
         return sums
 
     def tabulated(self, with_unknown: bool) -> Tables:
-        """Tables for rows whose answers are all known, or for the others."""
+        """Tables for rows whose codes are all known, or for the others."""
         if with_unknown not in self._tables:
             self._tables[with_unknown] = tabulate(
                 self.engine(), self._values, self._columns, self.target_truncation, with_unknown,
@@ -503,7 +504,7 @@ class ExactPosterior:
 
 
 def _expanded_by_level(n_expanded: Any, n_regions: Sequence[int]) -> list[int]:
-    """How many regions of each level were expanded; older files have their number in all, counted level by level."""
+    """Number of expanded regions per level; older files hold their total, counted level by level."""
     if not isinstance(n_expanded, int):
         return [whole_number("n_expanded", n, 0, 2**62) for n in n_expanded]
     left, by_level = whole_number("n_expanded", n_expanded, 0, 2**62), []
@@ -518,7 +519,7 @@ def _is_missing(codes: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, list[int]]:
-    """Where each row is among the bits, the statistics of each place, and where classes start if bits are counted."""
+    """Bit position of each row, their number, statistics by position, and first word of each class if bits count."""
     n_rows = len(statistics)
     if family.has_classes and statistics.shape[1] <= 64 and np.isin(statistics, (0.0, 1.0)).all():
         of_class = statistics.argmax(axis=1)

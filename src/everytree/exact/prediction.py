@@ -1,6 +1,6 @@
 """Predictions from the exact posterior over trees and splits.
 
-A region is a leaf of some tree with a probability of its own, whatever the order of the questions that lead to it. A
+A region is a leaf of some tree with a probability of its own, whatever the order of its conditions. A
 row's predictive is the average over the leaf regions that hold it. What is linear in the leaves (class probabilities,
 moments) is tabulated: all regions with conditions on the same columns add up to one table over the codes of these
 columns, and a row costs one lookup for each such set of columns.
@@ -23,10 +23,10 @@ from everytree.families.base import NativeFamily
 from everytree.predictive.paths import PathPredictive, Paths
 
 MAX_LEAVES = 8_000_000
-"""Shares of the posterior that are kept, at most: about a gigabyte."""
+"""Maximum number of leaf regions that are kept: about a gigabyte."""
 
 MAX_NUMBERS = 1 << 27
-"""Numbers in all tables, at most: a gigabyte."""
+"""Maximum number of entries in all tables: a gigabyte."""
 
 
 class LeafArrays(TypedDict):
@@ -50,7 +50,7 @@ class Columns:
         return [KINDS.index(kind) for kind in self.kinds]
 
     def has_unknown(self, codes: NDArray[np.uint16]) -> NDArray[np.bool_]:
-        """(n_rows,) whether some answer of a row is none of the codes."""
+        """(n_rows,) whether some code of a row is unknown."""
         return np.asarray((codes >= np.array(self.n_codes)).any(axis=1))
 
 
@@ -64,9 +64,9 @@ class Leaves:
         Posterior probability that the region is a leaf of the tree.
     statistics : (n_leaves, n_statistics) float64
     start, column, codes
-        Conditions `start[i] .. start[i + 1]` are those of leaf i: a column, and the codes it may have.
+        Conditions `start[i] .. start[i + 1]` are those of leaf i: each a column and the codes it may have.
     left_out : float
-        Posterior mass that no leaf has; no row loses more than that.
+        Posterior mass of the leaves left out; no row loses more than that.
     """
 
     weight: FloatArray
@@ -84,17 +84,17 @@ class Leaves:
 
     @property
     def conditions(self) -> LeafArrays:
-        """What the kernels want to know of the leaves."""
+        """The leaves as the kernels take them."""
         return {"weight": self.weight, "start": self.start, "column": self.column, "codes": self.codes}
 
 
 class Tables:
-    """Sums over the leaves that hold a row, by lookup.
+    """Sums over the leaves that hold a row, found by lookup.
 
     Attributes
     ----------
     left_out : float
-        Posterior mass that no cell has.
+        Posterior mass that no cell holds.
     """
 
     def __init__(self, arrays: tuple[NDArray[Any], ...], width: int, n_codes: Sequence[int], left_out: float) -> None:
@@ -114,7 +114,7 @@ class Tables:
 
 
 def find_leaves(engine: _kernels.Exact, truncation: float, with_unknown: bool) -> Leaves:
-    """The fewest leaves that leave out no more than `truncation`, or as many as memory should hold."""
+    """Return the fewest leaves that leave out no more than `truncation`, or as many as memory should hold."""
     return Leaves.of(engine, engine.threshold(truncation, MAX_LEAVES, with_unknown), with_unknown)
 
 
@@ -126,7 +126,7 @@ def tabulate(
     with_unknown: bool,
     n_jobs: int,
 ) -> Tables:
-    """Tables of the values of all leaves, times their weights."""
+    """Return tables of the values of all leaves, times their weights."""
     threshold = engine.threshold(truncation, MAX_LEAVES, with_unknown)
     while True:
         leaves = Leaves.of(engine, threshold, with_unknown)
@@ -142,7 +142,7 @@ def tabulate(
 
 
 def warn_of_left_out(left_out: float, truncation: float) -> None:
-    """Say so where predictions leave out more than they were meant to."""
+    """Warn if predictions leave out more than `truncation`."""
     if left_out > truncation:
         warnings.warn(
             f"predictions leave out {left_out:.2g} of the posterior instead of truncation={truncation:.2g}: "
@@ -153,7 +153,7 @@ def warn_of_left_out(left_out: float, truncation: float) -> None:
 
 @dataclass(frozen=True)
 class LeafPool:
-    """The leaves as mixtures: what distributions are made of, some rows at a time."""
+    """The leaves as mixtures, from which distributions are made for some rows at a time."""
 
     family: NativeFamily
     columns: Columns
@@ -161,7 +161,7 @@ class LeafPool:
     rows_at_once: int = 16
 
     def predictive(self, codes: NDArray[np.uint16], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
-        """The mixtures of some rows."""
+        """Return the mixtures of some rows."""
         leaves = self.leaves(bool(self.columns.has_unknown(codes).any()))
         start, found = _kernels.leaves_of_rows(
             **leaves.conditions, rows=codes, n_codes=self.columns.n_codes, kinds=self.columns.kind_numbers

@@ -14,17 +14,17 @@ Kind = Literal["ordered", "one_against_rest", "multiway"]
 KINDS: tuple[Kind, ...] = ("ordered", "one_against_rest", "multiway")
 
 MAX_CATEGORIES = 64
-"""Of a column that is not ordered: its codes are the bits of a word."""
+"""Maximum number of codes of a column that is not ordered: they are the bits of a word."""
 
 BYTES_A_REGION = 200
-"""Roughly, with its conditions, evidences, and links to its children."""
+"""Approximate size of a region with its conditions, evidences and links to its children."""
 
 Codes = tuple[int, ...]
 """The codes that a column may still have, ascending."""
 
 
 def splits(kind: Kind, codes: Codes) -> Iterator[tuple[int, tuple[Codes, ...]]]:
-    """Each candidate split of a column: its threshold, the category set apart or -1, and the codes of its children."""
+    """Yield each candidate split of a column: its threshold, single category or -1, and the codes of its children."""
     if len(codes) < 2:
         return
     if kind == "ordered":
@@ -38,16 +38,16 @@ def splits(kind: Kind, codes: Codes) -> Iterator[tuple[int, tuple[Codes, ...]]]:
 
 
 def count_regions(n_codes: Sequence[int], kinds: Sequence[Kind], max_depth: int) -> int:
-    """Sets of conditions at depths 0 .. max_depth - 1, each counted once for every depth it can be at."""
+    """Number of sets of conditions at depths 0 .. max_depth - 1, each counted once for every depth it can be at."""
     return int(min(regions_by_depth(n_codes, kinds, max_depth).sum(), 1e300))
 
 
 def regions_by_depth(n_codes: Sequence[int], kinds: Sequence[Kind], max_depth: int) -> NDArray[np.float64]:
-    """Sets of conditions at each depth 0 .. max_depth - 1.
+    """Number of sets of conditions at each depth 0 .. max_depth - 1.
 
-    A set of a column's codes can be reached by any number of splits between a least and a greatest one, so a region can
-    be at any depth between the sums of these. Those at depth d are the ones whose least sum is at most d, less the ones
-    whose greatest sum is below d; both are counted by products of polynomials, one a column.
+    A set of a column's codes can be reached by any number of splits between a minimum and a maximum, so a region can be
+    at any depth between the sums of these. Regions at depth d are those whose minimum sum is at most d, less those
+    whose maximum sum is below d; both are counted by products of polynomials, one per column.
     """
     if max_depth < 1:
         return np.ones(1)
@@ -62,14 +62,14 @@ def regions_by_depth(n_codes: Sequence[int], kinds: Sequence[Kind], max_depth: i
 
 @lru_cache(maxsize=4096)
 def _sets_by_splits(n: int, kind: Kind, max_depth: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many sets of a column's codes need 0, 1, 2, ... splits at least, and how many bear as many at most."""
+    """Count the sets of a column's codes by the minimum number of splits that produce them, and by the maximum."""
     least, greatest = np.zeros(max_depth), np.zeros(max_depth)
 
-    def add(count: float, fewest: int, most: int) -> None:
-        if count > 0 and fewest < max_depth:
-            least[fewest] += count
-        if count > 0 and most < max_depth:
-            greatest[most] += count
+    def add(count: float, min_splits: int, max_splits: int) -> None:
+        if count > 0 and min_splits < max_depth:
+            least[min_splits] += count
+        if count > 0 and max_splits < max_depth:
+            greatest[max_splits] += count
 
     add(1, 0, 0)
     if kind == "multiway":
@@ -86,19 +86,19 @@ def _sets_by_splits(n: int, kind: Kind, max_depth: int) -> tuple[NDArray[np.floa
 
 
 class WorkDone:
-    """How much of the work on all regions is done: listed level by level on the way down, summed on the way up.
+    """Progress over all regions: listed level by level on the way down, summed on the way up.
 
-    Levels that are not listed yet are taken to be filled as the last one that is: regions without rows are not listed.
+    Levels not listed yet are assumed to be filled like the last one listed: regions without rows are not listed.
     """
 
-    def __init__(self, most: Sequence[float]) -> None:
-        self._most = [max(float(n), 1.0) for n in most]
+    def __init__(self, max_sizes: Sequence[float]) -> None:
+        self._max_sizes = [max(float(n), 1.0) for n in max_sizes]
         self._listed: list[float] = []
 
     def __call__(self, depth: int, n_done: int, n_regions: int) -> tuple[int, int]:
-        """(regions looked at so far, regions to look at in all), those above the last level twice each."""
-        last = len(self._most) - 1
-        if depth >= len(self._listed):  # not every level tells of itself on the way down
+        """Return (regions visited so far, regions to visit in total), those above the last level twice each."""
+        last = len(self._max_sizes) - 1
+        if depth >= len(self._listed):  # not every level reports on the way down
             self._listed = [*self._sizes()[:depth], float(n_regions)]
         size = self._sizes()
         is_rising = len(self._listed) > last
@@ -106,5 +106,5 @@ class WorkDone:
         return int(before + n_done), int(2.0 * sum(size[:last]) + size[last])
 
     def _sizes(self) -> list[float]:
-        filled = self._listed[-1] / self._most[len(self._listed) - 1] if self._listed else 1.0
-        return [*self._listed, *(filled * n for n in self._most[len(self._listed) :])]
+        filled = self._listed[-1] / self._max_sizes[len(self._listed) - 1] if self._listed else 1.0
+        return [*self._listed, *(filled * n for n in self._max_sizes[len(self._listed) :])]

@@ -1,4 +1,4 @@
-"""Single trees from the exact posterior over trees and splits: the best ones, and draws."""
+"""Single trees from the exact posterior over trees and splits: the most probable ones, and samples."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ExactTree:
     Attributes
     ----------
     feature : (n_nodes,) int32
-        The column asked, -1 at leaves.
+        The column that is split on, -1 at leaves.
     code : (n_nodes,) int32
-        The threshold, the category set apart, or -1 where all categories part; -1 at leaves.
+        The threshold, the single category, or -1 for a split into all categories; -1 at leaves.
     first_child, n_children : (n_nodes,) int32
     log_prob : float
         Log of its posterior probability.
@@ -75,7 +75,7 @@ class ExactTree:
 
     @cached_property
     def depth(self) -> int:
-        """Splits on the longest way down."""
+        """Number of splits on the longest path."""
         depths = np.zeros(self.n_nodes, dtype=np.int64)
         for node in np.flatnonzero(self.n_children > 0):
             first = self.first_child[node]
@@ -83,7 +83,7 @@ class ExactTree:
         return int(depths.max())
 
     def as_metatree(self) -> MetaTree:
-        """The same shape as a `MetaTree`; splits of one category against the rest have no place in one."""
+        """The same shape as a `MetaTree`, which cannot hold splits of one category against the rest."""
         inner = self.n_children > 0
         asked = {self.kinds[column] for column in self.feature[inner]}
         if "one_against_rest" in asked:
@@ -103,7 +103,7 @@ class ExactTree:
 
 
 class TreeSearch:
-    """Finds single trees by walking the regions of an engine, each looked at once."""
+    """Finds single trees by walking through the regions of an engine, each visited once."""
 
     def __init__(
         self,
@@ -112,18 +112,18 @@ class TreeSearch:
         kinds: Sequence[Kind],
         log_split: FloatArray,
         log_stop: FloatArray,
-        splits_nothing: bool,
+        splits_empty: bool,
     ) -> None:
         self._engine = engine
         self._kinds = tuple(kinds)
         self._log_split, self._log_stop = log_split, log_stop
-        self._splits_nothing = splits_nothing
+        self._splits_empty = splits_empty
         self._known: dict[Any, _Region] = {}
         self._root = self.region(0, 0, tuple(tuple(range(n)) for n in n_codes))
         self._log_evidence = float(engine.log_evidence())
 
     def best(self, k: int) -> list[ExactTree]:
-        """The k best trees; fewer where there are fewer."""
+        """Return the k best trees, or fewer if there are fewer."""
         found = []
         for rank in range(k):
             one = self._root.ranked(rank, self)
@@ -133,14 +133,14 @@ class TreeSearch:
         return found
 
     def draw(self, rng: np.random.Generator) -> ExactTree:
-        """One draw from the posterior."""
+        """Draw a tree from the posterior."""
         log_joint, tree = self._root.draw(rng, self)
         return ExactTree.of(tree, log_joint - self._log_evidence, self._kinds)
 
     # ---- regions ----------------------------------------------------------------------------------------------------
 
     def region(self, depth: int, number: int, codes: tuple[Codes, ...]) -> _Region:
-        """A region with rows, by its number on its level."""
+        """Return a region with rows, by its number in its level."""
         key = (depth, number)
         if key not in self._known:
             self._known[key] = self._with_rows(depth, number, codes)
@@ -167,15 +167,15 @@ class TreeSearch:
             region.add(column, code, each, children, float(facts["log_split"][i]))
         return region
 
-    def nothing(self, depth: int, codes: tuple[Codes, ...]) -> _Region:
-        """A region without rows, of which the prior alone speaks; told apart by what can still be asked."""
+    def empty_region(self, depth: int, codes: tuple[Codes, ...]) -> _Region:
+        """Return a region without rows, where the posterior is the prior; it is identified by its remaining splits."""
         key = (depth, codes)
         if key not in self._known:
             self._known[key] = self._without_rows(depth, codes)
         return self._known[key]
 
     def _without_rows(self, depth: int, codes: tuple[Codes, ...]) -> _Region:
-        if depth >= len(self._log_split) or not self._splits_nothing:
+        if depth >= len(self._log_split) or not self._splits_empty:
             return _Region(0.0, 0.0)
         found = [
             (column, code, children)
@@ -194,13 +194,13 @@ class TreeSearch:
 
 @dataclass
 class _Child:
-    """A region below another, looked at when it has to be.
+    """A region below another, visited when needed.
 
-    It does not know the `TreeSearch` that looks at it: the two would keep each other, and the engine, in memory.
+    It does not hold the `TreeSearch` that visits it: the two would keep each other, and the engine, in memory.
     """
 
     depth: int
-    number: int  # on its level; -1 without rows, -2 below the last level
+    number: int  # in its level; -1 without rows, -2 below the last level
     codes: tuple[Codes, ...]
     log_best: float | None
 
@@ -217,14 +217,14 @@ class _Child:
         if self.number == -2:
             assert self.log_best is not None
             return _Region(self.log_best, 0.0)
-        return search.nothing(self.depth, self.codes)
+        return search.empty_region(self.depth, self.codes)
 
 
 class _Region:
-    """The trees below a region, best first, found one after another; and draws of them.
+    """The trees below a region, best first, found one after another; and samples of them.
 
-    Values are log prior times evidence. A candidate split stands in the queue with its best tree; when that is taken,
-    the trees that differ from it by the next best of one child take its place.
+    Values are log prior times evidence. The queue holds each candidate split with its best tree; when that is taken,
+    it is replaced by the trees that differ from it by the next best tree of one child.
     """
 
     def __init__(self, log_leaf: float, log_stop: float) -> None:
@@ -249,7 +249,7 @@ class _Region:
             heapq.heapify(self._queue)
 
     def ranked(self, rank: int, search: TreeSearch) -> tuple[float, Tree] | None:
-        """The tree of that rank and its value, or None where there are fewer."""
+        """Return the tree of that rank and its value, or None if there are fewer."""
         self._prepare(search)
         while len(self._found) <= rank and self._queue:
             value, i, ranks = heapq.heappop(self._queue)
@@ -274,7 +274,7 @@ class _Region:
             heapq.heappush(self._queue, (-(log_prior + sum(one[0] for one in chosen if one is not None)), i, ranks))
 
     def draw(self, rng: np.random.Generator, search: TreeSearch) -> tuple[float, Tree]:
-        """A tree from the posterior below this region, and its value."""
+        """Draw a tree from the posterior below this region; return its value and the tree."""
         probs = np.exp(self._log_fates)
         i = int(rng.choice(len(probs), p=probs / probs.sum())) - 1
         if i < 0:

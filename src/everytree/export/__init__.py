@@ -14,7 +14,7 @@ __all__ = ["AveragedTrees", "TreeTable", "onnx_inputs", "shap_inputs", "to_onnx"
 
 
 def __getattr__(name: str) -> Any:
-    """Tables need nothing but NumPy: onnx is imported when a graph is asked for."""
+    """Import onnx only when a graph is requested: tables need nothing but NumPy."""
     if name != "to_onnx":
         raise AttributeError(f"module 'everytree.export' has no attribute {name!r}")
     try:

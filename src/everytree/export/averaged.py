@@ -29,7 +29,7 @@ _FORESTS = (MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaT
 
 @dataclass(frozen=True)
 class AveragedTrees:
-    """What a model predicts, as one plain tree for each of its structures.
+    """The predictions of a model, as one plain tree for each of its structures.
 
     The average of a row is the sum over `trees` of the weight times the `value` of the leaf in which the row ends.
     For a classifier these are the probabilities of its classes; for a regressor the mean of y less `centre`, and the
@@ -42,7 +42,7 @@ class AveragedTrees:
         Structures whose weight is less than 1e-13 are left out.
     weights : (n_trees,) float64
     schema : Schema
-        Of the columns that trees ask.
+        Of the columns that the trees split on.
     classes : (n_classes,) array or None
     centre, sharpness : float
     """
@@ -55,18 +55,18 @@ class AveragedTrees:
     sharpness: float
 
     def inputs(self, X: Any) -> FloatArray:
-        """(n_rows, n_features) a table as the trees ask it: numbers, codes of categories, -1 for unseen ones, NaN."""
+        """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
         codes = self.schema.encode(X, owner="AveragedTrees")
         return plain_inputs(self.schema.columns, codes, self.schema.numbers(X, owner="AveragedTrees"))
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the columns that trees ask."""
+        """Names of the columns that the trees split on."""
         return self.schema.names or [f"x{k}" for k in range(self.schema.n_features)]
 
 
 def to_tables(model: Any) -> AveragedTrees:
-    """The averaged predictor as plain binary trees, in the arrays that scikit-learn has for its own.
+    """The averaged predictor as plain binary trees, in the array layout of scikit-learn's trees.
 
     The leaves already hold averages over every pruning, so predicting from these tables costs what plain decision trees
     of their size cost.
@@ -91,7 +91,7 @@ def to_tables(model: Any) -> AveragedTrees:
     ([-inf, -2.0, 0.8, -2.0, -2.0], [True, False, False, False, False])
     """
     forest = forest_of(model)
-    # Any tree that counts for less is lost in rounding, unless something in it is infinite, which would then count.
+    # Trees of smaller weight are lost in rounding, unless a value in them is infinite and would count after all.
     kept = np.flatnonzero(forest.weights > NEGLIGIBLE)
     posteriors = [forest.posteriors[i] for i in kept]
     values, centre = _values(model, forest, kept)
@@ -104,10 +104,10 @@ def to_tables(model: Any) -> AveragedTrees:
 
 
 def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[FloatArray], float]:
-    """For some of the trees, what a row that ends in each node is given; and where moments are taken about."""
+    """Return the values of the nodes of some trees, and the centre of their moments."""
     tables, centre = forest._values()
     values = [tables[i] for i in kept]
-    if len(getattr(model, "classes_", ())) == 1:  # the leaf model has two; the other one never comes
+    if len(getattr(model, "classes_", ())) == 1:  # the leaf model has two classes, and the other one never occurs
         return [np.ones((len(table), 1)) for table in values], centre
     if not all(np.isfinite(table).all() for table in values):
         values = [_moments(forest.posteriors[i], centre) for i in kept]
@@ -120,7 +120,7 @@ def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[F
 
 
 def _moments(post: Posterior, centre: float) -> FloatArray:
-    """(n_nodes, 2) as tables have them, where something is infinite: as predictives leave out what is negligible."""
+    """(n_nodes, 2) moments where some are infinite: like predictives, without the negligible components."""
     ends = np.arange(post.tree.n_nodes, dtype=np.int32)[:, None]
     dist = PooledPredictive(pool_nodes([post], np.ones(1)), ends, {}, 1.0)
     away = dist.mean() - centre
@@ -128,7 +128,7 @@ def _moments(post: Posterior, centre: float) -> FloatArray:
 
 
 def check_exportable(model: Any) -> None:
-    """Raise for anything but a fitted estimator whose leaves are classes or constants."""
+    """Raise unless the model is a fitted estimator whose leaves are classes or constants."""
     name, known = type(model).__name__, (*_FORESTS, ExactTreeClassifier, ExactTreeRegressor)
     if not isinstance(model, known):
         raise TypeError(f"model must be one of {[one.__name__ for one in known]}, fitted, not a {name}")
@@ -141,11 +141,11 @@ def check_exportable(model: Any) -> None:
 
 
 def forest_of(model: Any) -> Forest:
-    """The forest of an estimator that has one."""
+    """Return the forest of an estimator, or raise if it has none."""
     check_exportable(model)
     if not isinstance(model, _FORESTS):
         raise TypeError(
-            f"model is a {type(model).__name__}, whose average over every choice of splits is no set of trees; "
+            f"model is a {type(model).__name__}, whose average over every choice of splits is not a set of trees; "
             "to_onnx takes it as it is, or fit a MetaForest or MetaTree estimator to the same rows"
         )
     forest: Forest = model.forest_

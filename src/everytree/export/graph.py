@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET, ML_OPSET, IR_VERSION = 18, 4, 8
-"""Old enough for the runtimes that people have, new enough for encoders of text to float64."""
+"""Old enough for common runtimes, new enough for encoders of text to float64."""
 
 ML = "ai.onnx.ml"
 
@@ -21,11 +21,11 @@ TYPES: dict[str, int] = {
     "b": TensorProto.BOOL,
     "O": TensorProto.STRING,
 }
-"""The type of tensors by the kind of the NumPy arrays they are given or become."""
+"""The tensor type for each kind of NumPy array."""
 
 
 class Graph:
-    """Operators and constants so far; every result has a name of its own."""
+    """The operators and constants of a graph under construction; every result has its own name."""
 
     def __init__(self, taken: Sequence[str]) -> None:
         self._taken = set(taken)
@@ -33,26 +33,26 @@ class Graph:
         self._constants: list[onnx.TensorProto] = []
 
     def fresh(self, name: str) -> str:
-        """The name, with underscores behind it where something else has it."""
+        """Return the name, with underscores appended if it is taken."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)
         return name
 
     def constant(self, values: Any) -> str:
-        """The name of an array."""
+        """Add a constant array and return its name."""
         name = self.fresh(f"constant{len(self._constants)}")
         self._constants.append(tensor(values, name))
         return name
 
     def add(self, operator: str, *inputs: str, domain: str = "", name: str | None = None, **attributes: Any) -> str:
-        """The name of an operator's result."""
+        """Add an operator and return the name of its result."""
         name = name or self.fresh(f"{operator}{len(self._nodes)}")
         self._nodes.append(helper.make_node(operator, inputs, [name], domain=domain, **attributes))
         return name
 
     def model(self, inputs: Sequence[Any], outputs: Sequence[Any], doc: str) -> onnx.ModelProto:
-        """The finished graph, checked."""
+        """Return the finished graph, checked."""
         graph = helper.make_graph(self._nodes, "everytree", inputs, outputs, self._constants, doc_string=doc)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="everytree")
@@ -61,7 +61,7 @@ class Graph:
 
 
 def tensor(values: Any, name: str = "") -> onnx.TensorProto:
-    """An array as ONNX has it; text as objects."""
+    """Return an array as an ONNX tensor; text is stored as objects."""
     array: NDArray[Any] = np.asarray(values)
     if array.dtype.kind in "OU":
         return helper.make_tensor(name, TensorProto.STRING, array.shape, [str(text).encode() for text in array.flat])

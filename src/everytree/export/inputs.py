@@ -1,4 +1,4 @@
-"""What goes into an exported graph: one tensor for each input column, of its own type."""
+"""The inputs of an exported graph: one tensor per input column, each with its own type."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def _is_text(label: str, column: Column) -> bool:
 
 
 def missing_text(column: Column) -> list[str]:
-    """Text that says that there is no value, unless it is a category; the empty one first."""
+    """Texts that mean a missing value, unless they are categories; the empty text first."""
     return sorted(SAYS_MISSING.difference(column.categories))
 
 
 def onnx_inputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
-    """A table as the tensors that the graph of `to_onnx(model)` takes.
+    """Return a table as the tensors that the graph of `to_onnx(model)` takes.
 
     Parameters
     ----------
@@ -103,5 +103,5 @@ def _text(column: Column, label: str, values: Values, n_rows: int) -> NDArray[An
 
 def _labels_as_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     labels, index = read_labels(column, label, values, n_rows)
-    numbers = [value if isinstance(value, int | float) else np.inf for value in labels]  # text is no category here
+    numbers = [value if isinstance(value, int | float) else np.inf for value in labels]  # text is not a category here
     return np.asarray(np.array([*numbers, np.nan], dtype=np.float64)[index])

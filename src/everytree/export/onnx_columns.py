@@ -1,4 +1,4 @@
-"""From raw columns to what trees ask, inside a graph; `export.tables` says what that is."""
+"""Operators that turn raw columns into what trees read; `export.tables` defines that."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from everytree.tables.column import Column
 from everytree.tables.schema import Schema
 
 
-def asked_table(graph: Graph, schema: Schema, *, all_codes: bool = False) -> str:
-    """(n_rows, n_features) float64: numbers as they are, unless codes are wanted of all columns; NaN is missing."""
+def tree_inputs(graph: Graph, schema: Schema, *, all_codes: bool = False) -> str:
+    """(n_rows, n_features) float64: numbers unchanged, or codes of all columns with `all_codes`; NaN is missing."""
     of_column: dict[int, str] = {}
     for one in inputs_of(schema):
         for k in one.readers:
@@ -40,7 +40,7 @@ def _category_codes(graph: Graph, column: Column, one: Input) -> str:
 
 
 def _codes_of(column: Column, n_values: int) -> NDArray[np.float64]:
-    """The code of each category, or of each stretch between cuts; NaN where that is missing."""
+    """The code of each category, or of each interval between cuts; NaN where that is missing."""
     codes = np.array(column.groups or range(n_values), dtype=np.float64)
     codes[codes < 0] = np.nan
     return codes

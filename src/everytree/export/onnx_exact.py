@@ -10,14 +10,14 @@ from onnx import TensorProto
 
 from everytree.exact.prediction import Tables
 from everytree.export.graph import Graph
-from everytree.export.onnx_columns import asked_table
+from everytree.export.onnx_columns import tree_inputs
 
 MAX_BYTES = 3 * 2**29
-"""Of all tables; graphs end at 2 GiB."""
+"""Maximum size of all tables; a graph holds at most 2 GiB."""
 
 
 def looked_up(graph: Graph, model: Any) -> str:
-    """(n_rows, width) sums over the leaves that hold a row, as `ExactPosterior` has them."""
+    """(n_rows, width) sums over the leaves that hold a row, as in `ExactPosterior`."""
     posterior = model.posterior_
     with_known, with_unknown = (posterior.tabulated(unknown) for unknown in (False, True))
     _check(model, (with_known, with_unknown))
@@ -46,9 +46,9 @@ def _check(model: Any, tables: tuple[Tables, Tables]) -> None:
 def _engine_codes(graph: Graph, model: Any) -> str:
     """(n_rows, n_features) int64: missing is the code after all others, unseen the next one.
 
-    Where nothing was missing at fit, the code after all others is not known either.
+    Where nothing was missing at fit, the code after all others is unknown too.
     """
-    codes = asked_table(graph, model.schema_, all_codes=True)
+    codes = tree_inputs(graph, model.schema_, all_codes=True)
     n_codes = model.schema_.n_codes.astype(np.float64)
     after = graph.constant(n_codes + np.array([column.has_missing for column in model.schema_.columns]))
     is_unseen = graph.add("Less", codes, graph.constant(np.array(0.0)))
@@ -58,21 +58,21 @@ def _engine_codes(graph: Graph, model: Any) -> str:
 
 
 def _sums(graph: Graph, tables: Tables, codes: str) -> str:
-    """(n_rows, width) the cells of all sets, added; a cell's number is the sum of the places of its set's columns."""
+    """(n_rows, width) the cells of all sets, summed; the index of a cell is the sum of the offsets of its columns."""
     set_start, column, map_start, place, first_cell, cells = tables.arrays
-    most_codes = max(tables.n_codes) + 1
-    nowhere = graph.constant(np.append(place, np.zeros(most_codes)).astype(np.int64))
+    max_codes = max(tables.n_codes) + 1
+    nowhere = graph.constant(np.append(place, np.zeros(max_codes)).astype(np.int64))
     cell = graph.constant(first_cell[None, :-1].astype(np.int64))
     n_columns = np.diff(set_start)
     for j in range(n_columns.max(initial=0)):
         has = n_columns > j
         entry = np.where(has, set_start[:-1] + j, 0)
-        # A set with fewer columns adds a place from behind all others, where there are only zeros.
+        # A set with fewer columns adds an offset from the end, where there are only zeros.
         own, start = _padded(column, entry, has, 0), _padded(map_start, entry, has, len(place))
         code = graph.add("Gather", codes, graph.constant(own), axis=1)
         at = graph.add("Gather", nowhere, graph.add("Add", code, graph.constant(start)))
         cell = graph.add("Add", cell, at)
-    if n_columns.max(initial=0) == 0:  # one cell for all rows, and rows must be counted nevertheless
+    if n_columns.max(initial=0) == 0:  # one cell for all rows, but their number is needed
         zeros = graph.add("Mul", codes, graph.constant(np.zeros(1, dtype=np.int64)))
         cell = graph.add("Add", cell, graph.add("ReduceSum", zeros, graph.constant(np.array([1]))))
     of_cells = graph.add("Gather", graph.constant(cells.reshape(-1, tables.width)), cell)
@@ -80,6 +80,6 @@ def _sums(graph: Graph, tables: Tables, codes: str) -> str:
 
 
 def _padded(values: NDArray[Any], at: NDArray[np.int64], has: NDArray[np.bool_], otherwise: int) -> NDArray[np.int64]:
-    """The values at some places, where there are any."""
+    """Return the values at the given places, and `otherwise` where there are none."""
     found = values[at] if len(values) else np.zeros(len(at))
     return np.where(has, found, otherwise).astype(np.int64)

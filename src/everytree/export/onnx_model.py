@@ -28,7 +28,7 @@ def to_onnx(model: Any) -> ModelProto:
     -------
     onnx.ModelProto
         Inputs: one (n_rows, 1) tensor for each column, named as in the table of fit, `x0`, `x1`, ... where it had no
-        names. Text is a string tensor, in which "" and the other texts that say so are missing. All other columns are
+        names. Text is a string tensor, in which "" and other texts such as "NA" are missing. All other columns are
         float64, NaN where missing: booleans are 0 and 1, dates microseconds since 1970 (UTC where they have a time
         zone). `onnx_inputs` makes these tensors from a table.
 
@@ -38,7 +38,7 @@ def to_onnx(model: Any) -> ModelProto:
 
     Notes
     -----
-    Infinite numbers, which the model refuses, are not looked for.
+    Infinite numbers, which the model refuses, are not checked for.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Forests inside a graph.
 
 One operator finds the leaf in which a row ends in each tree; the values of these leaves are then looked up and added.
-That operator gives float32 whatever it reads: enough for the number of a leaf, but not for the digits of its values.
+That operator returns float32 whatever its input: enough for the index of a leaf, but not for the digits of its values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import ML, Graph, tensor
-from everytree.export.onnx_columns import asked_table
+from everytree.export.onnx_columns import tree_inputs
 
 MAX_LEAVES = 2**24
 """Whole numbers up to here are exact in float32."""
@@ -22,7 +22,7 @@ MAX_LEAVES = 2**24
 
 def averaged(graph: Graph, trees: AveragedTrees) -> str:
     """(n_rows, n_outputs) the sum over trees of the weight times the value of the leaf in which a row ends."""
-    leaves = _leaves(graph, trees, asked_table(graph, trees.schema))
+    leaves = _leaves(graph, trees, tree_inputs(graph, trees.schema))
     values = [w * tree.value[tree.is_leaf] for w, tree in zip(trees.weights, trees.trees, strict=True)]
     of_leaves = graph.add("Gather", graph.constant(np.concatenate(values)), leaves)
     return graph.add("ReduceSum", of_leaves, graph.constant(np.array([1])), keepdims=0)
@@ -45,7 +45,7 @@ def _leaves(graph: Graph, trees: AveragedTrees, table: str) -> str:
 
 
 def _nodes(trees: AveragedTrees) -> dict[str, Any]:
-    """All nodes of all trees; a leaf asks nothing, and what its fields hold is never read."""
+    """Return the nodes of all trees; the fields of a leaf are never read."""
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([np.asarray(getattr(tree, name)) for tree in trees.trees])

@@ -1,7 +1,7 @@
 """Models for the tree explainer of shap.
 
 With `data=` the explainer keeps thresholds in float32, in which dates and large numbers lose their last digits. So
-trees ask codes here, and thresholds lie half-way between them: rows take the model's own way.
+these trees split on codes, with thresholds half-way between them: rows take the same paths as in the model.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import numpy as np
 
 from everytree.base.arrays import FloatArray
 from everytree.export.averaged import AveragedTrees, forest_of, to_tables
-from everytree.export.tables import TreeTable, coded_inputs, coded_thresholds, summed_up
+from everytree.export.tables import TreeTable, coded_inputs, coded_thresholds, sum_upward
 from everytree.tables.schema import Schema
 
 MIN_MASS = 1e-12
-"""Share of a tree's rows that a leaf counts for at least: explainers divide by the rows of nodes, some of which have
-none."""
+"""Minimum share of a tree's rows that a leaf counts for: explainers divide by the number of rows in a node, which
+may be zero."""
 
 
 def to_shap(model: Any) -> dict[str, Any]:
     """A fitted model in the form that `shap.TreeExplainer` takes.
 
-    Explained are, before sharpening, the probabilities of all classes or the mean of the target. They are sums over
-    trees, as the explainer needs them; sharpened probabilities are not. Give the explainer `shap_inputs(model, X)` for
-    a table X, as rows to explain and as `data`.
+    The explained values are the probabilities of all classes, or the mean of the target, before sharpening. They are
+    sums over trees, as the explainer needs; sharpened probabilities are not. Give the explainer `shap_inputs(model, X)`
+    for a table X, as rows to explain and as `data`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def to_shap(model: Any) -> dict[str, Any]:
 
 
 def shap_inputs(model: Any, X: Any) -> FloatArray:
-    """A table as the trees of `to_shap(model)` ask it.
+    """Return a table as the trees of `to_shap(model)` read it.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def shap_inputs(model: Any, X: Any) -> FloatArray:
     Returns
     -------
     (n_rows, n_columns) float64
-        The model's own codes: the place of a number among the cut points, of a category among those of fit. -1 is a
+        The model's own codes: the index of a number among the cut points, of a category among those of fit. -1 is a
         category that was not there at fit, NaN is missing.
 
     Examples
@@ -96,6 +96,6 @@ def _tree(trees: AveragedTrees, number: int) -> dict[str, Any]:
 
 
 def _mass(tree: TreeTable) -> Any:
-    """Rows of each node, no leaf quite without."""
+    """Weight of the rows in each node; leaves without rows get a small share."""
     rows = tree.weighted_n_node_samples
-    return summed_up(tree.children_left, tree.children_right, np.maximum(rows, MIN_MASS * max(rows[0], 1.0)))
+    return sum_upward(tree.children_left, tree.children_right, np.maximum(rows, MIN_MASS * max(rows[0], 1.0)))

@@ -1,13 +1,13 @@
-"""The averaged predictor as plain binary trees, in the arrays that scikit-learn has for its own.
+"""The averaged predictor as plain binary trees, in the array layout of scikit-learn's trees.
 
 The rule, stated once
 ---------------------
-A node asks whether `x[feature] <= threshold`; yes leads to `children_left`, no to `children_right`, and NaN to the left
-where `missing_go_to_left` says so, else to the right. A column of numbers is asked by its own values. A column of
+A node tests whether `x[feature] <= threshold`; yes leads to `children_left`, no to `children_right`, and NaN to the
+left where `missing_go_to_left` is true, else to the right. A column of numbers is tested by its own values. A column of
 categories holds their codes, 0 for the first of them, and -1 for a category that was not there at fit. NaN is missing.
 
-A row stops early in a meta-tree where it has no answer that the node knows: here, a question before the node's own
-leads such rows to a leaf of their own. A split into many branches is asked by halves.
+In a meta-tree a row stops early at a node that has no branch for its value. Here, an extra node before that one leads
+such rows to a leaf of their own. A split into many branches becomes several binary splits.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from everytree.tables.column import Column
 from everytree.trees.metatree import MetaTree
 
 UNSEEN = -1.0
-"""What stands for a category that was not there at fit."""
+"""Code of a category that was not there at fit."""
 
 LEAF = -2
-"""scikit-learn's mark for what a leaf does not ask; its `children` are -1."""
+"""scikit-learn's value for fields that a leaf does not use; its `children` are -1."""
 
 
 @dataclass(frozen=True)
 class TreeTable:
-    """One tree, a row a node, parents before their children; names and meanings as in `sklearn.tree._tree.Tree`.
+    """One tree, one row per node, parents before their children; names and meanings as in `sklearn.tree._tree.Tree`.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class TreeTable:
         -2 at leaves.
     missing_go_to_left : (n_nodes,) bool
     value : (n_nodes, n_outputs) float64
-        What a row that ends here is given, averaged over every pruning of the meta-tree; rows end in leaves.
+        Prediction for a row that ends here, averaged over every pruning of the meta-tree; rows end in leaves.
     weighted_n_node_samples : (n_nodes,) float64
         Weight of the rows of fit; exposure or time for rates.
     node : (n_nodes,) int64
-        The node of the meta-tree whose question, or whose value, this is.
+        The node of the meta-tree from which this split or value comes.
     """
 
     children_left: NDArray[np.int64]
@@ -69,7 +69,7 @@ class TreeTable:
 
 
 def is_asked_by_value(column: Column) -> bool:
-    """Whether trees ask a column by its numbers; they ask all others by codes."""
+    """Whether trees split a column by its numbers; all others are split by codes."""
     return column.kind != "categorical" and not column.groups
 
 
@@ -79,14 +79,14 @@ def has_unseen(column: Column) -> bool:
 
 
 def largest_with(column: Column, code: int) -> float:
-    """Numbers of a column up to this one have codes up to `code`."""
+    """The largest number of a column whose code is at most `code`."""
     if not is_asked_by_value(column):
         return code + 0.5
     return float(column.cuts[code]) if code < len(column.cuts) else np.inf
 
 
 def coded_thresholds(tree: TreeTable, columns: tuple[Column, ...]) -> FloatArray:
-    """(n_nodes,) the thresholds of a tree that asks `coded_inputs`: half-way between codes, and exact in float32."""
+    """(n_nodes,) thresholds for a tree that reads `coded_inputs`: half-way between codes, and exact in float32."""
     threshold = tree.threshold.copy()
     for k in np.unique(tree.feature[~tree.is_leaf]):
         if is_asked_by_value(columns[k]):
@@ -99,7 +99,7 @@ def coded_thresholds(tree: TreeTable, columns: tuple[Column, ...]) -> FloatArray
 def table_of(
     tree: MetaTree, columns: tuple[Column, ...], value_of_node: FloatArray, mass_of_node: FloatArray
 ) -> TreeTable:
-    """A meta-tree whose nodes have values and masses, as a plain tree."""
+    """Return a meta-tree, with values and masses of its nodes, as a plain tree."""
     rows: list[tuple[int, int, float, bool]] = []
     children: list[list[int]] = []
     stops: list[bool] = []
@@ -118,38 +118,38 @@ def table_of(
         rows.append((question.node, question.feature, question.threshold, question.missing_left))
     node, feature, threshold, missing_left = (np.array(column) for column in zip(*rows, strict=True))
     left, right = np.array(children, dtype=np.int64).T
-    # Rows that stop early were left out of the update: none of the mass is theirs.
+    # Rows that stop early are not in the statistics, so they add no mass.
     mass = np.where(stops, 0.0, mass_of_node[node])
     return TreeTable(
         left, right, feature.astype(np.int64), threshold.astype(np.float64), missing_left, value_of_node[node],
-        summed_up(left, right, mass), node.astype(np.int64),
+        sum_upward(left, right, mass), node.astype(np.int64),
     )  # fmt: skip
 
 
-def summed_up(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArray) -> FloatArray:
-    """The mass of leaves, and of all other nodes that of their children."""
+def sum_upward(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArray) -> FloatArray:
+    """Mass of each leaf; for other nodes, the sum over their children."""
     total = mass.copy()
     for place in np.flatnonzero(left >= 0)[::-1]:  # children come after their parents
         total[place] = total[left[place]] + total[right[place]]
     return total
 
 
-# ---- questions ------------------------------------------------------------------------------------------------------
+# ---- splits ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Somewhere in a meta-tree, perhaps between two of its nodes.
+    """A position in a meta-tree, perhaps between two of its nodes.
 
     Attributes
     ----------
     node : int
     low, high : int
-        Its children low .. high - 1 are still possible; 0 and 0 where nothing of its own was asked yet.
+        Its children low .. high - 1 are still possible; 0 and 0 where its own split has not begun.
     present, seen : frozenset of int
         Columns that are known not to be missing, and not to hold an unseen category.
     stops : bool
-        Whether rows end here although the node asks.
+        Whether rows end here although the node is split.
     """
 
     node: int
@@ -171,13 +171,13 @@ class _Question:
 
 
 def _question(tree: MetaTree, columns: tuple[Column, ...], here: _Place) -> _Question | None:
-    """What is asked at a place; None where rows end."""
+    """Return the split at a place; None where rows end."""
     s = here.node
     if here.stops or tree.is_terminal[s]:
         return None
     k = int(tree.feature[s])
     column, missing = columns[k], int(tree.missing_child[s])
-    # Up to here, nothing but unknown answers: no number, no code.
+    # The threshold that only unknown values reach: no number and no code is below it.
     nothing = -np.inf if is_asked_by_value(column) else 0.5 * UNSEEN
     may_be_unseen, may_be_missing = has_unseen(column) and k not in here.seen, k not in here.present
     stop, go_on = replace(here, stops=True), replace(here, seen=here.seen | {k})
@@ -193,25 +193,25 @@ def _question(tree: MetaTree, columns: tuple[Column, ...], here: _Place) -> _Que
 
 
 def _own_question(tree: MetaTree, column: Column, here: _Place, n_answers: int) -> _Question:
-    """Which half of the answers that are still possible a row has."""
+    """Return the split that halves the children that are still possible."""
     s, missing = here.node, int(tree.missing_child[here.node])
     low, high = (here.low, here.high) if here.high else (0, n_answers)
     middle = (low + high + 1) // 2
     last_left = int(tree.threshold[s]) if tree.threshold[s] >= 0 else middle - 1
     left = _answers(tree, here, low, middle)
-    # A split with one answer has nothing on the right, and no row that goes there.
+    # A split with one child has nothing on the right, and no row goes there.
     right = _answers(tree, here, middle, high) if middle < high else replace(here, stops=True)
     threshold = largest_with(column, last_left)
     return _Question(s, int(tree.feature[s]), threshold, low <= missing < middle, left, right)
 
 
 def _answers(tree: MetaTree, here: _Place, low: int, high: int) -> _Place:
-    """Where rows go whose answer is one of low .. high - 1."""
+    """The place of rows that go to one of the children low .. high - 1."""
     return _child(tree, here, low) if high - low == 1 else replace(here, low=low, high=high)
 
 
 def _child(tree: MetaTree, here: _Place, number: int) -> _Place:
-    """A child of the node, with what is known of a row that gets there."""
+    """A child of the node, and what is known of a row there."""
     s = here.node
     k = int(tree.feature[s])
     present = here.present if number == tree.missing_child[s] else here.present | {k}
@@ -230,7 +230,7 @@ def coded_inputs(columns: tuple[Column, ...], codes: NDArray[Any]) -> FloatArray
 
 
 def plain_inputs(columns: tuple[Column, ...], codes: NDArray[Any], numbers: FloatArray) -> FloatArray:
-    """(n_rows, n_features) what trees ask, from the codes of all columns and the values of those of numbers."""
+    """(n_rows, n_features) what trees read, from the codes of all columns and the values of those of numbers."""
     out = coded_inputs(columns, codes)
     of_numbers = iter(numbers.T)
     for k, column in enumerate(columns):
@@ -241,6 +241,6 @@ def plain_inputs(columns: tuple[Column, ...], codes: NDArray[Any], numbers: Floa
 
 
 def _rounded(values: FloatArray) -> FloatArray:
-    """To float32 and back; beyond its range lies infinity, on the right side of every cut."""
+    """Round to float32 and back; beyond its range lies infinity, on the right side of every cut."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Leaf models: a likelihood and its conjugate prior, one file each; `base` says what a family is."""
+"""Leaf models: a likelihood and its conjugate prior, one file each; `base` defines a family."""
 
 from everytree.families.base import Components, Family, NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical

@@ -1,4 +1,4 @@
-"""What a family is: a likelihood with a conjugate prior, seen through statistics that add up.
+"""The base classes of families: a likelihood with a conjugate prior, summarised by additive statistics.
 
 A family of your own is a subclass of `Family` with `n_statistics` and three vectorised methods: `statistics`,
 `log_evidence` and `predictive`. The built-in ones are `NativeFamily`s: the same three methods, computed in C++.
@@ -28,7 +28,7 @@ class Components(Protocol):
 
 
 def mean_less(components: Any, centre: FloatArray | float) -> FloatArray:
-    """Means less numbers near them, exactly from components that know their means to more digits than a double has."""
+    """Means minus numbers near them; exact for components that know their means to more digits than a double has."""
     exact = getattr(components, "mean_less", None)
     return np.asarray(components.mean() - centre if exact is None else exact(centre))
 
@@ -39,14 +39,14 @@ class Family(ABC):
     Attributes
     ----------
     n_statistics : int
-        How many numbers summarise any set of rows. They must add: the statistics of two sets of rows together are the
-        sum of theirs, and no rows are all zeros.
+        Number of statistics that summarise a set of rows. They must be additive: the statistics of two sets of rows
+        together are the sum of theirs, and those of no rows are all zeros.
     row_data : tuple of str
-        Names of what a row brings besides its target, given to `update` and `predictive` by keyword.
+        Names of the data of a row besides its target, given to `update` and `predictive` by keyword.
     has_classes : bool
         Whether targets are classes 0, 1, ..., and predictives have `probs`.
     support : Support
-        Which numbers targets may be.
+        The possible targets.
     """
 
     n_statistics: int
@@ -80,10 +80,10 @@ class Family(ABC):
         have `probs()` of shape (n, n_classes).
         """
 
-    # What follows has an answer for every family; the built-in ones know a better one.
+    # Methods with an implementation for every family; the built-in ones have better ones.
 
     def at(self, nodes: NDArray[np.integer]) -> Self:
-        """This family for the given nodes: another one only where the prior differs from node to node."""
+        """Return this family for the given nodes: a different one only if the prior differs from node to node."""
         del nodes
         return self
 
@@ -92,7 +92,7 @@ class Family(ABC):
         del n_nodes
 
     def seen(self, statistics: FloatArray) -> Seen | None:
-        """How much each row of statistics stands for; None where the statistics do not tell."""
+        """Amount of data behind each row of statistics; None where the statistics do not tell."""
         del statistics
         return None
 
@@ -102,7 +102,7 @@ class Family(ABC):
         return True
 
     def summarise(self, statistics: FloatArray) -> FloatArray:
-        """All that the predictive needs of the statistics, computed once however many rows ask."""
+        """Return what the predictive needs of the statistics, computed once for any number of rows."""
         return statistics
 
     def components(self, summary: FloatArray, **row_data: Any) -> Components:
@@ -110,7 +110,7 @@ class Family(ABC):
         return self.predictive(summary, **row_data)
 
     def check_row_data(self, row_data: Mapping[str, Any]) -> None:
-        """Refuse names this family does not know."""
+        """Raise for names that are not row data of this family."""
         for name in row_data:
             if name not in self.row_data:
                 known = ", ".join(self.row_data) or "none"
@@ -122,12 +122,12 @@ class Family(ABC):
         return dict(row_data)
 
     def pack_rows(self, row_data: Mapping[str, Any], X: ArrayLike) -> Any:
-        """The same, one entry for each row of X."""
+        """Like `pack`, with one entry for each row of X."""
         check_lengths(len(as_table(X)), row_data)
         return self.pack(row_data)
 
     def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
-        """Row data for rows to predict: checked as those to learn from are, and without what was left out."""
+        """Return the row data of rows to predict: checked like those to learn from, without those not given."""
         self.check_row_data(row_data)
         check_lengths(n_rows, row_data)
         return {name: np.asarray(values) for name, values in row_data.items() if values is not None}
@@ -157,19 +157,19 @@ class NativeFamily(Family):
     kernel : str
         Its name in C++, and for families of numbers the value of an estimator's parameter `family`.
     default_row_data : float
-        What is taken where the row data are not given.
+        The value used where the row data are not given.
     given_columns : tuple of RowColumn
         The row data that users give to estimators; `inputs` are read from the table.
     is_scored_by_log : bool
         Whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score.
     size_parameter : tuple or None
-        The parameter that sets how many statistics there are, and its least and largest value.
+        The parameter that sets how many statistics there are, and its smallest and largest value.
     never_negative : tuple of int or None
-        Places of the statistics that are sums of numbers from 0 on; None where all of them are.
+        Indices of the statistics that are sums of nonnegative numbers; None where all of them are.
     mass : slice or None
-        The statistics that add up to a weight of the node's rows; None where leaves are no constants.
+        The statistics that add up to a weight of the node's rows; None where leaves are not constants.
     is_in_browser : bool
-        Whether the script of the report has this family.
+        Whether the script of the report can evaluate this family.
     """
 
     kernel: ClassVar[str]
@@ -182,7 +182,7 @@ class NativeFamily(Family):
     is_in_browser: ClassVar[bool] = False
     size: int = 0
 
-    # ---- what estimators ask of a family of numbers ----------------------------------------------------------------
+    # ---- for estimators of numbers ---------------------------------------------------------------------------------
 
     @classmethod
     def prior_search(
@@ -193,24 +193,24 @@ class NativeFamily(Family):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """Conjugate priors centred on the data; `given` fixes some of their parameters."""
-        raise TypeError(f"{cls.__name__} is no family of numbers")
+        """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
+        raise TypeError(f"{cls.__name__} is not a family of numbers")
 
     @classmethod
     def to_grow_on(
         cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Numbers and weights for trees that minimise squares, so that leaves of this family come out apart."""
+        """Targets and weights for trees that minimise squared error, such that they separate leaves of this family."""
         del row_data
         return y, weight
 
-    # ---- what pictures and files ask -------------------------------------------------------------------------------
+    # ---- for pictures and files ------------------------------------------------------------------------------------
 
     def seen(self, statistics: FloatArray) -> Seen:
         return Seen(statistics[:, 0], "rows")
 
     def additive(self, statistics: FloatArray) -> FloatArray:
-        """Numbers that add up over disjoint rows, and from which, with the prior, the leaf's parameters follow."""
+        """Numbers that add up over disjoint rows and, with the prior, determine the leaf's parameters."""
         return np.ascontiguousarray(statistics[:, : self.hyper.shape[1]])
 
     @abstractmethod
@@ -259,7 +259,7 @@ class NativeFamily(Family):
         return summary
 
     def checked_statistics(self, statistics: ArrayLike) -> FloatArray:
-        """Statistics as the kernels take them: (n, n_statistics), n the number of nodes where they have own priors."""
+        """Check statistics for the kernels: (n, n_statistics), n the number of nodes if they have their own priors."""
         rows = np.ascontiguousarray(statistics, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_statistics:
             raise ValueError(f"statistics must have shape (n, {self.n_statistics}), but has {rows.shape}")
@@ -278,15 +278,15 @@ class NativeFamily(Family):
     def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
         """Posterior quantile of each parameter, for each row of statistics."""
 
-    # ---- drawing --------------------------------------------------------------------------------------------------
+    # ---- sampling -------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
-        """theta of each node from its prior."""
+        """Draw theta of each node from its prior."""
 
     @abstractmethod
     def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> NDArray[Any]:
-        """One y for each row of theta."""
+        """Draw one y for each row of theta."""
 
     # ---- priors per node ------------------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> flo
 
 
 def as_columns(**values: float | FloatArray) -> FloatArray:
-    """Scalars and (n_nodes,) arrays side by side as (1 or n_nodes, n)."""
+    """Put scalars and (n_nodes,) arrays side by side as (1 or n_nodes, n)."""
     for name, value in values.items():
         if np.ndim(value) > 1:
             raise ValueError(f"{name} must be a number or one for each node, but has shape {np.shape(value)}")

@@ -16,11 +16,11 @@ from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, sea
 from everytree.families.traits import COUNTS, Seen, Support
 
 USUAL_ALPHA, ALPHA_SPREAD = 0.1, 2.0
-"""Rows a class that a leaf's prior is thought to be worth before any are seen, and how sure that is, in logs."""
+"""Prior guess of `alpha`, in rows per class, and the standard deviation of its logarithm."""
 
 
 class _Classes(NativeFamily):
-    """What Bernoulli and Categorical share. Statistics: the weight of each class."""
+    """Base class of Bernoulli and Categorical. Statistics: the weight of each class."""
 
     kernel: ClassVar[str] = "categorical"
     has_classes: ClassVar[bool] = True
@@ -151,11 +151,11 @@ class ClassComponents:
         return np.asarray((self._probs * away**2).sum(axis=1))
 
     def parameter_share(self) -> FloatArray:
-        """How much of the variance of the class number is due to the unknown probabilities."""
+        """Share of the variance of the class number that is due to the unknown probabilities."""
         return 1.0 / (1.0 + self._total)
 
     def cdf(self, y: FloatArray) -> FloatArray:
-        """Of the class number."""
+        """Cumulative distribution of the class number."""
         return self._up_to(np.cumsum(self._probs, axis=1), y)
 
     def sf(self, y: FloatArray) -> FloatArray:
@@ -182,7 +182,7 @@ class ClassComponents:
 def class_search(
     y: NDArray[np.int64], weight: FloatArray | None, n_classes: int, alpha: Any, split_prior: Any
 ) -> Search:
-    """Dirichlet priors whose mean is the class frequencies, of `alpha` rows a class.
+    """Dirichlet priors whose mean is the class frequencies, worth `alpha` rows per class.
 
     Half a row is added to each class before frequencies are taken, so that none is impossible.
     """

@@ -60,7 +60,7 @@ class Geometric(NativeFamily):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """A mean around the overall one, worth `shape` rows; above 2 the variance of a new row is finite."""
+        """Search priors around the overall mean, worth `shape` rows; above 2 the variance of a new row is finite."""
         mean = max(float(np.average(y, weights=weight)), 1e-3)
 
         def make(shape: float) -> Geometric:
@@ -103,7 +103,7 @@ class FailureComponents:
         return np.zeros(self._alpha.shape)
 
     def parameter_share(self) -> FloatArray:
-        """How much of the variance is due to the unknown probability."""
+        """Share of the variance that is due to the unknown probability."""
         return 1.0 / self._alpha
 
     def log_prob(self, y: FloatArray) -> FloatArray:

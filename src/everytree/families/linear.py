@@ -18,7 +18,7 @@ from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, sea
 from everytree.families.student import StudentComponents
 
 SHAPES = (1.25, 2.0, 4.0, 8.0, 16.0, 50.0, 200.0, 1e3, 1e4)
-"""Of the prior of a variance; above 1, so that a new row has one."""
+"""Values to try for `shape`; above 1, so that the variance of a new row is finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class LinearRegression(NativeFamily):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """Coefficients around those of one ridge regression over all rows; the inputs are scaled, the last is 1."""
+        """Search priors around the coefficients of one ridge regression; inputs are scaled, the last is 1."""
         inputs = np.asarray(row_data["inputs"], dtype=np.float64)
         centre = ridge_coefficients(inputs, y, weight)
         residuals = y - inputs @ centre
@@ -160,7 +160,7 @@ class LinearRegression(NativeFamily):
     def to_grow_on(
         cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
     ) -> tuple[FloatArray, FloatArray | None]:
-        """What one line leaves unexplained."""
+        """Residuals of one ridge regression over all rows."""
         return y - row_data["inputs"] @ ridge_coefficients(row_data["inputs"], y, weight), weight
 
     def components(self, summary: FloatArray, **row_data: Any) -> StudentComponents:
@@ -185,7 +185,7 @@ class LinearRegression(NativeFamily):
 
 
 def ridge_coefficients(inputs: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """Of one ridge regression over all rows; the last input is the constant, which is not shrunk."""
+    """Coefficients of one ridge regression over all rows; the last input is the constant, which is not shrunk."""
     scaled = inputs if weight is None else inputs * weight[:, None]
     ridge = np.eye(inputs.shape[1])
     ridge[-1, -1] = 0.0

@@ -31,7 +31,7 @@ class LogNormal(NativeFamily):
     Parameters
     ----------
     mean : float or (n_nodes,) array_like
-        Of the logarithm.
+        Prior mean of the logarithm.
     strength : float or (n_nodes,) array_like
         How many rows the prior mean is worth.
     sigma : float or (n_nodes,) array_like
@@ -69,7 +69,7 @@ class LogNormal(NativeFamily):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """`noise`: the variance of log y in a leaf as a share of that in the table; `strength`: worth so many rows."""
+        """Search `noise`, the variance of log y in a leaf as a share of that in the table, and `strength`, in rows."""
         logs = np.log(y)
         mean = float(np.average(logs, weights=weight))
         variance = variance_about(mean, logs, weight)
@@ -90,7 +90,7 @@ class LogNormal(NativeFamily):
     def to_grow_on(
         cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
     ) -> tuple[FloatArray, FloatArray | None]:
-        """The logarithms."""
+        """Logarithms of the targets."""
         return np.log(y), weight
 
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
@@ -133,7 +133,7 @@ class LogNormalComponents:
             return np.asarray(np.expm1(self._scale**2) * np.exp(2.0 * self._location + self._scale**2))
 
     def parameter_share(self) -> FloatArray:
-        """How much of the variance is due to the unknown location."""
+        """Share of the variance that is due to the unknown location."""
         more = self._scale**2 - self._unsure**2  # the ratio of two expm1, without their overflow
         return np.asarray(np.exp(-more) * np.expm1(-(self._unsure**2)) / np.expm1(-(self._scale**2)))
 
@@ -154,7 +154,7 @@ class LogNormalComponents:
             return np.exp(self._location + self._scale * ndtri(p))
 
     def place(self) -> tuple[FloatArray, FloatArray]:
-        """Where each distribution is, and how wide."""
+        """Location and scale of each distribution."""
         with np.errstate(over="ignore"):
             middle = np.exp(self._location)
             return middle, middle * np.minimum(self._scale, 1.0)

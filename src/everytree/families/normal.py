@@ -29,7 +29,7 @@ class Normal(NativeFamily):
     strength : float or (n_nodes,) array_like
         How many rows the prior mean is worth.
     shape, scale : float or (n_nodes,) array_like
-        Of the inverse-gamma prior of the variance.
+        Parameters of the inverse-gamma prior of the variance.
     """
 
     kernel: ClassVar[str] = "normal"
@@ -68,7 +68,7 @@ class Normal(NativeFamily):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """`noise`: expected variance in a leaf as a share of that of y; `strength` and `shape`: worth so many rows."""
+        """Search `noise`, the expected variance in a leaf as a share of that of y; `strength` and `shape`, in rows."""
         mean = float(np.average(y, weights=weight))
         variance = variance_about(mean, y, weight)
 

@@ -1,7 +1,7 @@
-"""Which priors of the leaves to try: centred on the data (empirical Bayes), of several strengths.
+"""The priors of the leaves to try: centred on the data (empirical Bayes), of several strengths.
 
-The prior mean of a leaf is what the table as a whole says: the class frequencies, the mean of y, the overall rate. How
-much that counts against the rows of a leaf is searched, or given.
+The prior mean of a leaf is that of the whole table: the class frequencies, the mean of y, the overall rate. How strong
+the prior is compared with the rows of a leaf is searched, or given.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number
 
 SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
-"""Tried first; those of the ladder beyond them where the best lies at an end."""
+"""Split priors to try first; the search goes on along the ladder if the best lies at an end."""
 
 SPLIT_PRIOR_LADDER = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
-"""From hardly ever splitting, which is what pure noise asks for, to hardly any pruning."""
+"""All split priors: from hardly any split, best for pure noise, to hardly any pruning."""
 
 STRENGTHS = tuple(float(f"{digit}e{power}") for power in range(-5, 5) for digit in (1, 3))
-"""1e-5, 3e-5, ..., 1e4, 3e4: rows that a prior may be worth."""
+"""1e-5, 3e-5, ..., 1e4, 3e4: strengths of a prior, in rows."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Which priors to try.
+    """The priors to try.
 
     Attributes
     ----------
@@ -38,10 +38,10 @@ class Search:
     stages : sequence of mappings
         Each stage tries every combination of the values it lists, the others being the best so far.
     log_prior : callable
-        What is thought of hyperparameters beforehand, in nats; it matters on small tables.
+        Log prior of the hyperparameters, in nats; it matters on small tables.
     ladders : mapping
-        For some of these names, all values they may take, in ascending order. Where the best of a stage is the least or
-        the largest that it lists, the search goes on along the ladder.
+        For some of these names, all values they may take, in ascending order. If the best of a stage is the smallest or
+        largest that it lists, the search goes on along the ladder.
     """
 
     make: Callable[..., Any]
@@ -51,12 +51,12 @@ class Search:
     ladders: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def family(self, parameters: Mapping[str, Any]) -> Any:
-        """The leaf model of these parameters."""
+        """Return the leaf model with these parameters."""
         return self.make(**{name: value for name, value in parameters.items() if name != "split_prior"})
 
     @property
     def first_family(self) -> Any:
-        """The leaf model that the search starts from."""
+        """Return the leaf model that the search starts from."""
         return self.family(self.start)
 
 
@@ -68,7 +68,7 @@ def search_for(
     stages: Sequence[Mapping[str, Sequence[float]]],
     ladders: Mapping[str, Sequence[float]],
 ) -> Search:
-    """A search in which parameters that are given, not "auto", are fixed: no stage tries others."""
+    """Return a search in which given parameters, those not "auto", are fixed."""
     unknown = sorted(set(given) - set(start))
     if unknown:
         raise ValueError(f"prior has {unknown}, but the parameters of this family are {sorted(start)}")
@@ -87,7 +87,7 @@ def search_for(
 
 
 def strengths() -> dict[str, tuple[float, ...]]:
-    """The stage of priors whose `shape` counts rows or events."""
+    """Return the stage for priors whose `shape` counts rows or events."""
     return {"shape": (0.3, 1.0, 3.0, 10.0, 30.0), "split_prior": SPLIT_PRIORS}
 
 
@@ -95,11 +95,11 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-# ---- what the table as a whole says ---------------------------------------------------------------------------------
+# ---- summaries of the whole table -----------------------------------------------------------------------------------
 
 
 def variance_about(mean: float, y: FloatArray, weight: FloatArray | None) -> float:
-    """Of y, never quite zero: a constant column has a prior too."""
+    """Variance of y about a mean, never quite zero: a constant column has a prior too."""
     return max(float(np.average((y - mean) ** 2, weights=weight)), (1e-13 * mean) ** 2, 1e-50)
 
 
@@ -110,10 +110,10 @@ def overall_rate(events: FloatArray, time: FloatArray, weight: FloatArray | None
 
 
 def rounding(y: FloatArray) -> float:
-    """To how much the targets are rounded: the smallest step between them where most values come several times, else 0.
-
-    Densities know no ties: where targets are rounded, a spike at each of their values would win any log score. A leaf
-    is therefore never expected to have less variance than rounding itself brings.
+    """Step to which targets are rounded: the smallest between them where most values occur several times, else 0.
+    
+    A density has no ties: with rounded targets, a spike at each value would win any log score. The expected variance of
+    a leaf is therefore never less than that of rounding.
     """
     values = np.unique(y)
     return float(np.diff(values).min()) if 1 < len(values) <= len(y) / 5 else 0.0

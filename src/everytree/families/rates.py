@@ -1,4 +1,4 @@
-"""Events at an unknown rate with a gamma prior: how many (Poisson), and how long until one (Exponential)."""
+"""Events at an unknown rate with a gamma prior: their number (Poisson), and the time until one (Exponential)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from everytree.families.traits import CENSORED, COUNTS, EXPOSURE, TIMES, RowColu
 
 @dataclass(frozen=True, eq=False)
 class _Rate(NativeFamily):
-    """What Poisson and Exponential share: lambda ~ Gamma(shape, rate)."""
+    """Base class of Poisson and Exponential: lambda ~ Gamma(shape, rate)."""
 
     is_in_browser: ClassVar[bool] = True
     shape: ArrayLike = 1.0
@@ -78,7 +78,7 @@ class Poisson(_Rate):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """A rate around the overall one, worth `shape` events."""
+        """Search priors around the overall rate, worth `shape` events."""
         exposure = np.asarray(row_data.get("exposure", np.ones(len(y))), dtype=np.float64)
         rate = overall_rate(y, exposure, weight)
 
@@ -91,7 +91,7 @@ class Poisson(_Rate):
     def to_grow_on(
         cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Rates, each worth its exposure."""
+        """Rates, weighted by exposure."""
         if "exposure" not in row_data:
             return y, weight
         exposure = row_data["exposure"]
@@ -122,7 +122,7 @@ class Exponential(_Rate):
 
     Notes
     -----
-    Row data: `censored`, 1 where all that is known is that the event comes after y, 0 by default.
+    Row data: `censored`, 1 where the event is only known to come after y, 0 by default.
     """
 
     kernel: ClassVar[str] = "exponential"
@@ -141,7 +141,7 @@ class Exponential(_Rate):
         given: Mapping[str, Any],
         split_prior: Any,
     ) -> Search:
-        """A rate around the overall one, worth `shape` events: above 2, so that a new row has a variance."""
+        """Search priors around the overall rate, worth `shape` events; above 2 the variance of a new row is finite."""
         rate = overall_rate(1.0 - _censored(row_data, len(y)), y, weight)
 
         def make(shape: float) -> Exponential:
@@ -157,7 +157,7 @@ class Exponential(_Rate):
     def to_grow_on(
         cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Events that the overall rate leaves unexplained."""
+        """Events minus their expected number at the overall rate."""
         events = 1.0 - _censored(row_data, len(y))
         return events - overall_rate(events, y, weight) * y, weight
 
@@ -168,7 +168,7 @@ class Exponential(_Rate):
         return WaitingComponents(summary[:, 0], summary[:, 1], row_data.get("censored", 0.0))
 
     def sample_targets(self, theta: FloatArray, rng: np.random.Generator, **row_data: Any) -> FloatArray:
-        """Times of the events, seen or not: `censored` is accepted and changes nothing."""
+        """Draw the times of the events; `censored` is accepted and changes nothing."""
         self.check_row_data(row_data)
         return rng.exponential(1.0 / theta)
 
@@ -188,11 +188,11 @@ class CountComponents:
         return self.mean() * (1.0 + self._exposure / self._rate)
 
     def mode(self) -> FloatArray:
-        """p(y + 1) / p(y) = (shape + y) / (y + 1) * exposure / (rate + exposure) is at most 1 from here on only."""
+        """The first y for which p(y + 1) / p(y) = (shape + y) / (y + 1) * exposure / (rate + exposure) is at most 1."""
         return np.floor(np.maximum(self._shape - 1.0, 0.0) * self._exposure / self._rate)
 
     def parameter_share(self) -> FloatArray:
-        """How much of the variance is due to the unknown rate."""
+        """Share of the variance that is due to the unknown rate."""
         return np.broadcast_to(self._exposure / (self._rate + self._exposure), self._shape.shape)
 
     def log_prob(self, y: FloatArray) -> FloatArray:
@@ -207,9 +207,9 @@ class CountComponents:
         return _between(y, 0.0, np.asarray(betainc(self._shape, n, 1.0 / (1.0 + odds)), dtype=np.float64), 1.0)
 
     def sf(self, y: FloatArray) -> FloatArray:
-        """The complement of that, or where exposure / (rate + exposure) is the smaller one, the function at that.
-
-        That number has digits which are lost in its distance from 1.
+        """The complement of the cdf; for small exposure / (rate + exposure), the incomplete beta function at that ratio.
+        
+        The distance of that ratio from 1 would lose its digits.
         """
         n, odds = self._next_count(y), np.broadcast_to(self._exposure / self._rate, np.shape(y))
         is_rare = odds < 1.0
@@ -223,7 +223,7 @@ class CountComponents:
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         rate = rng.gamma(self._shape, 1.0 / self._rate) * self._exposure
-        countable = rate < 1e15  # beyond, a count is its rate to fifteen digits, and NumPy refuses to draw it
+        countable = rate < 1e15  # above, a count equals its rate to fifteen digits, and NumPy refuses to draw it
         return np.where(countable, rng.poisson(np.where(countable, rate, 0.0)), np.floor(rate))
 
 
@@ -245,7 +245,7 @@ class WaitingComponents:
         return _divide(self.mean() ** 2 * self._shape, self._shape - 2.0)
 
     def parameter_share(self) -> FloatArray:
-        """How much of the variance is due to the unknown rate."""
+        """Share of the variance that is due to the unknown rate."""
         return 1.0 / self._shape
 
     def log_prob(self, y: FloatArray) -> FloatArray:
@@ -268,7 +268,7 @@ class WaitingComponents:
         return np.asarray(-self._shape * np.log1p(np.maximum(y, 0.0) / self._rate))
 
     def quantile(self, p: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):  # a heavy tail may reach beyond all numbers
+        with np.errstate(over="ignore"):  # a heavy tail may exceed the largest float
             return np.asarray(self._rate * np.expm1(-np.log1p(-p) / self._shape))
 
     def sample(self, rng: np.random.Generator) -> FloatArray:

@@ -14,9 +14,9 @@ FAMILIES: dict[str, type[NativeFamily]] = {
     family.__name__: family
     for family in (Bernoulli, Categorical, Normal, LinearRegression, Poisson, Exponential, Geometric, LogNormal)
 }
-"""By the name of the class."""
+"""Families by the name of their class."""
 
 NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
     family.kernel: family for family in FAMILIES.values() if not family.has_classes
 }
-"""By the name that regressors know them by."""
+"""Families of numbers by their name in regressors."""

@@ -11,13 +11,13 @@ from everytree.base.arrays import FloatArray
 from everytree.families.special import log_rising
 
 FAR = 1e100
-"""So many scales away, a tail is its power law to the last digit, and the square of that distance is still finite."""
+"""Distance in scales from which a tail equals its power law to the last digit; its square is still finite."""
 
 
 class StudentComponents:
     """y = location + sqrt(scale_squared) * t with the given degrees of freedom.
 
-    The location is a pair (value, rest): near 1e9, what a double lacks of it is 1e-7, which densities can tell.
+    The location is a pair (value, rest): near 1e9 a double leaves out up to 1e-7, which changes densities.
     """
 
     is_discrete = False
@@ -34,7 +34,7 @@ class StudentComponents:
         self._parameter_share = parameter_share
 
     def parameter_share(self) -> FloatArray:
-        """How much of the variance is due to the unknown location."""
+        """Share of the variance that is due to the unknown location."""
         return self._parameter_share
 
     def mean(self) -> FloatArray:
@@ -83,9 +83,9 @@ class StudentComponents:
         return _kernels.StudentMixtures(start=start, **self._parts(weights))
 
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
-        """E|Y - y| - E|Y - origin|, which there is whether or not there is a mean.
+        """E|Y - y| - E|Y - origin|, which exists whether or not there is a mean.
 
-        Its closed form divides by freedom - 1, and has a limit where that is 0: its value at the next number.
+        Its closed form divides by freedom - 1; where that is 0, the limit is its value at the next number.
         """
         freedom = np.where(self._freedom == 1.0, np.nextafter(1.0, 2.0), self._freedom)
         parts = self._parts(np.ones(len(y))) | {"freedom": _plain(freedom)}
@@ -97,7 +97,7 @@ class StudentComponents:
         return self._freedom, np.sqrt(self._freedom * self._scale_squared)
 
     def place(self) -> tuple[FloatArray, FloatArray]:
-        """Where each distribution is, and how wide."""
+        """Location and scale of each distribution."""
         return self._location, np.sqrt(self._scale_squared)
 
     def _parts(self, weights: FloatArray) -> dict[str, FloatArray]:
@@ -118,7 +118,7 @@ class StudentComponents:
 
 
 def _lower_tail(freedom: FloatArray, t: FloatArray) -> FloatArray:
-    """P(T <= t); farther out than `FAR` by the power law that the tail is there."""
+    """P(T <= t); beyond `FAR` by the power law of the tail."""
     tail = np.asarray(stdtr(freedom, np.maximum(t, -FAR)))
     is_far = t < -FAR
     if is_far.any():

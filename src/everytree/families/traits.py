@@ -1,4 +1,4 @@
-"""What other parts need to know of a family besides its mathematics: its targets, and what its rows bring along."""
+"""Properties of a family that other packages use: its possible targets, and the data of its rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from everytree.base.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Support:
-    """Which numbers targets may be.
+    """The set of possible targets.
 
     Attributes
     ----------
     must : str
-        In words, for errors.
+        The requirement in words, for errors.
     lowest : float
         No target is below it.
     is_open : bool
@@ -38,13 +38,13 @@ class Support:
     needs_some_above: bool = False
 
     def holds(self, y: FloatArray) -> NDArray[np.bool_]:
-        """Which targets are possible."""
+        """Whether each target is possible."""
         above = y > self.lowest if self.is_open else y >= self.lowest
         return above & (y == np.floor(y)) if self.is_whole else above
 
     @property
     def is_real_line(self) -> bool:
-        """Whether a target may be anywhere, so that a distribution may be drawn towards its mean."""
+        """Whether every number is a possible target, so that a distribution may be narrowed around its mean."""
         return self.lowest == -math.inf and not self.is_whole
 
 
@@ -61,11 +61,11 @@ class RowColumn:
     ----------
     name : str
     must : str
-        In words, for errors.
+        The requirement in words, for errors.
     holds : callable
-        Which values are possible.
+        Function that says which values are possible.
     if_absent : str
-        What is taken for granted where it is not given.
+        What is assumed if it is not given.
     """
 
     name: str
@@ -86,7 +86,7 @@ CENSORED = RowColumn(
 
 
 class Seen(NamedTuple):
-    """How much each node has seen, and in what unit."""
+    """Amount of data in each node, and its unit."""
 
     amount: FloatArray
     unit: str

@@ -34,8 +34,8 @@ class BatchedEstimator(GrownEstimator):
         The first pass reads every row for the columns (kinds, categories, missing values, classes) and keeps a uniform
         sample of the rows. On the sample, structures are grown and priors are chosen as in `fit`. The second pass
         counts every row of every batch once, so statistics, evidence, split probabilities and predictions are those of
-        all rows: up to rounding, the same as from `partial_fit` with all rows at once in these structures. If the sample
-        holds all rows, the result is that of `fit` and there is no second pass.
+        all rows: up to rounding, the same as from `partial_fit` with all rows at once in these structures. If the
+        sample holds all rows, the result is that of `fit` and there is no second pass.
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ class ExactForest:
         n_jobs: int | None = None,
         **row_data: Any,
     ) -> Self:
-        """Fit all rows again: the sum over all splits has no shortcut for a few more. A failed update changes nothing."""
+        """Fit all rows again: the sum over all splits has no shortcut for a few more. If it fails, nothing changes."""
         del n_jobs  # the posterior has its own
         return self._become(self.rows.joined(Rows(X, y, sample_weight, row_data)))
 

@@ -111,7 +111,7 @@ def overall_rate(events: FloatArray, time: FloatArray, weight: FloatArray | None
 
 def rounding(y: FloatArray) -> float:
     """Step to which targets are rounded: the smallest between them where most values occur several times, else 0.
-    
+
     A density has no ties: with rounded targets, a spike at each value would win any log score. The expected variance of
     a leaf is therefore never less than that of rounding.
     """

@@ -207,8 +207,8 @@ class CountComponents:
         return _between(y, 0.0, np.asarray(betainc(self._shape, n, 1.0 / (1.0 + odds)), dtype=np.float64), 1.0)
 
     def sf(self, y: FloatArray) -> FloatArray:
-        """The complement of the cdf; for small exposure / (rate + exposure), the incomplete beta function at that ratio.
-        
+        """The complement of the cdf; for small exposure / (rate + exposure), the incomplete beta function of that.
+
         The distance of that ratio from 1 would lose its digits.
         """
         n, odds = self._next_count(y), np.broadcast_to(self._exposure / self._rate, np.shape(y))

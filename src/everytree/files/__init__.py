@@ -60,11 +60,11 @@ _NAMES = [*_KINDS, *_ESTIMATORS, *_ONLINE]
 
 
 def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
-    """Store a model in one file, from which `load` makes it again with the same answers to the last bit.
+    """Store a model in one file, from which `load` restores it with the same results to the last bit.
 
-    The file is written beside `path`, brought to the disk, and then given its name: after a failure or a crash there is
-    the old file or the new one, never a part of one. The file holds no code and is read by none; anything that reads
-    the safetensors format can open it.
+    The file is written beside `path`, flushed to the disk, and then renamed: after a failure or a crash there is the
+    old file or the new one, never a part of one. The file holds no code; anything that reads the safetensors format can
+    open it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
-    """The model that `save` stored, checked from end to end before it is used.
+    """Return the model that `save` stored, checked completely before it is used.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     Raises
     ------
     ModelFileError
-        A `ValueError` that names the file, the field and what is wrong: the file is damaged, no model, or of a version
-        that this library does not know.
+        A `ValueError` that names the file, the field and what is wrong: the file is damaged, is not a model, or has a
+        version that this library does not know.
     OSError
         The file cannot be read.
     """
@@ -122,7 +122,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
 
 def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tuple[Any, dict[str, Any]]:
-    """The model that `save` stored, and the notes that were kept with it, empty where there are none.
+    """Return the model that `save` stored and the notes that were kept with it, empty if there are none.
 
     Arguments and errors as in `load`.
 
@@ -148,13 +148,13 @@ def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tupl
 
 
 def _notes_as_text(notes: Mapping[str, Any]) -> str:
-    """Notes in JSON, which must be able to hold them: what comes back is what was given."""
+    """Notes as JSON; raise if reading them back would not give the same notes."""
     try:
         text = json.dumps(dict(notes), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"notes must be what JSON can hold: {error}") from None
+        raise TypeError(f"notes must be values that JSON can hold: {error}") from None
     if parse_json(text) != dict(notes):
-        raise TypeError("notes must be what JSON can hold: names that are text, lists rather than tuples")
+        raise TypeError("notes must be values that JSON can hold: names that are text, lists rather than tuples")
     return text
 
 
@@ -162,14 +162,14 @@ def _notes_of(path: object, text: str) -> dict[str, Any]:
     try:
         notes = parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: notes: is no JSON: {error}") from None
+        raise ModelFileError(f"{path}: notes: is not JSON: {error}") from None
     if not isinstance(notes, dict):
         raise ModelFileError(f"{path}: notes: must be a JSON object")
     return notes
 
 
 def _kind(name: str) -> tuple[type, Write, Read] | None:
-    """The class of a name, how to write it and how to read it; estimators bring scikit-learn or river with them."""
+    """The class of a name, and the functions that write and read it; estimators import scikit-learn or river."""
     if name in _ESTIMATORS:
         from everytree.files.estimators import KINDS, read_estimator, write_estimator
 

@@ -14,14 +14,14 @@ from everytree.files.locking import lock_or_skip
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write the parts to a temporary file beside `path`, then give it that name; a failure leaves what was there.
+    """Write the parts to a temporary file beside `path`, then rename it; a failure leaves the old file in place.
 
     The contents are on the disk before the name is, and the name is before this returns: after a crash at any moment
-    the name leads to all of the old contents or all of the new. A device or a pipe is written to as it is: there is
-    nothing in it to keep, and a file in its place would be a surprise. Temporary files of earlier calls for this name
-    whose processes were killed are removed.
+    the name leads to all of the old contents or all of the new. A device or a pipe is written to directly: it has no
+    old contents to keep, and must not be replaced by a file. Temporary files of earlier calls for this name whose
+    processes were killed are removed.
     """
-    target = Path(os.path.realpath(path))  # a link keeps leading to where it led
+    target = Path(os.path.realpath(path))  # a link keeps its target
     if target.exists() and not target.is_file() and not target.is_dir():
         with open(target, "wb") as stream:
             stream.writelines(parts)
@@ -31,7 +31,7 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
         _remove_abandoned(target)
         file, temporary = _new_temporary(target, mode)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None  # the user knows no other name
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None  # with the path the user gave
     try:
         with file:
             for part in parts:
@@ -40,7 +40,7 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
             os.fsync(file.fileno())
             if mode is not None:
                 temporary.chmod(mode)
-            if os.name != "nt":  # still locked, so that nobody takes it for abandoned
+            if os.name != "nt":  # still locked, so that no other process takes it for abandoned
                 temporary.replace(target)
         if os.name == "nt":  # where open files cannot be renamed
             temporary.replace(target)
@@ -54,8 +54,8 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
 
 
 def _new_temporary(target: Path, mode: int | None) -> tuple[BinaryIO, Path]:
-    """A file beside the target, locked for as long as it is open: it belongs to a process that lives."""
-    # Made by open itself, so that the user's mask decides who may read; tempfile's files are for the owner alone.
+    """Create a file beside the target, locked as long as it is open: the lock shows that its process is alive."""
+    # Made by open itself, so that the user's mask sets the permissions; files of tempfile are for the owner alone.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         temporary = target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.tmp")
@@ -67,7 +67,7 @@ def _new_temporary(target: Path, mode: int | None) -> tuple[BinaryIO, Path]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Temporary files for this name that nobody has locked: the processes that wrote them are gone."""
+    """Remove temporary files for this name that no process has locked: their writers are gone."""
     if os.name == "nt":
         return
     of_target = re.compile(rf"\.{re.escape(_stem(target))}\.[0-9a-f]{{16}}\.tmp")
@@ -79,23 +79,23 @@ def _remove_abandoned(target: Path) -> None:
     for path in found:
         try:
             number = os.open(path, os.O_RDONLY)
-        except OSError:  # of another user, or removed meanwhile
+        except OSError:  # another user's file, or removed meanwhile
             continue
         try:
             if lock_or_skip(number):
                 path.unlink(missing_ok=True)
-        except PermissionError:  # in a folder where everybody removes their own
+        except PermissionError:  # in a folder where users may remove only their own files
             pass
         finally:
             os.close(number)
 
 
 def _stem(target: Path) -> str:
-    return target.name[:40]  # names have an end
+    return target.name[:40]  # file names have a maximum length
 
 
 def _sync_folder(folder: Path) -> None:
-    """Names are on the disk too; Windows has no such call and needs none."""
+    """Flush file names to the disk; Windows has no such call and needs none."""
     if os.name == "nt":
         return
     number = os.open(folder, os.O_RDONLY)

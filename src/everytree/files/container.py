@@ -1,13 +1,13 @@
 """The layout of a file: named arrays and a few lines of text, in the safetensors format.
 
 Eight bytes with the length of the header, the header, the arrays one after another. The header is JSON: for each array
-its type, its shape and where it lies, and under `__metadata__` a mapping of text to text. Any reader of the format can
-open the file. On top of the format:
+its type, shape and position, and under `__metadata__` a mapping of text to text. Any reader of the format can open the
+file. In addition to the format:
 
 * the arrays start at a multiple of 8 and come in falling order of the size of their items, so that each is aligned for
   a reader that maps the file into memory;
-* the metadata says `format`, `version`, `library`, and `sha256`: the hash of header and arrays, its own 64 digits
-  taken as zeros. It tells damage, not malice: everything is checked again when a model is made of it.
+* the metadata holds `format`, `version`, `library`, and `sha256`: the hash of header and arrays, its own 64 digits
+  taken as zeros. It detects damage, not malice: everything is checked again when a model is made from the file.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
 _NO_DIGEST = b"0" * 64
 
 LONGEST_HEADER = 100_000_000
-"""As other readers of the format have it."""
+"""The limit of other readers of the format."""
 
 
 class ModelFileError(ValueError):
-    """A file that holds no model this library can read; the message names the file, the field and what is wrong."""
+    """A file that is not a model this library can read; the message names the file, the field and what is wrong."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds: text by name, and arrays by name, which are views of the file's bytes and may be written."""
+    """The contents of a file: text and arrays by name; the arrays are views of the file's bytes and may be written."""
 
     metadata: dict[str, str]
     arrays: dict[str, NDArray[Any]]
@@ -59,7 +59,7 @@ class Contents:
 
 
 def write(path: str | os.PathLike[str], metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Arrays and text to a file, which is replaced as a whole or not at all."""
+    """Write arrays and text to a file, which is replaced as a whole or not at all."""
     plain = {name: _as_stored(name, array) for name, array in arrays.items()}
     in_order = sorted(plain, key=lambda name: (-plain[name].itemsize, name))
     facts = {"format": FORMAT, "version": str(VERSION), "sha256": _NO_DIGEST.decode(), **metadata}
@@ -79,7 +79,7 @@ def write(path: str | os.PathLike[str], metadata: Mapping[str, str], arrays: Map
 
 
 def _as_stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in C order and in a type of the format."""
+    """Return the same numbers in C order and in a type of the format."""
     stored = np.ascontiguousarray(array).reshape(array.shape)
     stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
     if stored.dtype not in _NAMES:
@@ -98,12 +98,12 @@ def _digest(header: bytes, pieces: list[memoryview]) -> bytes:
 
 
 def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
-    """Arrays and text from a file, complete and undamaged; of one that is not, nothing is kept but its bytes.
+    """Read arrays and text from a file, and check that it is complete and undamaged.
 
     Parameters
     ----------
     mapped : bool
-        Whether arrays stay in the file until they are used. What is written to them is private.
+        Whether arrays stay in the file until they are used. Changes to them are private.
     """
     content = _bytes_of(path, mapped)
     header, data = _split(path, content)
@@ -116,12 +116,12 @@ def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
     for name in sorted(entries, key=lambda name: _offsets(path, name, entries[name])):
         arrays[name], at = _array(path, name, entries[name], data, at)
     if at != len(data):
-        raise ModelFileError(f"{path}: {len(data) - at} bytes at the end belong to no array")
+        raise ModelFileError(f"{path}: {len(data) - at} bytes at the end do not belong to any array")
     return Contents(metadata, arrays)
 
 
 def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
-    """All bytes of a file, in memory that is aligned for any type."""
+    """Return all bytes of a file, in memory that is aligned for any type."""
     with open(path, "rb", opener=_open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -140,12 +140,12 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """A pipe is open before somebody writes to it, so that it can be refused."""
+    """Open without waiting for a writer, so that a pipe can be refused."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _split(path: object, content: NDArray[np.uint8]) -> tuple[memoryview, NDArray[np.uint8]]:
-    """The header, and what comes after it."""
+    """Return the header and the bytes after it."""
     length = int.from_bytes(content[:8].tobytes(), "little")
     if length > len(content) - 8:
         raise ModelFileError(f"{path}: header: {length} bytes long, but only {len(content) - 8} follow: cut off?")
@@ -160,26 +160,26 @@ def _parse(path: object, header: bytes) -> dict[str, Any]:
     try:
         entries = parse_json(header.decode())
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: header: no JSON of the safetensors format: {error}") from None
+        raise ModelFileError(f"{path}: header: not JSON of the safetensors format: {error}") from None
     if not isinstance(entries, dict):
         raise ModelFileError(f"{path}: header: must be a JSON object")
     return entries
 
 
 def parse_json(text: str) -> Any:
-    """JSON as the standard has it: no NaN, no name twice."""
-    return json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+    """Parse JSON as the standard defines it: no NaN, no name twice."""
+    return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a name occurs twice")
     return entries
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _metadata(path: object, given: Any) -> dict[str, str]:
@@ -202,7 +202,7 @@ def _check_version(path: object, metadata: dict[str, str]) -> None:
 
 
 def _check_digest(path: object, header: memoryview, data: NDArray[np.uint8]) -> None:
-    """Before anything is made of the header: of one that is damaged, nothing is."""
+    """Check the hash before anything is read from the header."""
     place = re.search(rb'"sha256":"([0-9a-f]{64})"', header)
     if place is None:
         raise ModelFileError(f"{path}: sha256: there is no such entry of 64 digits: was this written by everytree?")
@@ -224,7 +224,7 @@ def _offsets(path: object, name: str, entry: Any) -> tuple[int, int]:
 def _array(
     path: object, name: str, entry: dict[str, Any], data: NDArray[np.uint8], at: int
 ) -> tuple[NDArray[Any], int]:
-    """One array, which must start where the one before ended, and where it ends."""
+    """Return one array, which must start where the one before ended, and the position where it ends."""
     begin, end = entry["data_offsets"]
     if begin != at or not begin <= end <= len(data):
         raise ModelFileError(f"{path}: {name}: lies at {begin}..{end}, but must start at {at} and end by {len(data)}")

@@ -44,7 +44,7 @@ KINDS = {
 
 
 def write_estimator(to: Writer, model: Any) -> None:
-    """Parameters, and what was fitted or imported."""
+    """Write the parameters, and the fitted or imported state."""
     parameters = to.section("parameters")
     for name, value in model.get_params(deep=False).items():
         write_plain(parameters, name, value)
@@ -57,7 +57,7 @@ def write_estimator(to: Writer, model: Any) -> None:
 
 
 def read_estimator(of: Reader, kind: type[Any]) -> Any:
-    """The estimator again, its parts checked against each other."""
+    """Read the estimator, its parts checked against each other."""
     parameters = of.section("parameters")
     given = {name: read_plain(parameters, name) for name in parameters.values()}
     with of.checking("parameters"):
@@ -70,11 +70,11 @@ def read_estimator(of: Reader, kind: type[Any]) -> Any:
     return model
 
 
-# ---- what was imported ----------------------------------------------------------------------------------------------
+# ---- imported structures --------------------------------------------------------------------------------------------
 
 
 def _write_structures(to: Writer, structures: Imported, fitted: bool) -> None:
-    """Columns and trees of another library's model, unless the forest that was fitted has them."""
+    """Write the columns and trees of another library's model, unless the fitted forest has them."""
     write_plain(to, "imported_classes", structures.classes)
     if not fitted:
         write_schema(to.section("schema"), structures.schema)
@@ -92,7 +92,7 @@ def _read_structures(of: Reader, model: Any, is_fitted: bool) -> Imported:
     return Imported(schema, tuple(trees), read_plain(of, "imported_classes"))
 
 
-# ---- what was fitted ------------------------------------------------------------------------------------------------
+# ---- fitted state ---------------------------------------------------------------------------------------------------
 
 
 def _write_fitted(to: Writer, model: Any) -> None:
@@ -139,7 +139,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
 
 
 def _check_numbers(of: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
-    """A regressor's leaves, and what they want to know of rows, are those of its family."""
+    """Check that a regressor's leaves and row data are those of its family."""
     leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
     if leaves is None or not isinstance(family, leaves):
         raise of.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {family}")
@@ -147,7 +147,7 @@ def _check_numbers(of: Reader, model: Any, family: NativeFamily, row_names: list
     if row_names not in ([["inputs"]] if "inputs" in leaves.row_data else optional):
         raise of.error("row_data", f"is {row_names}, which family {model.family!r} does not go with")
     if ("input_mean" in of) != ("inputs" in leaves.row_data):
-        raise of.error("input_mean", f"is there, or not there, unlike in a file of family {model.family!r}")
+        raise of.error("input_mean", f"is present or absent, contrary to family {model.family!r}")
 
 
 def _read_row_names(of: Reader) -> list[str]:
@@ -158,7 +158,7 @@ def _read_row_names(of: Reader) -> list[str]:
 
 
 def _read_weight_factor(of: Reader) -> float:
-    """By what weights are multiplied; files of version 1 have none."""
+    """Factor by which weights are multiplied; files of version 1 have none."""
     factor = of.value("weight_factor", float) if "weight_factor" in of else 1.0
     if not (np.isfinite(factor) and factor > 0.0):
         raise of.error("weight_factor", f"must be positive, but is {factor}")
@@ -185,7 +185,7 @@ def _read_classes(of: Reader, family: NativeFamily) -> NDArray[Any]:
 
 
 def _read_inputs(of: Reader, schema: Schema, family: NativeFamily) -> tuple[FloatArray, FloatArray]:
-    """Centre and scale of the columns of numbers, for leaves that are lines."""
+    """Centre and scale of the columns of numbers, for linear leaves."""
     n = int((~schema.is_categorical).sum())
     mean, scale = (of.array(name, np.float64, (n,)) for name in ("input_mean", "input_scale"))
     check_all(of, "input_mean", mean, np.isfinite(mean), "must be finite")
@@ -226,7 +226,7 @@ def _write_rows(to: Writer, rows: Rows) -> None:
 
 
 def _read_rows(of: Reader, schema: Schema, row_names: list[str], family: NativeFamily, is_classes: bool) -> Rows:
-    """Rows that the leaf model accepts."""
+    """Read rows that the leaf model accepts."""
     codes = of.array("codes", schema.dtype, (None, schema.n_features))
     y = of.array("y", np.int64 if is_classes else np.float64, (len(codes),))
     weight = of.array("weight", np.float64, (len(codes),)) if "weight" in of else None

@@ -18,7 +18,7 @@ from everytree.files.sections import Reader, Writer
 
 
 def write_family(to: Writer, family: Family) -> None:
-    """The name of a family and its parameters; `prior` is what the kernels make of them."""
+    """Write the name of a family and its parameters; `prior` is derived from them for the kernels."""
     if type(family) is not FAMILIES.get(type(family).__name__) or not isinstance(family, NativeFamily):
         raise TypeError(
             f"the leaves are {type(family).__name__}, a family of your own: that is code, and files hold none; "
@@ -31,7 +31,7 @@ def write_family(to: Writer, family: Family) -> None:
 
 
 def read_family(of: Reader) -> NativeFamily:
-    """The family again. Its size is believed only when the file has a prior of that size."""
+    """Read the family. Its size is accepted only if the file has a prior of that size."""
     name = of.value("name", str)
     if name not in FAMILIES:
         raise of.error("name", f"must be one of {[*FAMILIES]}, but is {name!r:.200}")
@@ -49,12 +49,12 @@ def read_family(of: Reader) -> NativeFamily:
     with of.checking("parameters"):
         family = family_class(**given)
     if not np.array_equal(family.hyper, prior):
-        raise of.error("prior", "is not the one of these parameters")
+        raise of.error("prior", "does not belong to these parameters")
     return family
 
 
 def read_statistics(of: Reader, family: NativeFamily, n: int | None) -> FloatArray:
-    """Sums over rows that are possible for this family; `n` of them, or any number."""
+    """Read sums over rows that are possible for this family; `n` of them, or any number."""
     statistics = of.array("statistics", np.float64, (n, family.n_statistics))
     check_all(of, "statistics", statistics, np.isfinite(statistics), "must be finite")
     columns = family.never_negative
@@ -65,7 +65,7 @@ def read_statistics(of: Reader, family: NativeFamily, n: int | None) -> FloatArr
 
 
 def check_all(of: Reader, name: str, values: NDArray[Any], right: NDArray[np.bool_], must: str) -> None:
-    """Every entry of an array is right, or the error names the first that is not."""
+    """Check every entry of an array; the error names the first that is wrong."""
     if not right.all():
         place = tuple(int(i) for i in np.unravel_index(int(np.argmin(right)), right.shape))
         raise of.error(name, f"[{', '.join(map(str, place))}] is {values[place]}, but {must}")

@@ -13,7 +13,7 @@ except ImportError:  # Windows
 
 
 def lock_or_skip(number: int) -> bool:
-    """Lock an open file until it is closed; False where another has it, or where the system has no such locks."""
+    """Lock an open file until it is closed; return False if another process has it, or if there are no such locks."""
     if fcntl is None:
         return False
     try:
@@ -25,18 +25,18 @@ def lock_or_skip(number: int) -> bool:
 
 @contextmanager
 def alone_with(path: str | os.PathLike[str], waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """No other process is in here with the same file: for reading it and writing it anew.
+    """Keep other processes out while a file is read and written again.
 
-    The lock is that of the file itself, so nothing has to be cleaned up, and a process that is killed lets go. Whoever
-    replaces the file replaces what others wait for; they find that out and lock the new one. Where the system or the
-    disk has no such locks there is none.
+    The lock is on the file itself, so nothing has to be cleaned up, and it ends with the process. If the file is
+    replaced meanwhile, waiting processes notice that and lock the new one. Where the system or the disk has no such
+    locks, there is no lock.
 
     Parameters
     ----------
     path : path-like
         A file that exists.
     waiting : callable
-        Called once if another process is in here.
+        Called once if another process holds the lock.
     """
     number = _locked(path, waiting)
     try:
@@ -46,7 +46,7 @@ def alone_with(path: str | os.PathLike[str], waiting: Callable[[], object] = lam
 
 
 def _locked(path: str | os.PathLike[str], waiting: Callable[[], object]) -> int:
-    """The file at this path, open and locked."""
+    """Return the descriptor of the file at this path, open and locked."""
     has_said = False
     while True:
         number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

@@ -1,4 +1,4 @@
-"""Online forests in a file: what every node knows, checked before a kernel follows any of its links."""
+"""Online forests in a file: the state of every node, checked before a kernel follows any of its links."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OWN: dict[type[OnlineForest], tuple[str, ...]] = {
 
 
 def write_online(to: Writer, model: OnlineForest) -> None:
-    """Parameters, features, classes and all nodes."""
+    """Write parameters, features, classes and all nodes."""
     parameters = to.section("parameters")
     for name in (*_COMMON, *_OWN[type(model)]):
         write_plain(parameters, name, getattr(model, name))
@@ -56,7 +56,7 @@ def write_online(to: Writer, model: OnlineForest) -> None:
 
 
 def read_online(of: Reader, kind: type[OnlineForest]) -> OnlineForest:
-    """The forest again."""
+    """Read the forest."""
     parameters = of.section("parameters")
     options = {name: read_plain(parameters, name) for name in (*_COMMON, *_OWN[kind])}
     with of.checking("parameters"):
@@ -90,7 +90,7 @@ def read_online(of: Reader, kind: type[OnlineForest]) -> OnlineForest:
 
 
 def _leaves(of: Reader, model: OnlineForest) -> Leaves:
-    """The leaf model; the classes are read along with it."""
+    """Return the leaf model; the classes are read with it."""
     family = read_family(of.section("family"))
     if type(family) is not (Categorical if isinstance(model, OnlineForestClassifier) else Normal):
         raise of.error("family", f"is {family!r}, which a {type(model).__name__} does not have")
@@ -108,7 +108,7 @@ def _distinct(of: Reader, name: str) -> dict[Any, int]:
     with of.checking(name):
         index: dict[Hashable, int] = {value: place for place, value in enumerate(values)}
     if len(index) != len(values):
-        raise of.error(name, "must be distinct, but some are there twice")
+        raise of.error(name, "must be distinct, but some occur twice")
     return index
 
 
@@ -133,7 +133,7 @@ def _nodes(of: Reader) -> NDArray[Any]:
 
 
 def _class_weights(of: Reader, leaves: ClassLists, n: int) -> ClassWeights:
-    """Lists of classes, or what files had before there were lists: the weight of every class in every node."""
+    """Lists of classes, or the older form of files without lists: the weight of every class in every node."""
     if "statistics" in of:
         return ClassWeights.listed(read_statistics(of, leaves.family, n))
     inner = of.section("class_weights")
@@ -144,11 +144,11 @@ def _class_weights(of: Reader, leaves: ClassLists, n: int) -> ClassWeights:
     return ClassWeights(start, number, weight)
 
 
-# ---- what the kernel relies on ---------------------------------------------------------------------------------------
+# ---- checks for the kernel -------------------------------------------------------------------------------------------
 
 
 def _check_tree_links(of: Reader, nodes: NDArray[Any], n_trees: int, counts: NDArray[np.int64], width: int) -> None:
-    """Every slot is free, or in exactly one place of exactly one tree."""
+    """Check that every slot is free, or in exactly one place of exactly one tree."""
     n = len(nodes)
     is_free = _free_slots(of, nodes, counts)
     roots = of.array("roots", np.int32, (n_trees, 2))
@@ -159,13 +159,13 @@ def _check_tree_links(of: Reader, nodes: NDArray[Any], n_trees: int, counts: NDA
     check_all(of, "roots", roots, (roots >= 0) & (roots < n), f"must be among the {n} nodes")
     level, seen = roots[:, 0], np.zeros(n, dtype=np.int64)
     expected_parent, tree = np.full(n_trees, -1), np.arange(n_trees)
-    while len(level):  # a node that is met twice ends this: every level marks new nodes only
+    while len(level):  # ends also if a node is met twice: every level marks new nodes only
         if is_free[level].any() or seen[level].any() or len(np.unique(level)) < len(level):
             raise of.error("nodes.left", "a node is free or has two parents")
         seen[level] = 1
         here = nodes[level]
         if (here["parent"] != expected_parent).any() or (here["tree"] != tree).any():
-            raise of.error("nodes.parent", "must lead back to where a node hangs")
+            raise of.error("nodes.parent", "must be the node above")
         inner = here["left"] >= 0
         _check_inner(of, here[inner], n, width)
         if (here["right"][~inner] != -1).any() or (here["left"][~inner] != -1).any():
@@ -176,7 +176,7 @@ def _check_tree_links(of: Reader, nodes: NDArray[Any], n_trees: int, counts: NDA
         level, expected_parent = children.ravel(), np.repeat(level[inner], 2)
         tree = np.repeat(tree[inner], 2)
     if not (seen.astype(bool) | is_free).all():
-        raise of.error("nodes", f"{int((~seen.astype(bool) & ~is_free).sum())} of {n} hang nowhere")
+        raise of.error("nodes", f"{int((~seen.astype(bool) & ~is_free).sum())} of {n} belong to no tree")
     if is_free[roots[:, 1]].any() or (nodes["tree"][roots[:, 1]] != np.arange(n_trees)).any():
         raise of.error("roots", "the node to refresh next must be one of the tree")
     _check_numbers(of, nodes[~is_free], int(counts[N_SEEN]))
@@ -225,7 +225,7 @@ def _check_boxes(of: Reader, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _intervals(of: Reader, name: str, pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lowest and highest values, or nothing at all: inf, -inf."""
+    """Lowest and highest values, or inf and -inf for an empty interval."""
     nothing = (pairs[:, 0] == np.inf) & (pairs[:, 1] == -np.inf)
     good = nothing | (np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1]))
     check_all(of, name, pairs[:, 0], good, "must be intervals")

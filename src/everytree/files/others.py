@@ -13,12 +13,12 @@ from everytree.tables.schema import Schema
 
 
 def write_schema(to: Writer, schema: Schema) -> None:
-    """What each column is."""
+    """Write the columns of a schema."""
     to.put(**schema.to_dict())
 
 
 def read_schema(of: Reader) -> Schema:
-    """The schema again, every column checked."""
+    """Read the schema, every column checked."""
     plain = {"dtype": of.value("dtype", str), "columns": of.value("columns", list)}
     if plain["dtype"] not in ("uint8", "uint16"):
         raise of.error("dtype", f"must be uint8 or uint16, but is {plain['dtype']!r:.200}")
@@ -30,7 +30,7 @@ def read_schema(of: Reader) -> Schema:
 
 
 def write_growing(to: Writer, grow: GrowingPosterior) -> None:
-    """The distinct rows and their statistics: nodes and evidences follow from them."""
+    """Write the distinct rows and their statistics: nodes and evidences follow from them."""
     write_family(to.section("family"), grow.family)
     with grow.lock:
         to.put(seed=grow.seed, n_rows=grow.n_rows)
@@ -43,7 +43,7 @@ def write_growing(to: Writer, grow: GrowingPosterior) -> None:
 
 
 def read_growing(of: Reader) -> GrowingPosterior:
-    """The posterior again, grown from its distinct rows."""
+    """Read the posterior, grown again from its distinct rows."""
     family = read_family(of.section("family"))
     n_children = of.array("n_children", np.int32, (None,))
     split_prior = of.array("split_prior", np.float64, (1 + int((n_children > 1).sum()),))
@@ -66,7 +66,7 @@ def read_growing(of: Reader) -> GrowingPosterior:
 
 
 def write_exact(to: Writer, post: ExactPosterior) -> None:
-    """Arguments, rows and bounds."""
+    """Write arguments, rows and bounds."""
     write_family(to.section("family"), post.family)
     plain, arrays = post.to_state()
     for name, value in plain.items():
@@ -75,7 +75,7 @@ def write_exact(to: Writer, post: ExactPosterior) -> None:
 
 
 def read_exact(of: Reader) -> ExactPosterior:
-    """The posterior again; regions are listed when they are first needed."""
+    """Read the posterior; regions are listed on first use."""
     family = read_family(of.section("family"))
     state = of.section("state")
     plain = {name: read_plain(state, name) for name in state.values()}

@@ -1,9 +1,9 @@
 """Parameters and labels as JSON and back.
 
-Numbers, text, lists and None are themselves. Anything else is an object with one name, which says what it is:
+Numbers, text, lists and None are stored as they are. Anything else is an object with one name, which gives its type:
 `{"tuple": [...]}`, `{"dict": {...}}`, `{"float": "nan"}`, `{"objects": [...]}`, `{"depth_prior": [alpha, beta]}`,
-`{"sklearn": [class, parameters]}`, and `{"array": name}` or `{"text": name}` for an array in the file. A function has
-no such name: files hold no code.
+`{"sklearn": [class, parameters]}`, and `{"array": name}` or `{"text": name}` for an array in the file. Functions cannot
+be stored: files hold no code.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LARGEST_CHARACTER = 0x10FFFF
 
 
 def write_plain(to: Writer, name: str, value: Any) -> None:
-    """One value under a name, with the arrays in it."""
+    """Write one value under a name, with the arrays in it."""
     to.put(**{name: _to_json(to, name, value)})
 
 
 def read_plain(of: Reader, name: str) -> Any:
-    """The value again, checked."""
+    """Read the value, checked."""
     values = of.values()
     if name not in values:
         raise of.error(name, "is missing")
@@ -126,7 +126,7 @@ def _text(of: Reader, inner: Any) -> NDArray[Any]:
     if letters.ndim != 2 or letters.shape[1] == 0 or letters.dtype != np.uint32:
         raise ValueError(f"text must be a table of letters, but is {letters.dtype} of shape {letters.shape}")
     if letters.size and letters.max() > _LARGEST_CHARACTER:
-        raise ValueError(f"text holds {letters.max()}, which is no letter")
+        raise ValueError(f"text holds {letters.max()}, which is not a letter")
     return letters.view(f"<U{letters.shape[1]}")[:, 0]
 
 
@@ -163,7 +163,7 @@ _READERS = {
 
 
 def _sklearn_kinds() -> dict[str, Any]:
-    """scikit-learn's estimators that a `grower` may be, by name; only their parameters are stored."""
+    """scikit-learn's estimators that can be a `grower`, by name; only their parameters are stored."""
     from sklearn import ensemble, tree
 
     kinds = (

@@ -1,7 +1,7 @@
-"""A model as nested sections of plain values and arrays, each field with a name that errors can say.
+"""A model as nested sections of plain values and arrays; errors name each field.
 
-The values of all sections together are one JSON object. An array is not in it: it lies in the file under the names of
-the sections that lead to it and its own, joined by dots, as `forest.trees.feature`.
+The values of all sections together are one JSON object. Arrays are stored beside it, under the names of the sections
+that lead to them and their own, joined by dots, such as `forest.trees.feature`.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ T = TypeVar("T")
 
 
 class Writer:
-    """A section that is being filled."""
+    """A section to be written."""
 
     def __init__(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]], prefix: str = "") -> None:
         self._values, self._arrays, self._prefix = values, arrays, prefix
 
     def section(self, name: str) -> Writer:
-        """A section within this one."""
+        """Add a section within this one."""
         inner: dict[str, Any] = self._values.setdefault(name, {})
         return Writer(inner, self._arrays, f"{self._prefix}{name}.")
 
     def put(self, **values: Any) -> None:
-        """Values that JSON knows."""
+        """Store values that JSON can hold."""
         self._values.update(values)
 
     def put_arrays(self, **arrays: NDArray[Any]) -> None:
-        """Arrays of numbers."""
+        """Store arrays of numbers."""
         self._arrays.update({self._prefix + name: array for name, array in arrays.items()})
 
     @classmethod
     def empty(cls) -> Self:
-        """The outermost section, with nothing in it."""
+        """Return an outermost section without contents."""
         return cls({}, {})
 
     def finish(self) -> tuple[str, dict[str, NDArray[Any]]]:
-        """All values as JSON, and all arrays."""
+        """Return all values as JSON, and all arrays."""
         return json.dumps(self._values, allow_nan=False, separators=(",", ":")), self._arrays
 
 
 class Reader:
-    """A section of a file. What is asked for is there and of the right type, or the error names the field."""
+    """A section of a file. A field that is missing or of the wrong type raises an error that names it."""
 
     def __init__(
         self, path: object, values: dict[str, Any], arrays: dict[str, NDArray[Any]], asked: set[str], prefix: str = ""
@@ -59,23 +59,23 @@ class Reader:
 
     @classmethod
     def of(cls, path: object, contents: Contents) -> Self:
-        """The outermost section of a file, whatever version of the format it has."""
+        """Return the outermost section of a file of any version of the format."""
         try:
             values = parse_json(contents.metadata.get("model", ""))
         except (ValueError, RecursionError) as error:
-            raise ModelFileError(f"{path}: model: is no JSON: {error}") from None
+            raise ModelFileError(f"{path}: model: is not JSON: {error}") from None
         if not isinstance(values, dict):
             raise ModelFileError(f"{path}: model: must be a JSON object")
         values, arrays = upgraded(int(contents.metadata["version"]), values, contents.arrays)
         return cls(path, values, arrays, set())
 
     def error(self, name: str, complaint: object) -> ModelFileError:
-        """The error for one field."""
+        """Return the error for one field."""
         return ModelFileError(f"{self._path}: {self._prefix}{name}: {complaint}")
 
     @contextmanager
     def checking(self, name: str) -> Iterator[None]:
-        """What the library itself refuses in here is wrong in the file, in this field."""
+        """Turn an error of the library in this block into an error of the file, in this field."""
         try:
             yield
         except ModelFileError:
@@ -87,11 +87,11 @@ class Reader:
         return name in self._values or self._prefix + name in self._arrays
 
     def section(self, name: str) -> Reader:
-        """A section within this one."""
+        """Return a section within this one."""
         return Reader(self._path, self.value(name, dict), self._arrays, self._asked, f"{self._prefix}{name}.")
 
     def value(self, name: str, kind: type[T]) -> T:
-        """A value of exactly this type."""
+        """Return a value of exactly this type."""
         if name not in self._values:
             raise self.error(name, "is missing")
         value = self._values[name]
@@ -100,11 +100,11 @@ class Reader:
         return value
 
     def values(self) -> dict[str, Any]:
-        """All values of this section as they are."""
+        """Return all values of this section."""
         return dict(self._values)
 
     def array(self, name: str, dtype: DTypeLike | None, shape: tuple[int | None, ...] | None = None) -> NDArray[Any]:
-        """An array of this type and shape; None is any."""
+        """Return an array of this type and shape; None accepts any."""
         full = self._prefix + name
         if full not in self._arrays:
             raise self.error(name, "is missing: there is no such array")
@@ -118,7 +118,7 @@ class Reader:
         return array
 
     def finish(self) -> None:
-        """Every array of the file has been asked for."""
+        """Check that every array of the file has been read."""
         unknown = sorted(self._arrays.keys() - self._asked)
         if unknown:
             raise ModelFileError(f"{self._path}: {unknown[0]}: there is no such array in a model of this kind")

@@ -27,17 +27,17 @@ _SHAPE = ("feature", "first_child", "n_children", "threshold", "missing_child")
 
 
 def write_trees(to: Writer, trees: Sequence[MetaTree]) -> None:
-    """The arrays of all trees; `n_codes` has an entry for each column that some tree knows."""
+    """Write the arrays of all trees; `n_codes` has an entry for each column that some tree splits on."""
     to.put_arrays(
         n_nodes=np.array([tree.n_nodes for tree in trees], dtype=np.int64),
-        n_features=np.array([_told_width(tree) for tree in trees], dtype=np.int64),
+        n_features=np.array([_width_or_none(tree) for tree in trees], dtype=np.int64),
         n_codes=_n_codes(trees),
         **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _SHAPE},
     )
 
 
 def read_trees(of: Reader) -> list[MetaTree]:
-    """The trees again, every invariant of theirs checked; they use the file's arrays."""
+    """Read the trees, all their invariants checked; they use the file's arrays."""
     n_nodes = of.array("n_nodes", np.int64, (None,))
     n_features = of.array("n_features", np.int64, n_nodes.shape)
     n_codes = of.array("n_codes", np.int32, (None,))
@@ -46,7 +46,7 @@ def read_trees(of: Reader) -> list[MetaTree]:
     check_all(of, "n_nodes", n_nodes, (n_nodes >= 1) & (n_nodes <= total), f"must be from 1 to {total}")
     if len(n_nodes) == 0 or sum(n_nodes.tolist()) != total:
         raise of.error("n_nodes", f"must be some numbers that sum to {total}")
-    # A tree makes arrays as long as its table is wide, so the file must have one too.
+    # A tree allocates arrays as long as its table is wide, so the file must have one too.
     most = min(len(n_codes), MAX_FEATURES)
     check_all(of, "n_features", n_features, (n_features >= -1) & (n_features <= most), f"must be from -1 to {most}")
     check_all(of, "feature", arrays["feature"], arrays["feature"] < most, f"there are {most} columns")
@@ -61,17 +61,17 @@ def read_trees(of: Reader) -> list[MetaTree]:
 
 
 def slices(sizes: NDArray[np.int64]) -> list[slice]:
-    """Where each of several things lies that come one after another."""
+    """Return the position of each of several parts that follow one another."""
     ends = np.cumsum(sizes).tolist()
     return [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
 
 
-def _told_width(tree: MetaTree) -> int:
+def _width_or_none(tree: MetaTree) -> int:
     return -1 if tree.declared_width is None else tree.declared_width
 
 
 def _n_codes(trees: Sequence[MetaTree]) -> NDArray[np.int32]:
-    """How many codes of each column are asked by a multiway split, 0 for none; the most of all trees."""
+    """Number of codes of each column in multiway splits, the maximum over all trees; 0 for none."""
     n_codes = np.zeros(max(tree.n_features for tree in trees), dtype=np.int32)
     for tree in trees:
         np.maximum(n_codes[: tree.n_features], tree.n_codes, out=n_codes[: tree.n_features])
@@ -82,7 +82,7 @@ def _n_codes(trees: Sequence[MetaTree]) -> NDArray[np.int32]:
 
 
 def write_posteriors(to: Writer, posteriors: Sequence[Posterior]) -> None:
-    """Trees, leaf models, split priors and the arrays of several posteriors, all of one moment."""
+    """Write the trees, leaf models, split priors and arrays of several posteriors, all at one moment."""
     trees, families = [post.tree for post in posteriors], [post.family for post in posteriors]
     write_trees(to.section("trees"), trees)
     distinct = families[:1] if all(family == families[0] for family in families) else families
@@ -97,7 +97,7 @@ def write_posteriors(to: Writer, posteriors: Sequence[Posterior]) -> None:
 
 
 def read_posteriors(of: Reader) -> list[Posterior]:
-    """The posteriors again; they use the file's arrays."""
+    """Read the posteriors; they use the file's arrays."""
     trees = read_trees(of.section("trees"))
     n_nodes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
     n_families = of.value("n_families", int)
@@ -119,7 +119,7 @@ def read_posteriors(of: Reader) -> list[Posterior]:
 
 
 def _read_state(of: Reader, families: list[Any], n_nodes: int, n_trees: int) -> dict[str, NDArray[Any]]:
-    """The arrays of all posteriors, in the order in which kernels take them."""
+    """Read the arrays of all posteriors, in the order of the kernels."""
     state = {"statistics": read_statistics(of, families[0], n_nodes)}
     if any(family.n_statistics != families[0].n_statistics for family in families):
         raise of.error("n_families", "have leaves of different kinds")
@@ -137,7 +137,7 @@ def _read_state(of: Reader, families: list[Any], n_nodes: int, n_trees: int) -> 
 
 
 def write_forest(to: Writer, forest: Forest) -> None:
-    """Posteriors, weights, sharpness, and which codes are answers."""
+    """Write posteriors, weights, sharpness, and the known codes."""
     write_posteriors(to.section("posteriors"), forest.posteriors)
     to.put(sharpness=forest.sharpness, by_evidence=forest.weighs_by_evidence)
     to.put_arrays(n_codes=forest.n_codes)
@@ -146,7 +146,7 @@ def write_forest(to: Writer, forest: Forest) -> None:
 
 
 def read_forest(of: Reader) -> Forest:
-    """The forest again."""
+    """Read the forest."""
     posteriors = read_posteriors(of.section("posteriors"))
     weights: Any = "evidence"
     if not of.value("by_evidence", bool):

@@ -1,7 +1,7 @@
-"""Files of older versions of the format, brought up to the newest one: all that differs between versions is here.
+"""Upgrades of files from older versions of the format: all differences between versions are here.
 
-Readers know the newest version only. A file of an older one goes through one step for each version that came after it.
-What a step does not recognise it leaves as it is: the readers say what is wrong with it.
+Readers know the newest version only. A file of an older one goes through one step for each later version. A step does
+not change what it does not recognise: the readers report what is wrong.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def upgraded(version: int, values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
-    """The values and arrays of a file as the newest version has them; those given are not changed."""
+    """Return the values and arrays of a file as in the newest version; the arguments are not changed."""
     for before in range(version, VERSION):
         values, arrays = _STEPS[before](values, arrays)
     return values, arrays
 
 
 _FIRST_PAIRS = {"Normal": 1, "Poisson": 3}
-"""How many of the first statistics of a family became pairs (value, rest) in version 2."""
+"""The number of leading statistics of a family that became pairs (value, rest) in version 2."""
 
 
 def _sums_as_pairs(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
-    """Version 1 to 2: sums that were plain numbers are pairs, whose rests nobody knows any more."""
+    """Version 1 to 2: sums that were plain numbers become pairs, with a rest of zero."""
     wider = dict(arrays)
     for prefix, section in _sections(values):
         family = section.get("family0", section.get("family"))
@@ -44,11 +44,11 @@ def _sums_as_pairs(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
 
 
 _STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {1: _sums_as_pairs}
-"""By version, the step to the next one."""
+"""The step from each version to the next."""
 
 
 def _sections(values: Values) -> Iterator[tuple[str, Values]]:
-    """All sections of a model, and what the names of their arrays begin with."""
+    """Yield all sections of a model, and the prefix of the names of their arrays."""
     left = [("", values)]
     while left:
         prefix, section = left.pop()

@@ -9,9 +9,9 @@ from everytree.families.prior_search import variance_about
 
 
 def centred_and_scaled(follow: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """The same numbers near zero and of size one.
+    """Return the same numbers near zero and of size one.
 
-    scikit-learn's trees see no variance below 2e-16 and lose digits far from zero. The centre is one of the values and
+    scikit-learn's trees ignore variance below 2e-16 and lose digits far from zero. The centre is one of the values and
     the scale a power of two, so that nothing is rounded and splits that were equally good still are.
     """
     mean = float(np.average(follow, weights=weight))

@@ -1,7 +1,7 @@
-"""Rows that a tree was not grown on, and what the tree without them says of each: nothing is regrown.
+"""Rows that a tree was not grown on, and predictions of the tree without them: nothing is grown again.
 
-Each tree is asked about rows it was not grown on, with the row itself taken out of the statistics again (in closed
-form, O(depth) a row).
+Each tree predicts rows it was not grown on, with the row itself subtracted from the statistics (in closed form,
+O(depth) per row).
 """
 
 from __future__ import annotations
@@ -23,36 +23,37 @@ from everytree.structure.growers import Grown
 from everytree.trees.metatree import MetaTree
 
 SCORED_ROWS = (1000, 4000)
-"""Rows that are scored, at least and at most where there are as many: enough to tell priors apart, whatever the size of
-the table. Where targets are numbers, whose densities cost more, it is the smaller number."""
+"""Minimum and maximum number of scored rows, where there are as many: enough to compare priors for any size of table.
+For numbers, whose densities cost more, the minimum is used."""
 
 SCORED_PAIRS = 50_000
-"""Between these, as many rows as make so many questions to trees."""
+"""Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Trees with their statistics, and the rows that each may be asked about.
+    """Trees with their statistics, and the rows that each may predict.
 
     Attributes
     ----------
     trees : list of MetaTree
     statistics : list of (n_nodes, n_statistics) arrays
     taken : list of (n_taken,) int arrays
-        For each tree, the rows that are taken out, group after group: those it is asked about, and their companions.
+        For each tree, the rows that are subtracted, group after group: those it predicts, and the others of their
+        groups.
     ends : list of (n_taken,) int32 arrays
         The terminals of those rows.
     y, weight, row_data
-        Of the scored rows, and after them of their companions: rows of the same groups that are not scored themselves.
+        Of the scored rows, followed by their companions: rows of the same groups that are not scored themselves.
     group : (n_rows,) int64 or None
-        The group of each of these rows; None where each stands alone.
+        The group of each of these rows; None where each row is its own group.
     n_scored : int
-        How many of these rows are scored.
+        Number of scored rows.
     is_counted : bool
         Whether these rows are in the statistics.
     n_jobs : int
     is_honest : bool
-        Whether these are rows the trees were not grown on.
+        Whether the trees were not grown on these rows.
     """
 
     trees: Sequence[MetaTree]
@@ -74,7 +75,7 @@ class HeldOut:
 
     @property
     def rows(self) -> list[NDArray[np.int64]]:
-        """For each tree, which of the scored rows it is asked about."""
+        """For each tree, the scored rows that it predicts."""
         return [taken[taken < self.n_scored] for taken in self.taken]
 
     @property
@@ -85,7 +86,7 @@ class HeldOut:
     def predict_each(
         self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
     ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-        """Rows and predictions of one tree after another; of those that are asked about any."""
+        """Yield rows and predictions of each tree that predicts any."""
         rows = self.rows
         asked = [tree for tree in range(len(rows)) if len(rows[tree])]
         if self.n_jobs == 1:
@@ -101,18 +102,19 @@ class HeldOut:
     ) -> FloatArray:
         """(n families, n split priors, n_held, n_values): class probabilities, or the log density of each target."""
         priors = np.concatenate([family.kernel_prior for family in families])
-        values = _kernels.predict_held_out(priors=priors, **self._asked(tree, families[0], split_priors))
+        values = _kernels.predict_held_out(priors=priors, **self._arguments(tree, families[0], split_priors))
         assert values is not None, "the columns of HeldOut are those that the kernels read"
         return values
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
-        """Where each row's path starts, the log weights of its nodes, and what the nodes know without the row."""
-        parts = _kernels.held_out_components(prior=family.kernel_prior, **self._asked(tree, family, [split_prior]))
+        """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""
+        arguments = self._arguments(tree, family, [split_prior])
+        parts = _kernels.held_out_components(prior=family.kernel_prior, **arguments)
         assert parts is not None, "the columns of HeldOut are those that the kernels read"
         return parts
 
-    def _asked(self, tree: int, family: NativeFamily, split_priors: Sequence[SplitPriorLike]) -> dict[str, Any]:
-        """What the kernels are told: the tree, the priors to try, and the rows to take out, group after group."""
+    def _arguments(self, tree: int, family: NativeFamily, split_priors: Sequence[SplitPriorLike]) -> dict[str, Any]:
+        """Return the kernels' arguments: the tree, the priors to try, and the rows to subtract, group after group."""
         taken = self.taken[tree]
         row_data = {name: column[taken] for name, column in self.row_data.items()}
         log_split, log_stop = _stacked(split_priors, self.trees[tree])
@@ -134,7 +136,7 @@ class HeldOut:
         }
 
     def _group_start(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n_groups + 1,) where each group begins among the rows that are taken out."""
+        """(n_groups + 1,) start of each group among the rows that are subtracted."""
         if self.group is None:
             return np.arange(len(taken) + 1)
         group = self.group[taken]
@@ -161,7 +163,7 @@ def held_out(
     *,
     is_counted: bool = True,
 ) -> HeldOut:
-    """The rows that each tree was not grown on, nor on others of their groups; else, if it saw every row, all of them.
+    """Return the rows that neither a tree nor their groups were used to grow; all rows if it was grown on all.
 
     `is_counted` says whether these rows are in the statistics.
     """
@@ -173,7 +175,7 @@ def held_out(
     fewest, most = SCORED_ROWS
     by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
     n_scored = min(max(by_pairs, fewest), most) if rows.y.dtype.kind in "iu" else fewest
-    scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random part of them
+    scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random sample of them
     involved = np.concatenate([scored, _companions(scored, rows.group)])
     some = rows.at(involved)
     by_group = np.arange(len(involved)) if some.group is None else np.argsort(some.group, kind="stable")
@@ -189,7 +191,7 @@ def held_out(
 
 
 def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Rows of a sample, and all others of their groups."""
+    """Add all other rows of their groups to the rows of a sample."""
     if group is None:
         return in_bag
     is_seen = np.zeros(int(group.max()) + 1, dtype=bool)
@@ -198,7 +200,7 @@ def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None)
 
 
 def _companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The other rows of the groups of these."""
+    """Return the other rows of the groups of these rows."""
     if group is None:
         return np.empty(0, dtype=np.int64)
     others = np.zeros(len(group), dtype=bool)

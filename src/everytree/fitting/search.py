@@ -1,8 +1,8 @@
-"""Priors chosen by what they predict for rows that had no say: re-weighting only, nothing is regrown.
+"""Choice of priors by predictions for rows that the trees were not grown on: nothing is grown again.
 
-The answers of all trees that may be asked about a row are averaged as the forest would, and the prior with the best log
-score wins. Where a tree was grown on all rows there are no such rows; the leave-one-out score over all of them is then
-the best there is, though it flatters deep trees, and the average is not sharpened.
+The predictions of all trees that may predict a row are averaged as in the forest, and the prior with the best log score
+is chosen. If a tree was grown on all rows, the leave-one-out score over all of them is used instead, although it
+favours deep trees, and the average is not sharpened.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from everytree.fitting.sharpness import best_sharpness, sharpness_of_numbers
 from everytree.posterior.split_prior import SplitPriorLike
 
 WORTH_FOLLOWING = 2.0
-"""Nats that a step along a ladder must gain over all rows; its ends stand for limits, which scores approach slowly."""
+"""Nats that a step along a ladder must gain over all rows; at its ends scores approach a limit slowly."""
 
 STRENGTH_NAMES = ("alpha", "strength", "precision")
-"""Parameters that count rows: their ladders end, where those of others come as near to certainty as matters."""
+"""Parameters that count rows. Their ladders end; those of other parameters come close enough to certainty."""
 
 NULL_ODDS = 20.0
-"""How much more probable it is beforehand that no column matters than all other priors together. On 50 rows of noise
-the best of 24 priors leads by 4 nats in one case of ten; where columns matter, leads of 50 rows are mostly above 6."""
+"""Prior odds that no column matters, against all other priors together. On 50 rows of noise the best of 24 priors leads
+by 4 nats in one case of ten; where columns matter, leads on 50 rows are mostly above 6."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen.
+    """The chosen prior and sharpness.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Choice:
     parameters : dict
         The hyperparameters by name, the split prior among them.
     score : float
-        Mean log probability of the scored rows, and the little that was thought beforehand; NaN where there were none.
+        Mean log probability of the scored rows, plus the log prior of the parameters; NaN without scored rows.
     sharpness : float
     """
 
@@ -57,23 +57,23 @@ class Choice:
 
 
 def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
-    """The best prior of a search, and how much to sharpen the average of the trees.
+    """Return the best prior of a search, and how much to sharpen the average of the trees.
 
-    Only rows that a tree was not grown on can say how sure it should be; without such rows nothing is sharpened.
+    The sharpness can only be chosen on rows that a tree was not grown on; without such rows nothing is sharpened.
     """
     sharpen = sharpen and held.is_honest
     best = _Tried(dict(search.start), np.nan, 1.0)
     n_held = sum(map(len, held.rows))
     without_splits = -np.inf
     for stage in (search.stages or [{}]) if n_held else ():
-        # That nothing is split is tried once, where split priors are first tried: beside others it costs little.
+        # A split prior of 0 is tried once, in the first stage that tries split priors: beside others it costs little.
         with_null = "split_prior" in stage and "split_prior" in search.ladders and without_splits == -np.inf
         found, null_score = _try_all(search, held, stage, best.parameters, sharpen, with_null=with_null)
         without_splits = max(without_splits, null_score)
         best = best if best.score >= found.score else found
         best = _follow(search, held, stage, best, sharpen)
     if _is_no_better(search, held, best, without_splits):
-        # Hardly ever splitting rather than never: with more rows, evidence may still speak for a split.
+        # A very small split prior rather than 0: with more rows, the evidence may still favour a split.
         best, _ = _try_all(
             search, held, {"split_prior": search.ladders["split_prior"][:1]}, search.start, sharpen=False
         )
@@ -88,10 +88,10 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
 
 
 def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: float) -> bool:
-    """Whether the hypothesis that no column tells anything about the target is more probable than the best prior.
+    """Whether the hypothesis that no column is related to the target is more probable than the best prior.
 
-    Beforehand it is `NULL_ODDS` times as probable as all listed priors together. Without that, the best of many priors
-    on a small table is the luckiest one, and pure noise is predicted worse than by no columns at all.
+    A priori it is `NULL_ODDS` times as probable as all listed priors together. Without that, the best of many priors on
+    a small table is the luckiest one, and pure noise is predicted worse than without any column.
     """
     n_listed = sum(int(np.prod([len(values) for values in stage.values()])) for stage in search.stages)
     lead = (best.score - without_splits) * float(held.scored_weight.sum())
@@ -116,7 +116,7 @@ def _try_all(
     *,
     with_null: bool = False,
 ) -> tuple[_Tried, float]:
-    """The best combination of the values of a stage; and, if asked for, the score without any split."""
+    """Return the best combination of the values of a stage and, if `with_null`, the score without any split."""
     leaf_names = [name for name in stage if name != "split_prior"]
     split_priors = [*stage.get("split_prior", [start["split_prior"]]), *([0.0] if with_null else [])]
     combinations = product(*(stage[name] for name in leaf_names))
@@ -134,7 +134,7 @@ def _try_all(
 
 
 def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], best: _Tried, sharpen: bool) -> _Tried:
-    """Where the best of a stage is the last value it lists on one side, go on along the ladder while that helps."""
+    """If the best of a stage is the first or last value it lists, go on along the ladder while that helps."""
     for name in stage:
         if name not in search.ladders:
             continue
@@ -157,7 +157,7 @@ def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], b
 
 
 def _next(ladder: Sequence[Any], tried: set[int], value: Any) -> list[Any]:
-    """Those beside the value on the ladder that lie beyond all that were tried."""
+    """Return the neighbours of the value on the ladder that lie outside the range tried so far."""
     at = ladder.index(value)
     beyond = [place for place in (at - 1, at + 1) if not min(tried) <= place <= max(tried)]
     return [ladder[place] for place in beyond if 0 <= place < len(ladder)]
@@ -183,7 +183,7 @@ def _scores(
 def _pooled(
     held: HeldOut, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """The average of the trees that may be asked, and which rows some tree was asked about.
+    """Return the average of the trees that may predict each row, and which rows some tree predicts.
 
     (n families, n split priors, n_rows, n_values): probabilities of classes, else the log of the average density.
     """

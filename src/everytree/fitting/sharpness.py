@@ -1,4 +1,4 @@
-"""How sure the average of many trees should be: a power of its probabilities, or a stretch about its mean."""
+"""Sharpness of the average of many trees: a power of its probabilities, or a scale about its mean."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
 
 SHARPENED_ROWS = 1000
-"""Of these, how many decide about the sharpness of a distribution over numbers."""
+"""Number of scored rows used to choose the sharpness of a distribution over numbers."""
 
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
 
 SHARPNESS_SPREAD = 0.5
-"""Standard deviation of the log of the sharpness beforehand; on small tables it keeps luck from deciding."""
+"""Prior standard deviation of the log of the sharpness; on small tables it keeps chance from deciding."""
 
 
 def best_sharpness(
     probs: FloatArray, y: NDArray[np.int64], weight: FloatArray, sharpen: bool = True
 ) -> tuple[float, float]:
-    """Mean log probability of y under probs ** sharpness, scaled to sum to 1, and the best sharpness."""
+    """Return the mean log probability of y under probs ** sharpness, scaled to sum to 1, and the best sharpness."""
     log_probs = np.log(np.maximum(probs, 1e-300))
     of_y = log_probs[np.arange(len(y)), y]
     top = log_probs.max(axis=1, keepdims=True)
@@ -44,7 +44,7 @@ def best_sharpness(
 
 
 def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, float]:
-    """The best mean score over the log of the sharpness, and that sharpness.
+    """Return the best mean score over the log of the sharpness, and that sharpness.
 
     The score is penalised by a weak prior around 1.
     """
@@ -58,7 +58,7 @@ def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, fl
 
 
 def sharpness_of_numbers(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[float, float]:
-    """By how much to draw the average of the trees to its mean, for numbers, and the score that this gives."""
+    """Return how much to narrow the average of the trees around its mean, for numbers, and the resulting score."""
     pool, rows = _pool_without_own_row(held, family, split_prior)
     mean, y = pool.mean(), held.y[rows].astype(np.float64)
     weight = held.scored_weight[rows]
@@ -73,7 +73,7 @@ def sharpness_of_numbers(held: HeldOut, family: NativeFamily, split_prior: Split
 def _pool_without_own_row(
     held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike
 ) -> tuple[Predictive, NDArray[np.int64]]:
-    """What the trees that may be asked about a row say together, for some of the scored rows, and which these are."""
+    """Return the average of the trees that may predict a row, for some of the scored rows, and which rows these are."""
     chosen = np.zeros(held.n_scored, dtype=bool)
     chosen[:SHARPENED_ROWS] = True
     row_of, log_weights, parameters = [], [], []

@@ -9,15 +9,15 @@ from everytree.fitting.held_out import HeldOut
 from everytree.fitting.search import Choice
 
 STEPS = 1000
-"""At most; they end when the weights no longer change."""
+"""Maximum number of steps; they end when the weights no longer change."""
 
 
 def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
     """(n_trees,) weights that sum to 1 and make the mean log score of the mixture largest, to about 1e-3 nats.
 
-    A row is predicted by the trees that may be asked about it, their weights scaled to sum to 1 among them. Each step
-    multiplies a tree's weight by what it earned (the probability it gave, over what the mixture gave) relative to what
-    it stood to earn; on complete data that is the EM algorithm for mixture weights.
+    A row is predicted by the trees that were not grown on it, their weights scaled to sum to 1. Each step multiplies a
+    tree's weight by its gain (the probability it gave, over that of the mixture) relative to its expected gain; on
+    complete data this is the EM algorithm for mixture weights.
     """
     n_trees, n_rows = len(held.trees), held.n_scored
     log_probs, asked = np.full((n_trees, n_rows), -np.inf), np.zeros((n_trees, n_rows), dtype=bool)
@@ -36,7 +36,7 @@ def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
         return np.full(n_trees, 1.0 / n_trees)
     log_probs, asked = log_probs[:, covered], asked[:, covered]
     of_row = held.scored_weight[covered]
-    probs = np.exp(log_probs - log_probs.max(axis=0))  # a constant factor of a row changes nothing
+    probs = np.exp(log_probs - log_probs.max(axis=0))  # a constant factor per row changes nothing
     weights = np.full(n_trees, 1.0 / n_trees)
     for _ in range(STEPS):
         share = weights[:, None] * asked

@@ -1,7 +1,7 @@
-"""What the target of a table is: a class, or a number.
+"""Targets of a table: classes, or numbers.
 
-A target is made from an estimator's parameters. What is learnt of it from the first rows gives another one: nothing is
-changed in place.
+A target is made from an estimator's parameters. Learning from the first rows returns a new target: nothing is changed
+in place.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from everytree.posterior.rows import Rows
 from everytree.tables.schema import Schema
 
 Labels = NDArray[Any] | None
-"""Class labels that were seen; None where targets are numbers."""
+"""Class labels that occur; None where targets are numbers."""
 
 
 class GrowOn(NamedTuple):
-    """Targets, weights and criterion for scikit-learn's trees to grow by."""
+    """Targets, weights and criterion for growing scikit-learn's trees."""
 
     y: NDArray[Any]
     weight: FloatArray | None
@@ -38,7 +38,7 @@ class GrowOn(NamedTuple):
 
 
 class Target(ABC):
-    """A kind of target, with the priors that are to be tried or are given."""
+    """A type of target, with the priors that are to be tried or are given."""
 
     owner: str
 
@@ -46,23 +46,23 @@ class Target(ABC):
 
     @abstractmethod
     def read(self, y: Any) -> NDArray[Any]:
-        """The target of each row, checked one by one."""
+        """Return the target of each row, checked one by one."""
 
     @abstractmethod
     def learn(self, labels: NDArray[Any], weight: FloatArray | None) -> tuple[Self, NDArray[Any]]:
-        """The target of these first rows, and their targets as the family takes them."""
+        """Return the target as learnt from these first rows, and their targets as the family takes them."""
 
     @abstractmethod
     def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Targets as the family takes them, of any rows."""
+        """Return the targets of any rows as the family takes them."""
 
     @property
     @abstractmethod
     def given_columns(self) -> Mapping[str, RowColumn]:
-        """What users may say of each row besides."""
+        """Row data that users may give, by name."""
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse what no family of this estimator wants to know."""
+        """Raise for names that are not row data of any family of this estimator."""
         known = self.known_names
         for name in sorted(set(names) - set(known)):
             said = " or ".join(map(repr, known)) or "nothing besides features, target and weight"
@@ -71,19 +71,19 @@ class Target(ABC):
     @property
     @abstractmethod
     def known_names(self) -> Mapping[str, str]:
-        """What may be known of each row, and by which family."""
+        """Names of all row data, and the family that each belongs to."""
 
     @abstractmethod
     def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """What is given of each row besides, checked."""
+        """Return the given row data, checked."""
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
-        """The target of leaves that take inputs from the table; `used` are the rows with weight."""
+        """Return the target with the inputs of linear leaves learnt from the table; `used` are the rows with weight."""
         del schema, X, used
         return self
 
     def columns(self, schema: Schema, X: Any, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """What the family wants to know of each row: what is given, and inputs from the table."""
+        """Return all row data of the family: those given, and inputs from the table."""
         del schema, X
         return self.row_data(n_rows, given)
 
@@ -91,37 +91,37 @@ class Target(ABC):
 
     @abstractmethod
     def order_by(self, y: NDArray[Any]) -> FloatArray:
-        """What orders the categories of a column."""
+        """Return the numbers by which the categories of a column are ordered."""
 
     @abstractmethod
     def grow_on(self, rows: Rows) -> GrowOn:
-        """What trees are grown on."""
+        """Return the data that trees are grown on."""
 
     @abstractmethod
     def search(self, rows: Rows) -> Search:
-        """Priors to try."""
+        """Return the priors to try."""
 
     @abstractmethod
     def fixed_family(self, rows: Rows) -> NativeFamily:
-        """The leaf model where no priors are tried."""
+        """Return the leaf model where no priors are tried."""
 
     @abstractmethod
     def check_same(self, other: Self) -> None:
-        """Targets mean the same in both."""
+        """Raise unless targets mean the same in both."""
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """What was learnt, under the names that estimators show it by."""
+        """Return what was learnt, by the names of the estimators' attributes."""
 
     # ---- batches ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def look(self, column: Any) -> Labels:
-        """What must be known of the targets of all rows before the first one is counted."""
+        """Return what must be known of the targets of all rows before the first one is counted."""
 
     @abstractmethod
     def declare(self, labels: Labels) -> Self:
-        """The target in which these classes are known too."""
+        """Return the target with these classes known too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class ClassTarget(Target):
     alpha, split_prior
         As in the estimators.
     classes : (n_classes,) array or None
-        All classes there are, in ascending order, where they are known.
+        All classes in ascending order, if they are known.
     """
 
     owner: str
@@ -150,11 +150,11 @@ class ClassTarget(Target):
 
     @property
     def n_leaf_classes(self) -> int:
-        """Of the leaf model: two at least."""
+        """Number of classes of the leaf model: at least two."""
         return max(len(self.known_classes), 2)
 
     def read(self, y: Any) -> NDArray[Any]:
-        from sklearn.utils.multiclass import check_classification_targets  # late: it brings pandas along
+        from sklearn.utils.multiclass import check_classification_targets  # imported late: it imports pandas
         from sklearn.utils.validation import column_or_1d
 
         labels = column_or_1d(_as_array(y), warn=True)
@@ -163,7 +163,7 @@ class ClassTarget(Target):
         return np.asarray(labels)
 
     def learn(self, labels: NDArray[Any], weight: FloatArray | None) -> tuple[Self, NDArray[Any]]:
-        """A class that no row of weight has is none, unless it was declared."""
+        """Learn the classes: those of rows with weight, and those that were declared."""
         if self.classes is not None:
             return self, self.numbers(labels)
         every, y = replace(self, classes=_distinct(labels)), None
@@ -173,11 +173,11 @@ class ClassTarget(Target):
         present = np.bincount(y[weight > 0.0], minlength=len(every.known_classes)) > 0
         if present.all():
             return every, y
-        place = np.maximum(np.cumsum(present) - 1, 0)  # any class will do for rows of weight 0
+        place = np.maximum(np.cumsum(present) - 1, 0)  # any class does for rows of weight 0
         return replace(self, classes=every.known_classes[present]), place[y]
 
     def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """The place of each label among the classes."""
+        """Return the index of each label among the classes."""
         classes = self.known_classes
         if (labels.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
             raise ArgumentError("y", f"has {such_as(labels)}, but the classes are {classes.tolist()}")
@@ -231,7 +231,7 @@ class ClassTarget(Target):
         return labels
 
     def declare(self, labels: Labels) -> Self:
-        """All classes are known before the first row is counted, those that no row of a sample has too."""
+        """Learn all classes before the first row is counted, including those that no row of a sample has."""
         assert labels is not None
         known = self.classes
         if known is None:
@@ -254,7 +254,7 @@ class NumberTarget(Target):
     family, prior, split_prior
         As in the estimators.
     input_mean, input_scale : (n_inputs,) float64 or None
-        By which the inputs of leaves that are lines are centred and scaled, once they are known.
+        By which the inputs of linear leaves are centred and scaled, once they are known.
     """
 
     owner: str
@@ -266,7 +266,7 @@ class NumberTarget(Target):
 
     @property
     def leaves(self) -> type[NativeFamily]:
-        """The leaf model that is named."""
+        """The leaf model that `family` names."""
         return NUMBER_FAMILIES[self.family]
 
     @property
@@ -338,7 +338,7 @@ class NumberTarget(Target):
         return replace(self, input_mean=np.nanmean(known, axis=0), input_scale=np.where(spread > 0.0, spread, 1.0))
 
     def columns(self, schema: Schema, X: Any, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """Inputs are the columns of numbers, centred and scaled, missing values at the centre, and a 1."""
+        """Add inputs: the columns of numbers, centred and scaled, missing values at the centre, and a 1."""
         columns = self.row_data(n_rows, given)
         if self.has_inputs:
             assert self.input_mean is not None
@@ -367,13 +367,13 @@ class NumberTarget(Target):
         for name, mine in self.attributes().items():
             theirs = other.attributes().get(name, ())
             if not np.array_equal(mine, theirs):
-                raise ValueError(f"other has {name} {theirs}, this one {mine}: the lines in its leaves are others")
+                raise ValueError(f"other has {name} {theirs}, this one {mine}: its linear leaves differ")
 
     def attributes(self) -> dict[str, Any]:
         return {"input_mean_": self.input_mean, "input_scale_": self.input_scale} if self.has_inputs else {}
 
     def look(self, column: Any) -> Labels:
-        """Numbers need not be known beforehand, but all of them must be possible."""
+        """Check that all targets are possible; numbers need not be known beforehand."""
         column.read(self.numbers)
         return None
 
@@ -382,14 +382,14 @@ class NumberTarget(Target):
 
 
 def _as_array(y: Any) -> Any:
-    """A column of any library as NumPy."""
+    """Return a column of any library as a NumPy array."""
     if y is None:
         raise ValueError("a fit requires y to be passed, but the target y is None")
     return y if isinstance(y, np.ndarray) else as_labels(y)
 
 
 def _refuse_missing(labels: NDArray[Any]) -> None:
-    """Class labels are all there."""
+    """Raise for missing class labels."""
     if labels.dtype.kind == "f":
         wrong = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
@@ -398,7 +398,7 @@ def _refuse_missing(labels: NDArray[Any]) -> None:
         return
     if wrong.any():
         row = int(np.argmax(wrong))
-        must = "which is no class: Input y contains NaN, infinity or nothing"  # scikit-learn's words
+        must = "which is not a class: Input y contains NaN, infinity or nothing"  # scikit-learn's words
         raise ArgumentError("y", f"is {labels[row]!r}, {must}", row=row)
 
 
@@ -419,7 +419,7 @@ def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def refuse(values: FloatArray, wrong: NDArray[np.bool_], must: str, name: str = "y") -> None:
-    """An error about the first value that is wrong."""
+    """Raise an error about the first wrong value."""
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ArgumentError(name, f"must be {must}", row=row, value=f"{values[row]:g}")

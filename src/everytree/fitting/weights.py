@@ -1,4 +1,4 @@
-"""Weights of rows: counts, or relative ones that are made to sum to the number of rows."""
+"""Weights of rows: counts, or relative weights scaled to sum to the number of rows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from everytree.base.checks import refuse_no_weight, row_weights
 from everytree.base.errors import ArgumentError
 
 MIN_WEIGHT_PER_ROW = 0.2
-"""A total weight of less than this a row is hardly meant as a number of rows."""
+"""Weights with a mean below this are probably not numbers of rows."""
 
 
 class TotalWeight(NamedTuple):
-    """Of all rows that have any weight, and how many these are."""
+    """Total weight of all rows with positive weight, and the number of these rows."""
 
     weight: float
     n_rows: int
 
 
 def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    """Weights of rows, some of them above 0."""
+    """Return the weights of rows; some must be above 0."""
     if sample_weight is None:
         return None
     weight = row_weights(sample_weight)
@@ -32,16 +32,16 @@ def read_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
 
 
 def weight_factor(weight: FloatArray | None, of_all: TotalWeight | None, *, is_relative: bool, owner: str) -> float:
-    """By what weights are multiplied: relative ones sum to the number of rows that have any.
+    """Return the factor for weights: relative ones are scaled to sum to the number of rows with positive weight.
 
     Parameters
     ----------
     weight : (n_rows,) float64 or None
-        Of the first rows.
+        Weights of the first rows.
     of_all : TotalWeight, optional
-        Where these are only a sample of all rows.
+        If these are only a sample of all rows.
     is_relative : bool
-        Else a weight counts as that many rows, and a total that is hardly meant so is warned of.
+        If not, a weight counts as that many rows, and a total that is probably not meant so gives a warning.
     owner : str
         The estimator's name, for the warning.
     """
@@ -61,11 +61,11 @@ def weight_factor(weight: FloatArray | None, of_all: TotalWeight | None, *, is_r
 
 
 def scaled_weight(sample_weight: Any, n_rows: int, factor: float) -> FloatArray | None:
-    """Weights of rows after the first, by the factor of those."""
+    """Return the weights of later rows, scaled by the factor of the first ones."""
     weight = read_weight(sample_weight, n_rows)
     if factor == 1.0:
         return weight
     if weight is None:
-        must = "must be given: the first rows had relative weights, so one row is no unit"
+        must = "must be given: the first rows had relative weights, so a row without a weight has no meaning"
         raise ArgumentError("sample_weight", must)
     return weight * factor

@@ -1,4 +1,4 @@
-"""Forests for rows that never stop: one row at a time, in bounded memory, with river's conventions."""
+"""Streaming forests: one row at a time, in bounded memory, with river's conventions."""
 
 from everytree.online.classifier import OnlineForestClassifier
 from everytree.online.regressor import OnlineForestRegressor

@@ -1,4 +1,4 @@
-"""What online classifiers and regressors share: the order of events around the trees. No mathematics here."""
+"""The base class of online classifiers and regressors: checks, locks and the order of calls. No mathematics here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from everytree.predictive.predictive import Predictive
 
 
 class OnlineForest(ABC):
-    """Trees, a lock around them, and rows that are checked before anything changes."""
+    """Trees, a lock around them, and rows that are checked before any change."""
 
     n_models: int
     split_prior: float
@@ -27,12 +27,12 @@ class OnlineForest(ABC):
     seed: int
 
     def _start(self, leaves: Leaves) -> None:
-        """Parameters checked, no rows yet."""
+        """Check the parameters and start without rows."""
         n_models = whole_number("n_models", self.n_models, 1, 100_000)
         seed = whole_number("seed", self.seed, 0, 2**63 - 1)
         split_prior = positive_number("split_prior", self.split_prior, " less than 1", high=1.0)
         if split_prior == 1.0:
-            raise ValueError("split_prior must be less than 1, but is 1: nothing would ever stop")
+            raise ValueError("split_prior must be less than 1, but is 1: no tree would ever stop splitting")
         half_life = None
         if self.half_life is not None:
             half_life = positive_number("half_life", self.half_life, " of rows, or None")
@@ -44,11 +44,11 @@ class OnlineForest(ABC):
 
     @abstractmethod
     def _target(self, y: Any, where: str) -> Any:
-        """The target as it is learned, or an error that says where it is."""
+        """Return the target as it is learned, or raise an error that says where it is."""
 
     @abstractmethod
     def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
-        """Learn rows and targets that are as they should be."""
+        """Learn rows and targets that have been checked."""
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
@@ -67,8 +67,8 @@ class OnlineForest(ABC):
     def learn_many(self, X: Any, y: Iterable[Any]) -> None:
         """Learn the rows of a table one after the other.
 
-        A row or target that is refused changes nothing. Where the user interrupts, the first rows are learned: `n_rows`
-        says how many.
+        A row or target that is refused changes nothing. After an interrupt, the first rows are learned: `n_rows` gives
+        their number.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class OnlineForest(ABC):
         self._learn(rows, targets)
 
     def _learn(self, rows: list[Row], targets: list[Any]) -> None:
-        """Everything that can fail comes first."""
+        """Check and encode everything first, then learn."""
         one = len(targets) == 1
         targets = [self._target(y, "y" if one else f"y, row {i},") for i, y in enumerate(targets)]
         with self.lock.writing:
@@ -91,10 +91,11 @@ class OnlineForest(ABC):
             self._learn_encoded(encoded.values, targets)
 
     def refresh(self) -> None:
-        """Make everything exact.
+        """Bring all statistics and evidence up to date.
 
-        With `half_life`, the evidence of branches that no row has touched lately is up to date only now and then. After
-        this call all statistics weigh a row of age a by 2 ** (-a / half_life), and all evidence is derived from them.
+        With `half_life`, the evidence of branches that no row has touched lately is only updated from time to time.
+        After this call all statistics weigh a row of age a by 2 ** (-a / half_life), and all evidence is derived from
+        them.
         """
         with self.lock.writing:
             self.trees.refresh()
@@ -106,13 +107,13 @@ class OnlineForest(ABC):
             return self.trees.predict(self.trees.features.known(rows))
 
     def predictive_one(self, x: Row) -> Predictive:
-        """The distribution that a prediction is taken from: of the number, or of the place of the class in `classes`.
+        """The distribution behind a prediction: of the number, or of the index of the class in `classes`.
 
         Returns
         -------
         Predictive
-            Of one row, averaged over all trees and their prunings. There are two classes at least: before a second one
-            is seen, 1 is the class that may come.
+            Of one row, averaged over all trees and their prunings. There are at least two classes: before a second one
+            is seen, 1 stands for a class that may still occur.
         """
         with self.lock:
             return self.trees.predictive(self.trees.features.known(as_dicts([x])))

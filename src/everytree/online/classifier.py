@@ -18,7 +18,7 @@ from everytree.online.tables import column_like, rows_of, table_like
 
 
 class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
-    """Classes of rows that never stop, by random trees averaged over all their prunings.
+    """Streaming classification by random trees averaged over all their prunings.
 
     Where river is installed this is a river classifier. Classes may appear at any time.
 
@@ -27,13 +27,13 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     n_models : int
         Number of trees.
     split_prior : float
-        Prior probability that detail goes on as its fineness doubles.
+        Prior probability that splitting goes on as the cells become half as large.
     concentration : float
-        What the prior of a leaf is worth in rows, shared equally by the classes; from 1e-50 to 1e50.
+        Prior weight of a leaf in rows, shared equally by the classes; from 1e-50 to 1e50.
     max_nodes : int or None
-        Bound on the nodes of all trees together, at least three a tree. Where it is reached, the pair of sibling leaves
-        that adds least to the evidence of its own cell is forgotten. A node takes 80 bytes, 17 a feature and 8 a class;
-        from 32 classes on, 16 to 32 for each class that its rows have.
+        Maximum number of nodes of all trees together, at least three per tree. When it is reached, the pair of sibling
+        leaves that adds least to the evidence of its parent cell is removed. A node takes 80 bytes, 17 per feature and
+        8 per class; from 32 classes on, 16 to 32 for each class that its rows have.
     half_life : float or None
         Number of rows after which a row counts half; None counts all rows alike.
     ranges : dict or None
@@ -83,7 +83,7 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
 
     @property
     def classes(self) -> list[Any]:
-        """Classes seen so far, in the order in which they came."""
+        """Classes seen so far, in order of appearance."""
         with self.lock:
             return list(self._classes)
 
@@ -97,7 +97,7 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         return y
 
     def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
-        """A class that is new divides the prior by one more, so rows up to it are learned first."""
+        """Learn rows up to a new class before it is added, since it changes the prior of all classes."""
         begin, codes = 0, np.empty(len(targets))
         for i, y in enumerate(targets):
             if y not in self._classes:
@@ -110,7 +110,7 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         self.trees.learn(values[begin:], codes[begin:])
 
     def _probabilities(self, rows: list[Row]) -> FloatArray:
-        """(n_rows, n_classes); of a single class there is no doubt. Whoever calls holds the lock."""
+        """(n_rows, n_classes); a single class has probability 1. The caller holds the lock."""
         n_classes = len(self._classes)
         if n_classes < 2:
             return np.ones((len(rows), n_classes))
@@ -123,7 +123,7 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
             return dict(zip(self._classes, self._probabilities(as_dicts([x]))[0].tolist(), strict=True))
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
-        """The most probable class, of equals the one that was seen first; None before any row."""
+        """The most probable class, in a tie the one that was seen first; None before any row."""
         del kwargs
         rows = as_dicts([x])
         with self.lock:
@@ -148,4 +148,4 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:
-            return super().__getstate__() | {"_classes": dict(self._classes)}  # own: more of them are added in place
+            return super().__getstate__() | {"_classes": dict(self._classes)}  # a copy: classes are added in place

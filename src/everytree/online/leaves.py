@@ -1,4 +1,4 @@
-"""The leaf models of online forests: a family, or many classes of which every node lists its own."""
+"""The leaf models of online forests: a family, or a list of the classes in each node where there are many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from everytree.families import Categorical
 from everytree.families.base import NativeFamily
 
 MANY_CLASSES = _kernels.MANY_CLASSES
-"""From so many classes on, a node lists those that its rows have: most nodes have few of them."""
+"""From this number of classes on, a node lists those that its rows have: most nodes have few of them."""
 
 
 class ClassWeights(NamedTuple):
@@ -23,11 +23,11 @@ class ClassWeights(NamedTuple):
     Attributes
     ----------
     start : (n_nodes + 1,) int64
-        Where the list of each node starts; the last one is the length of the others.
+        Start of the list of each node; the last entry is the length of the others.
     number : int32
         Classes, in ascending order in each list.
     weight : float64
-        Of the rows of each class.
+        Weight of the rows of each class.
     """
 
     start: NDArray[np.int64]
@@ -36,7 +36,7 @@ class ClassWeights(NamedTuple):
 
     @classmethod
     def listed(cls, statistics: FloatArray) -> ClassWeights:
-        """From the weight of every class in every node, (n_nodes, n_classes)."""
+        """Make the lists from the weight of every class in every node, (n_nodes, n_classes)."""
         node, number = np.nonzero(statistics)
         start = np.searchsorted(node, np.arange(len(statistics) + 1))
         return cls(start.astype(np.int64), number.astype(np.int32), statistics[node, number])
@@ -44,12 +44,12 @@ class ClassWeights(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassLists:
-    """Many classes that share the concentration equally. One more of them costs nothing until a family is asked for."""
+    """Many classes that share the concentration equally. Adding a class costs nothing until a family is needed."""
 
     size: int
     concentration: float
     kernel: ClassVar[str] = "class lists"
-    n_statistics: ClassVar[int] = 0  # in the array of all nodes: lists are elsewhere
+    n_statistics: ClassVar[int] = 0  # in the array of all nodes: lists are stored separately
 
     @property
     def kernel_prior(self) -> FloatArray:
@@ -57,7 +57,7 @@ class ClassLists:
 
     @property
     def family(self) -> Categorical:
-        """The same as a family."""
+        """The same leaf model as a family."""
         return Categorical(self.size, self.concentration / self.size)
 
 
@@ -65,6 +65,6 @@ Leaves = NativeFamily | ClassLists
 
 
 def leaves_of_classes(n_classes: int, concentration: float) -> Leaves:
-    """Leaves of so many classes that share a concentration."""
+    """Return leaves for this many classes that share a concentration."""
     lists = ClassLists(n_classes, concentration)
     return lists if n_classes >= MANY_CLASSES else lists.family

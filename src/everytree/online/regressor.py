@@ -23,7 +23,7 @@ MIN_PERIOD = 100
 
 
 class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
-    """Numbers for rows that never stop, by random trees averaged over all their prunings.
+    """Streaming regression by random trees averaged over all their prunings.
 
     Where river is installed this is a river regressor. Targets in a leaf are normal with unknown mean and variance.
 
@@ -33,7 +33,7 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
         As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
     prior : (mean, strength, shape, scale) or None
         Of the leaves, as in `Normal`. None takes it from the rows seen: the mean of the targets, worth
-        `strength` = 0.01 rows, and an expected variance of a tenth of theirs. It is renewed when their number has
+        `strength` = 0.01 rows, and an expected variance of a tenth of theirs. It is updated when their number has
         doubled, and after each half-life.
 
     Examples
@@ -72,12 +72,12 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
             value = math.nan
         if math.isnan(value) and not isinstance(y, numbers.Real):
             raise TypeError(f"{where} must be a number, but is {y!r} of type {type(y).__name__}")
-        if not abs(value) <= 1e30:  # its square is a variance, and those of priors end at 1e60
+        if not abs(value) <= 1e30:  # its square is a variance, and those of priors are at most 1e60
             raise ValueError(f"{where} must be a finite number of at most 1e30 in size, but is {y!r}")
         return value
 
     def _learn_encoded(self, values: FloatArray, targets: list[Any]) -> None:
-        """Rows up to the one after which the prior is renewed, then that, and so on."""
+        """Learn rows up to the next update of the prior, update it, and so on."""
         y, begin = np.array(targets), 0
         while begin < len(y):
             due = self._next_renewal(self.trees.n_rows)
@@ -88,8 +88,8 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
             begin = end
 
     def _next_renewal(self, n_seen: int) -> int:
-        """After 1, 2, 4, 8, ... rows: amortised, that is two nodes a row and tree. Where rows decay, also after each
-        half-life, if that is not too often to derive all evidence anew."""
+        """After 1, 2, 4, 8, ... rows: amortised, that is two nodes per row and tree. With decay, also after each
+        half-life, unless deriving all evidence again would then be too frequent."""
         if self.prior is not None:
             return NEGLIGIBLE_PROB
         doubled = 1 << n_seen.bit_length()
@@ -116,7 +116,7 @@ def _normal_of(prior: Any) -> Normal:
 
 
 def _prior_of(trees: OnlineTrees) -> Normal:
-    """From the statistics at the root, which all trees share: the sums are pairs, and are added without rounding."""
+    """From the statistics at the root, which all trees share: the sums are pairs and are added without rounding."""
     pairs = map(Fraction, trees.arrays["statistics"][trees.roots[0, 0]].tolist())
     weight, total, squares = (value + next(pairs) for value in pairs)
     mean, square = total / weight, squares / weight

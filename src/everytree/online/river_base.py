@@ -1,4 +1,4 @@
-"""River's base classes where river is installed, and plain ones that let everything else work where it is not."""
+"""River's base classes if river is installed, and plain substitutes if it is not."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
 
     class MiniBatchClassifier:
-        """What type checkers see of river's class."""
+        """River's class for type checkers."""
 
     class MiniBatchRegressor:
-        """What type checkers see of river's class."""
+        """River's class for type checkers."""
 else:
     try:
         from river.base import MiniBatchClassifier, MiniBatchRegressor

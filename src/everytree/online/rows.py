@@ -1,4 +1,4 @@
-"""From dicts to rows of numbers: which features there are, and what kind of value each has."""
+"""From dicts to rows of numbers: the features, and the type of each feature's values."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 
 NOMINAL, FIXED_RANGE = 1, 2
-"""Flags of a feature's kind, as the kernel reads them."""
+"""Flags of a feature's type, as the kernel reads them."""
 
 Range = tuple[float, float]
 Row = dict[Any, Any]
 
 
 class Encoded(NamedTuple):
-    """Rows as numbers, and the features as they are once these rows are known."""
+    """Rows as numbers, and the features after these rows."""
 
     values: FloatArray
     features: Features
@@ -31,39 +31,39 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """The features seen so far. Never changed: rows with new ones bring a new object.
+    """The features seen so far. Immutable: rows with new features make a new object.
 
     Attributes
     ----------
     index : dict
         Column of each feature.
     kinds : (width,) uint8
-        Of each column; those beyond the last feature are spare.
+        Kind of each column; those beyond the last feature are spare.
     """
 
     index: dict[Hashable, int] = field(default_factory=dict)
     kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
     def known(self, rows: list[Row]) -> FloatArray:
-        """(n_rows, width) values, NaN where a row has none; features that are not known are left out."""
+        """(n_rows, width) values, NaN where a row has none; unknown features are left out."""
         return np.asarray(_kernels.encode_dicts(rows, self.index, self.kinds, simplify)[0])
 
     def learn(self, rows: list[Row], ranges: Mapping[Hashable, Range]) -> Encoded:
-        """The same after adding the features that are new."""
-        values, strangers = _kernels.encode_dicts(rows, self.index, self.kinds, simplify)
-        if not strangers:
+        """Like `known`, after adding the new features."""
+        values, new = _kernels.encode_dicts(rows, self.index, self.kinds, simplify)
+        if not new:
             return Encoded(values, self)
-        grown = self._with(strangers, ranges)
+        grown = self._with(new, ranges)
         return Encoded(grown.known(rows), grown)
 
-    def _with(self, strangers: list[tuple[Any, bool]], ranges: Mapping[Hashable, Range]) -> Features:
-        """In an order that does not depend on that of the dict."""
-        first, needed = len(self.index), len(self.index) + len(strangers)
+    def _with(self, new: list[tuple[Any, bool]], ranges: Mapping[Hashable, Range]) -> Features:
+        """Add features in an order that does not depend on that of the dict."""
+        first, needed = len(self.index), len(self.index) + len(new)
         width = len(self.kinds)
         kinds = np.zeros(width if needed <= width else max(needed, width + width // 2), dtype=np.uint8)
         kinds[:width] = self.kinds
         index = dict(self.index)
-        for column, (name, nominal) in enumerate(sorted(strangers, key=lambda pair: repr(pair[0])), start=first):
+        for column, (name, nominal) in enumerate(sorted(new, key=lambda pair: repr(pair[0])), start=first):
             if nominal and name in ranges:
                 raise TypeError(f"ranges[{name!r}] is for numbers, but the feature is a text")
             index[name] = column
@@ -72,7 +72,7 @@ class Features:
 
 
 def simplify(value: Any) -> Any:
-    """Values of NumPy and pandas, dates and decimals as numbers of Python; what else there is, unchanged."""
+    """Turn values of NumPy and pandas, dates and decimals into Python numbers; return others unchanged."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         value = value.astype(f"{value.dtype.name.partition('[')[0]}[us]")
     if isinstance(value, np.generic):
@@ -87,7 +87,7 @@ def simplify(value: Any) -> Any:
 
 
 def _days(moment: datetime.date) -> float:
-    """Since 1970: of the clock on the wall where no zone is given, whatever the zone of this machine."""
+    """Days since 1970: in local time where no zone is given, whatever the zone of this machine."""
     if not isinstance(moment, datetime.datetime):
         moment = datetime.datetime.combine(moment, datetime.time())
     start = datetime.datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else datetime.UTC)
@@ -95,9 +95,9 @@ def _days(moment: datetime.date) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, and what NumPy and pandas have for them: what is not equal to itself, or will not say."""
+    """Whether a value is None, NaN or their NumPy and pandas forms: not equal to itself, or without a truth value."""
     kind = type(value)
-    if kind is str or kind is bool or kind is int:  # nearly all of them, and told at once
+    if kind is str or kind is bool or kind is int:  # nearly all values, decided at once
         return False
     if value is None or kind.__name__ == "NAType":
         return True
@@ -107,7 +107,7 @@ def is_missing(value: Any) -> bool:
 
 
 def as_dicts(rows: Iterable[Any]) -> list[Row]:
-    """Rows as plain dicts, for the length of one call."""
+    """Return rows as plain dicts, for one call."""
     return [row if isinstance(row, dict) else _as_dict(row) for row in rows]
 
 
@@ -118,7 +118,7 @@ def _as_dict(row: Any) -> Row:
 
 
 def check_ranges(ranges: Any) -> dict[Hashable, Range]:
-    """Lowest and highest value of some features, as the user gives them."""
+    """Check the lowest and highest values of features that the user gives."""
     if ranges is None:
         return {}
     if not isinstance(ranges, Mapping):

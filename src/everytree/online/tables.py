@@ -1,4 +1,4 @@
-"""Tables of any library as rows, and predictions as the same library has them."""
+"""Tables of any library as rows, and predictions as tables of the same library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everytree.tables.reading import as_frame, column_label, column_values
 
 
 def rows_of(X: Any) -> list[Row]:
-    """A table or several dicts."""
+    """Return the rows of a table, or several dicts."""
     frame = as_frame(X)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is lazy ({type(X).__name__}), but its rows are needed; pass X.collect()")
@@ -27,21 +27,21 @@ def rows_of(X: Any) -> list[Row]:
 
 
 def _texts_of_categories(frame: nw.DataFrame[Any]) -> dict[str, list[str | None]]:
-    """Columns of a categorical type that holds no text, as text: a dict has no other way to say categories."""
+    """Columns of a categorical type without text, as text: a dict has no other way to mark categories."""
     texts = {}
     for series in frame.iter_columns():
         if series.dtype != nw.Categorical:
             continue
         values = column_values(column_label(series.name, 0), series)
         if values.index is not None and not all(isinstance(label, str) for label in values.labels):
-            words = [*map(str, values.labels), None]  # -1 of a missing value picks the last
+            words = [*map(str, values.labels), None]  # -1, a missing value, selects the last
             texts[series.name] = [words[place] for place in values.index.tolist()]
     return texts
 
 
 def targets_of(y: Iterable[Any]) -> list[Any]:
-    """A column of any library, or several targets."""
-    if hasattr(y, "to_pylist"):  # an array of Arrow's, in chunks or not: its items are no values of Python
+    """Return a column of any library, or several targets, as a list."""
+    if hasattr(y, "to_pylist"):  # an Arrow array, in chunks or not: its items are not Python values
         values: list[Any] = y.to_pylist()
         return values
     series = nw.from_native(y, pass_through=True, allow_series=True)
@@ -49,7 +49,7 @@ def targets_of(y: Iterable[Any]) -> list[Any]:
 
 
 def table_like(X: Any, names: Sequence[Any], values: FloatArray) -> Any:
-    """A table of the library X is of; where that is pandas or none, of pandas, with the index of X."""
+    """Return a table of X's library; pandas with the index of X if that is pandas or none."""
     library = _library_of(X)
     if library is not None:
         columns = zip(map(str, names), values.T, strict=True)
@@ -60,7 +60,7 @@ def table_like(X: Any, names: Sequence[Any], values: FloatArray) -> Any:
 
 
 def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
-    """The same for one column."""
+    """Like `table_like`, for one column."""
     library = _library_of(X)
     if library is not None:
         return nw.new_series(name, values, backend=library).to_native()
@@ -70,7 +70,7 @@ def column_like(X: Any, name: str, values: Sequence[Any]) -> Any:
 
 
 def _index_of(X: Any) -> Any:
-    """Of a table of pandas; others have none."""
+    """The index of a pandas table; others have none."""
     return X.index if isinstance(as_frame(X), nw.DataFrame) else None
 
 

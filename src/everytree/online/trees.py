@@ -17,7 +17,7 @@ from everytree.online.rows import FIXED_RANGE, NOMINAL, Features, Range
 from everytree.predictive.paths import PathPredictive, Paths
 
 NODE = _kernels.ONLINE_NODE
-"""A node as the kernel has it: `OnlineNode` of online/nodes.hpp says what the fields mean."""
+"""A node as in the kernel: `OnlineNode` of online/nodes.hpp documents the fields."""
 
 SLOTS_USED, FIRST_FREE, N_FREE, N_SEEN = range(4)
 NO_BOUND = 2**31 - 1
@@ -32,11 +32,11 @@ class OnlineTrees:
     leaves : NativeFamily or ClassLists
         The leaf model.
     n_trees, seed, split_prior
-        How many trees, what chooses their splits, and the prior probability of finer detail.
+        Number of trees, seed of their splits, and prior probability of finer splits.
     half_life : float or None
-        Rows after which a row counts half.
+        Number of rows after which a row counts half.
     max_nodes : int or None
-        Bound on the nodes of all trees together.
+        Maximum number of nodes of all trees together.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class OnlineTrees:
     def _larger(
         self, *, capacity: int | None = None, width: int | None = None, n_statistics: int | None = None
     ) -> dict[str, NDArray[Any]]:
-        """What there is, with room for more nodes, features or statistics.
+        """Return the arrays with room for more nodes, features or statistics.
 
-        The kernel fills a node when it takes it: only those in use, and what is new in them, are filled here.
+        The kernel fills a node when it uses it: only nodes in use, and their new parts, are filled here.
         """
         sizes = (
             len(self.arrays["nodes"]) if capacity is None else capacity,
@@ -99,7 +99,7 @@ class OnlineTrees:
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def use_features(self, features: Features, ranges: Mapping[Hashable, Range]) -> None:
-        """More features: those of the rows to come."""
+        """Add features: those of the next rows."""
         width, before = len(features.kinds), len(self.features.index)
         if width > len(self.ranges):
             self.arrays = self._larger(width=width)
@@ -114,7 +114,7 @@ class OnlineTrees:
         self._attach()
 
     def use_leaves(self, leaves: Leaves) -> None:
-        """Another prior, or more classes: all evidence is derived anew, when it is next needed."""
+        """Change the prior or add classes: all evidence is derived again when it is next needed."""
         if leaves.kernel != self.leaves.kernel:
             self._list_classes(leaves)
         elif leaves.n_statistics > self.arrays["statistics"].shape[1]:
@@ -124,7 +124,7 @@ class OnlineTrees:
         self.leaves = leaves
 
     def _list_classes(self, leaves: Leaves) -> None:
-        """From an array of all classes to lists of those that are there."""
+        """Replace the array of all classes by lists of those that occur."""
         used = int(self.counts[SLOTS_USED])
         lists = ClassWeights.listed(self.arrays["statistics"][:used])
         self.leaves, self.arrays = leaves, self.arrays | {"statistics": np.empty((len(self.arrays["nodes"]), 0))}
@@ -132,7 +132,7 @@ class OnlineTrees:
         self._kernel.set_class_lists(*lists)
 
     def learn(self, rows: FloatArray, y: FloatArray) -> None:
-        """Rows in the order in which they came, not too many at once: the user may want to interrupt."""
+        """Learn rows in their order, in pieces between which the user can interrupt."""
         for begin in range(0, len(rows), ROWS_AT_ONCE):
             some = slice(begin, begin + ROWS_AT_ONCE)
             self._learn(rows[some], y[some])
@@ -140,7 +140,7 @@ class OnlineTrees:
     def _learn(self, rows: FloatArray, y: FloatArray) -> None:
         done = self._kernel.learn(rows, y, 0)
         while done < len(rows):
-            capacity = max(4 * len(self.arrays["nodes"]), 64 * self.n_trees)  # what is not in use is hardly there
+            capacity = max(4 * len(self.arrays["nodes"]), 64 * self.n_trees)  # unused memory is hardly allocated
             self.arrays = self._larger(capacity=min(capacity, self.max_nodes or NO_BOUND))
             self._attach()
             done = self._kernel.learn(rows, y, done)
@@ -156,7 +156,7 @@ class OnlineTrees:
         return np.asarray(self._kernel.predict(rows))
 
     def predictive(self, rows: FloatArray) -> PathPredictive:
-        """The same as distributions."""
+        """Like `predict`, as distributions."""
         start, statistics, log_weights, nodes = self._kernel.shares(rows)
         family = self.family
         summary = family.summarise(statistics.reshape(len(nodes), family.n_statistics))
@@ -185,13 +185,13 @@ class OnlineTrees:
 
     @property
     def n_bytes(self) -> int:
-        """Of all arrays; lists of classes are not counted."""
+        """Size of all arrays; lists of classes are not counted."""
         return sum(array.nbytes for array in self.arrays.values()) + self.ranges.nbytes
 
     # ---- copies and files -------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Own copies, without the room that is not in use."""
+        """Copies of the arrays, without unused room."""
         self._kernel.write_evidence()
         state = {name: value for name, value in self.__dict__.items() if name != "_kernel"}
         used = self.counts[SLOTS_USED]
@@ -201,7 +201,7 @@ class OnlineTrees:
         return state | {name: getattr(self, name).copy() for name in ("ranges", "roots", "counts")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        """Copies with the shapes the kernels rely on: pickled arrays may be shared or read-only."""
         state = dict(state)
         lists = state.pop("class_weights", None)
         self.__dict__.update(state)
@@ -220,7 +220,7 @@ class OnlineTrees:
 
 
 def _room(capacity: int, width: int, n_statistics: int, filled: bool = False) -> dict[str, NDArray[Any]]:
-    """Room for nodes, or nodes of no rows: nobody has the features of an empty box."""
+    """Arrays for nodes, or nodes without rows: an empty box holds no features."""
     room = {
         "nodes": np.empty(capacity, dtype=NODE),
         "boxes": np.empty((capacity, 2, width)),

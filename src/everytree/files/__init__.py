@@ -152,9 +152,9 @@ def _notes_as_text(notes: Mapping[str, Any]) -> str:
     try:
         text = json.dumps(dict(notes), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"notes must be values that JSON can hold: {error}") from None
+        raise TypeError(f"notes must be what JSON can hold: {error}") from None
     if parse_json(text) != dict(notes):
-        raise TypeError("notes must be values that JSON can hold: names that are text, lists rather than tuples")
+        raise TypeError("notes must be what JSON can hold: names that are text, lists rather than tuples")
     return text
 
 

@@ -49,7 +49,7 @@ def read_family(of: Reader) -> NativeFamily:
     with of.checking("parameters"):
         family = family_class(**given)
     if not np.array_equal(family.hyper, prior):
-        raise of.error("prior", "does not belong to these parameters")
+        raise of.error("prior", "is not the one of these parameters")
     return family
 
 

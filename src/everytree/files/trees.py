@@ -30,7 +30,7 @@ def write_trees(to: Writer, trees: Sequence[MetaTree]) -> None:
     """Write the arrays of all trees; `n_codes` has an entry for each column that some tree splits on."""
     to.put_arrays(
         n_nodes=np.array([tree.n_nodes for tree in trees], dtype=np.int64),
-        n_features=np.array([_width_or_none(tree) for tree in trees], dtype=np.int64),
+        n_features=np.array([_declared_width(tree) for tree in trees], dtype=np.int64),
         n_codes=_n_codes(trees),
         **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _SHAPE},
     )
@@ -66,7 +66,7 @@ def slices(sizes: NDArray[np.int64]) -> list[slice]:
     return [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
 
 
-def _width_or_none(tree: MetaTree) -> int:
+def _declared_width(tree: MetaTree) -> int:
     return -1 if tree.declared_width is None else tree.declared_width
 
 

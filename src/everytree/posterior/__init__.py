@@ -1,4 +1,4 @@
-"""Rows counted in meta-trees: evidence, split probabilities, and what follows from them."""
+"""Rows counted in meta-trees: evidence, split probabilities, and everything derived from them."""
 
 from everytree.posterior.counts import ForestCounts
 from everytree.posterior.forest import Forest

@@ -1,4 +1,4 @@
-"""A tree and a leaf model that fit each other."""
+"""A check that a tree and a leaf model fit each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from everytree.trees.metatree import MetaTree
 
 
 def check_model(tree: object, family: object) -> None:
-    """A tree and a leaf model that fit each other."""
+    """Check that a tree and a leaf model fit each other."""
     if not isinstance(tree, MetaTree):
         raise TypeError(f"tree must be a MetaTree, not {type(tree).__name__}")
     if not isinstance(family, Family):

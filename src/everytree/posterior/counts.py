@@ -1,4 +1,4 @@
-"""Statistics of rows in every tree of a forest, without anything derived from them: the one way rows are counted."""
+"""Statistics of rows in every tree of a forest, without derived quantities: rows are counted nowhere else."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from everytree.trees.metatree import MetaTree
 
 
 class Tally(NamedTuple):
-    """What was counted, without the trees: a small part of counts, where those are known at the other end.
+    """The counted statistics without the trees: small to send where the receiver has the trees.
 
     Attributes
     ----------
     statistics : list of (n_nodes, n_statistics) float64
-        One table a tree.
+        One table per tree.
     n_rows : (n_trees,) int64
     """
 
@@ -35,19 +35,19 @@ class Tally(NamedTuple):
 
     @classmethod
     def of_nothing(cls, trees: Sequence[MetaTree], family: NativeFamily) -> Tally:
-        """Of no rows."""
+        """Statistics of no rows."""
         return cls([np.zeros((tree.n_nodes, family.n_statistics)) for tree in trees], np.zeros(len(trees), np.int64))
 
 
 def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], rows: Rows, n_jobs: int = 1) -> Tally:
-    """Rows in some trees: the statistics of all nodes, which do not depend on any prior.
+    """Count rows in some trees: the statistics of all nodes, which do not depend on any prior.
 
     Parameters
     ----------
     trees : sequence of MetaTree
     family : NativeFamily
     n_codes : (n_features,) int array
-        Codes that are answers; rows with others are left out by the trees that ask for them.
+        Known codes; trees leave out rows with other codes in the columns they split on.
     rows : Rows
     n_jobs : int
     """
@@ -67,7 +67,7 @@ def _add_rows(
     n_jobs: int,
     row_data: Mapping[str, Any],
 ) -> None:
-    """Rows into the statistics of terminals; one that fails changes nothing."""
+    """Add rows to the statistics of terminals; a call that fails changes nothing."""
     extra = family.pack_rows(row_data, X) if row_data or family.row_data else None
     add = partial(
         engine.count, name=family.kernel, size=family.size, constant=family.default_row_data,
@@ -80,13 +80,13 @@ def _add_rows(
 class ForestCounts:
     """The rows of any number of batches, as sufficient statistics of each tree's terminals.
 
-    An update costs O(n_rows * depth) a tree and nothing for nodes that no row reaches; evidence and split probabilities
-    wait until `forest()` asks for them. Counts of different rows merge.
+    An update costs O(n_rows * depth) per tree and nothing for nodes that no row reaches; evidence and split
+    probabilities are computed only by `forest()`. Counts of different rows merge.
 
     Parameters
     ----------
     forest : Forest
-        Whose trees, leaves and priors are meant; its rows are not. With leaves of a built-in family.
+        Supplies trees, leaves and priors, but no rows. With leaves of a built-in family.
     """
 
     def __init__(self, forest: Forest) -> None:
@@ -121,18 +121,18 @@ class ForestCounts:
         return self.add(other.tally())
 
     def empty(self) -> ForestCounts:
-        """Counts of no rows over the same trees, which are not prepared once more."""
+        """Return counts of no rows over the same trees, which are not prepared again."""
         fresh = object.__new__(ForestCounts)
         fresh._begin(self._like, self._engine)
         return fresh
 
     def tally(self) -> Tally:
-        """A copy of what was counted, without the trees."""
+        """Return a copy of the counts, without the trees."""
         with self._alone:
             return Tally([one.copy() for one in self.statistics], self.n_rows.copy())
 
     def digest(self) -> str:
-        """By which the rows that were counted are recognised, whatever batches they came in."""
+        """Hash that identifies the counted rows, whatever batches they came in."""
         with self._alone:
             found = hashlib.blake2b(b"statistics", digest_size=16)
             for statistics in self.statistics:
@@ -140,7 +140,7 @@ class ForestCounts:
             return found.hexdigest()
 
     def add(self, tally: Tally) -> Self:
-        """Add what was counted elsewhere over the same trees; `merge` also checks that they are the same."""
+        """Add counts made elsewhere over the same trees; `merge` also checks that they are the same."""
         family = self._like.family
         with self._alone.writing:
             self._engine.add(
@@ -150,7 +150,7 @@ class ForestCounts:
         return self
 
     def forest(self) -> Forest:
-        """The forest of these rows: its trees, priors, sharpness and weights are those of the one given."""
+        """Return the forest of these rows, with the trees, priors, sharpness and weights of the one given."""
         like = self._like
         posteriors = [
             Posterior.from_statistics(post.tree, post.family, post.split_prior_argument, statistics, int(n_rows))
@@ -164,4 +164,4 @@ class ForestCounts:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["like"])  # type: ignore[misc]
         for mine, given in zip([*self.statistics, self.n_rows], [*state["statistics"], state["n_rows"]], strict=True):
-            mine[...] = given  # own copies: what was pickled may be shared or read-only
+            mine[...] = given  # copies: pickled arrays may be shared or read-only

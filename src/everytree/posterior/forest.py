@@ -29,23 +29,24 @@ from everytree.trees.metatree import MetaTree, read_only, whole_numbers
 class Forest:
     """Posteriors over different meta-trees of the same columns, and a weight for each.
 
-    A row is predicted by the weighted average of what the posteriors predict. An average of many opinions is less sure
-    than it should be; `sharpness` above 1 undoes that. Probabilities of classes are raised to that power and scaled to
-    sum to 1 again; a distribution over numbers is drawn towards its mean, its spread divided by the sharpness.
+    A row is predicted by the weighted average of the posteriors' predictions. An average of many predictions is less
+    certain than it should be; `sharpness` above 1 corrects that. Probabilities of classes are raised to that power and
+    scaled to sum to 1 again; a distribution over numbers is narrowed around its mean, its spread divided by the
+    sharpness.
 
-    A row may have an answer that a tree has no branch for: a category that was not there at fit, or a value that was
-    never missing. In prediction it stops at the node that asks and is predicted as a row of that node; in `update`, a
-    tree that cannot place a row leaves it out.
+    A row may have a value that a tree has no branch for: a category that was not there at fit, or a missing value in a
+    column that had none. In prediction it stops at the node that splits on it and is predicted as a row of that node;
+    in `update`, a tree that cannot place a row leaves it out.
 
     Parameters
     ----------
     posteriors : sequence of Posterior
         With leaves of one family.
     weights : (n_trees,) array_like or "evidence"
-        Weights that sum to 1; uniform by default. "evidence" weighs each tree by its evidence, however many rows come.
+        Weights that sum to 1; uniform by default. "evidence" weights each tree by its evidence, also after updates.
     sharpness : float
     n_codes : (n_features,) array_like of int, optional
-        Codes 0 .. n_codes - 1 of a column are answers, all others unknown. By default every code is an answer.
+        Codes 0 .. n_codes - 1 of a column are known, all others unknown. By default every code is known.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Forest:
 
     @property
     def n_rows(self) -> int:
-        """Rows seen; the most that any tree has placed."""
+        """Number of rows seen: the maximum that any tree has placed."""
         return max(post.n_rows for post in self._posteriors)
 
     @property
@@ -124,12 +125,12 @@ class Forest:
 
     @property
     def log_evidence(self) -> float:
-        """Log of the average evidence of the trees, each of them equally probable beforehand."""
+        """Log of the average evidence of the trees, each of them equally probable a priori."""
         evidence = [post.log_evidence for post in self._posteriors]
         return float(logsumexp(evidence) - np.log(len(evidence)))
 
     def feature_importances(self) -> FloatArray:
-        """(n_features,) weighted mean of the trees' importances; sums to 1 unless no tree has a split worth having."""
+        """(n_features,) weighted mean of the trees' importances; sums to 1 unless no tree has a useful split."""
         total = np.zeros(self.n_features)
         for weight, post in zip(self.weights, self._posteriors, strict=True):
             total += weight * post.feature_importances()
@@ -169,9 +170,9 @@ class Forest:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Nobody else reads or writes any of the trees."""
+        """Lock all trees against other readers and writers."""
         with ExitStack() as held:
-            for post in sorted(self._posteriors, key=id):  # one order for all callers: no two wait for each other
+            for post in sorted(self._posteriors, key=id):  # one order for all callers prevents deadlocks
                 held.enter_context(post._kernel.writing)
             yield
 
@@ -183,7 +184,7 @@ class Forest:
         n_jobs: int | None,
         row_data: Mapping[str, Any],
     ) -> None:
-        """For a family written in Python: tree after tree; if one fails, those before it are put back."""
+        """For a family written in Python: tree after tree; if one fails, those before it are restored."""
         check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
         codes, ends = _unsigned(codes), self.ends(codes, n_jobs=n_jobs)
         weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -211,7 +212,7 @@ class Forest:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
         self.check_mergeable(other)
         mine = set(self._posteriors)
-        with ExitStack() as held:  # all of them, so that nobody sees rows in some trees and not in others
+        with ExitStack() as held:  # all of them, so that no reader sees rows in some trees only
             for post in sorted({*mine, *other._posteriors}, key=id):  # one order for all callers
                 held.enter_context(post._kernel.writing if post in mine else post._kernel)
             for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
@@ -238,13 +239,13 @@ class Forest:
             raise ValueError("other has other weights than this forest")
 
     def without_rows(self) -> Forest:
-        """The same trees, priors, weights and sharpness, and no rows."""
+        """Return the same trees, priors, weights and sharpness without rows."""
         return self.with_posteriors(
             [Posterior(post.tree, post.family, post.split_prior_argument) for post in self._posteriors]
         )
 
     def with_posteriors(self, posteriors: Sequence[Posterior]) -> Forest:
-        """A forest of other posteriors over the same trees, with the weights, sharpness and codes of this one."""
+        """Return a forest of other posteriors over the same trees, with the same weights, sharpness and codes."""
         weights = "evidence" if self.weighs_by_evidence else self._weights
         return Forest(posteriors, weights=weights, sharpness=self.sharpness, n_codes=self.n_codes)
 
@@ -257,7 +258,7 @@ class Forest:
     # ---- predicting -----------------------------------------------------------------------------------------------
 
     def ends(self, X: ArrayLike, *, n_jobs: int | None = None) -> NDArray[np.int32]:
-        """(n_rows, n_trees) the node where each row ends in each tree: a terminal, or where it had to stop."""
+        """(n_rows, n_trees) the node where each row ends in each tree: a terminal, or the node where it stops."""
         jobs = resolve_n_jobs(n_jobs)
         nodes = self._engine.ends(X, jobs)
         if nodes is None:
@@ -272,11 +273,11 @@ class Forest:
         return sharpen(self._average(X, self._values()[0], n_jobs), self.sharpness, resolve_n_jobs(n_jobs))
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of each row's target, for families of numbers whose rows bring nothing but their target."""
+        """Mean and variance of each row's target, for families of numbers without row data."""
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         tables, centre = self._values()
-        if not all(np.isfinite(table).all() for table in tables):  # some leaf has no variance, or no mean
+        if not all(np.isfinite(table).all() for table in tables):  # some leaf has an infinite variance, or no mean
             dist = self.predictive(X, n_jobs=n_jobs)
             return dist.mean(), dist.variance()
         first, second = self._average(X, tables, n_jobs).T
@@ -298,10 +299,7 @@ class Forest:
         return values
 
     def _values(self) -> tuple[list[FloatArray], float]:
-        """For each tree, what a row that ends in a node is given: one table row a node, made when first asked for.
-
-        And the point about which moments are taken.
-        """
+        """Return the prediction for a row that ends in each node, one table per tree, and the centre of moments."""
         now, made = [post._kernel.version for post in self._posteriors], self._tables
         if made is None or made[0] != now:
             centre = self._new_centre()
@@ -309,7 +307,7 @@ class Forest:
         return made[1], made[2]
 
     def _new_centre(self) -> float:
-        """Moments are kept about the overall mean, so that their difference keeps its digits."""
+        """Centre of the moments: the overall mean, so that their difference keeps its digits."""
         if self._has_classes():
             return 0.0
         post = self._posteriors[0]
@@ -340,7 +338,7 @@ class Forest:
 
 
 def _table(post: Posterior, centre: float) -> FloatArray:
-    """What a row that ends in each node is given: class probabilities, or mean and mean square about `centre`."""
+    """Prediction for a row that ends in each node: class probabilities, or mean and mean square about `centre`."""
     with post._kernel:
         statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
     components: Any = post.family.predictive(statistics)
@@ -357,7 +355,7 @@ def _table(post: Posterior, centre: float) -> FloatArray:
 
 
 def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
-    """Codes of signed types, in which -1 is missing, as the unsigned ones."""
+    """Return codes of signed types, in which -1 is missing, as unsigned ones."""
     if codes.dtype.kind != "i":
         return codes
     if (codes < -1).any() or (codes > LARGEST_CODE).any():
@@ -368,7 +366,7 @@ def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree]) -> NDArray[np.uint16]:
-    """How many codes of each column are answers; a split into all codes has a child for each of them."""
+    """Number of known codes of each column; a split into all codes has a child for each of them."""
     asked = np.max([tree.n_codes for tree in trees], axis=0) if width else np.zeros(0, dtype=np.int32)
     if n_codes is None:
         return np.where(asked > 0, asked, LARGEST_CODE + 1).astype(np.uint16)
@@ -386,12 +384,12 @@ def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree
 
 
 def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.Forest:
-    """The trees as the kernels walk through them together."""
+    """Return the trees as the kernels walk through them together."""
     return _kernels.Forest([tree.kernel for tree in trees], np.asarray(n_codes, dtype=np.uint16))
 
 
 def _can_be_sharpened(family: Family) -> bool:
-    """Own families do not say enough of themselves."""
+    """Whether sharpness is defined; families written in Python do not tell."""
     return isinstance(family, NativeFamily) and (family.has_classes or family.support.is_real_line)
 
 

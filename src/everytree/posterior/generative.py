@@ -1,4 +1,4 @@
-"""The model the posterior is about, run forwards: draw a tree, its leaves' parameters, and targets."""
+"""The generative model behind the posterior: draw a tree, the parameters of its leaves, and targets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class GenerativeModel:
         self.split_prior = np.where(tree.is_terminal, 0.0, resolve_split_prior(split_prior, tree))
 
     def sample_tree(self, rng: RandomSource = None, *, random_state: RandomSource = None) -> PrunedTree:
-        """T from the prior: each node, if it is reached, is split with its prior probability."""
+        """Draw T from the prior: each node that is reached is split with its prior probability."""
         over = TreeDistribution(self.tree, *log_odds(self.split_prior))
         return sample_trees(over, 1, random_generator(rng, random_state))[0]
 
@@ -82,7 +82,7 @@ class GenerativeModel:
         random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
             scikit-learn's name for `rng`: give one of the two.
         **row_data
-            What the family wants to know of each row, such as `exposure`.
+            Row data of the family, such as `exposure`.
         """
         generator = random_generator(rng, random_state)
         tree = self.sample_tree(generator)

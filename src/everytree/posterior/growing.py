@@ -1,8 +1,8 @@
 """No depth limit: Corollary 2 of the paper.
 
 With one prior for all nodes, a node whose rows are all equal need not be expanded: whatever lies below has evidence
-equal to its own, and its posterior there is the prior. So the tree is as deep as the data ask, and only nodes where
-rows have met and parted are stored.
+equal to its own, and its posterior there is the prior. So the tree is as deep as the data require, and only nodes where
+rows have separated are stored.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import read_only, whole_numbers
 
 ROWS_AT_ONCE = 1 << 14
-"""Rows for which room is made at a time: a new point brings at most two nodes."""
+"""Number of rows for which memory is allocated at a time: a new point needs at most two nodes."""
 
 
 class GrowingPosterior:
-    """The posterior over all prunings of a meta-tree that is as deep as the data ask.
+    """The posterior over all prunings of a meta-tree that is as deep as the data require.
 
-    Every node asks one of the features not yet asked on its path, chosen by a hash of the path and `seed`: shards of a
-    table, in any order, grow the same tree. Memory is proportional to the number of distinct rows.
+    Every node splits on one of the features not yet used on its path, chosen by a hash of the path and `seed`: shards
+    of a table, in any order, grow the same tree. Memory is proportional to the number of distinct rows.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class GrowingPosterior:
         self.n_children = read_only(whole_numbers("n_children", n_children, 1, LARGEST_CODE))
         self.family = _check_family(family)
         self.seed = whole_number("seed", seed, 0, 2**63 - 1)
-        self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one answer is no question
+        self._features = np.flatnonzero(self.n_children > 1).astype(np.int32)  # one code cannot be split
         self.split_prior_of_depth = split_prior_of_depths(split_prior, len(self._features) + 1)
         self._code: type = np.uint8 if self.n_children.max(initial=1) <= 255 else np.uint16
         self._arrays = self._empty(0)
@@ -77,7 +77,7 @@ class GrowingPosterior:
         statistics: FloatArray,
         n_rows: int,
     ) -> GrowingPosterior:
-        """The posterior of rows whose distinct ones and their statistics are known; everything else follows."""
+        """Return the posterior of rows given as distinct rows with their statistics; everything else is derived."""
         grow = cls(n_children, family, split_prior, seed)
         grow._make_room(len(points))
         grow._kernel.insert_points(points, statistics)
@@ -110,7 +110,7 @@ class GrowingPosterior:
         self._kernel.attach(**self._arrays | {"nodes": self._arrays["nodes"].view(np.uint8)}, counts=self._counts)
 
     def _make_room(self, n_new: int) -> None:
-        """Capacity for so many new points, doubling when it runs out."""
+        """Allocate capacity for this many new points, doubling when it runs out."""
         nodes, points, _ = self._counts
         needed = {name: points + n_new if name == "points" else nodes + 2 * n_new for name in self._arrays}
         grown = False
@@ -126,7 +126,7 @@ class GrowingPosterior:
     # ---- learning -------------------------------------------------------------------------------------------------
 
     def update(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **row_data: Any) -> Self:
-        """Condition on more rows. Any order and any chunking give the same; a call that fails changes nothing.
+        """Condition on more rows. Order and chunking do not matter; a call that fails changes nothing.
 
         Parameters
         ----------
@@ -148,13 +148,13 @@ class GrowingPosterior:
                     self._make_room(n)
                     self._n_rows += self._kernel.insert(codes, y, weight, extra, begin=begin, n=n)
             except BaseException:
-                if before is not None:  # one piece either happens or does not; several are taken back together
+                if before is not None:  # one piece is all or nothing; several are undone together
                     self._restore(before)
                 raise
         return self
 
     def merge(self, other: GrowingPosterior) -> Self:
-        """Add the rows of another growing posterior with the same questions and priors. Returns itself."""
+        """Add the rows of another growing posterior with the same features and priors. Returns itself."""
         self._check_mergeable(other)
         with other.lock:
             points, statistics, n_rows = other.points, other.point_statistics(), other._n_rows
@@ -172,7 +172,7 @@ class GrowingPosterior:
         if self.family != other.family:
             raise ValueError(f"other has leaves {other.family}, this one {self.family}")
         if self.seed != other.seed:
-            raise ValueError(f"other has seed {other.seed}, this one {self.seed}: they ask different questions")
+            raise ValueError(f"other has seed {other.seed}, this one {self.seed}: they split on different features")
         apart = self.split_prior_of_depth != other.split_prior_of_depth
         if apart.any():
             depth = int(np.argmax(apart))
@@ -201,7 +201,7 @@ class GrowingPosterior:
 
     @property
     def n_nodes(self) -> int:
-        """Number of stored nodes: the distinct rows, and the places where they part."""
+        """Number of stored nodes: the distinct rows, and the nodes where they separate."""
         with self.lock:
             return int(self._counts[0])
 
@@ -227,19 +227,19 @@ class GrowingPosterior:
             return float(self._arrays["subtree"][root]) if root >= 0 else 0.0
 
     def feature_at(self, answers: Iterable[int]) -> int | None:
-        """The feature asked after the given answers, from the root down; None when none is left.
+        """The feature that is split on after the given codes, from the root down; None when none is left.
 
-        The answer to the first question comes first, and each answer decides what is asked next.
+        The code of the root's feature comes first, and each code decides which feature is next.
         """
         path = np.fromiter(answers, dtype=np.int32)
         feature = _kernels.feature_after(self._features, self.seed, path)
         return None if feature < 0 else int(feature)
 
     def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
-        """One predictive distribution for each row, exact however far a new row is from those seen.
+        """One predictive distribution for each row, exact for any new row.
 
-        Where a row leaves the rows of a node after passing nodes with split probabilities g_1 .. g_j, it has the node's
-        predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
+        Where a row separates from the rows of a node after passing nodes with split probabilities g_1 .. g_j, it has
+        the node's predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
         """
         columns = self.family.row_columns(row_data, len(as_table(X)))
         with self.lock:
@@ -268,7 +268,7 @@ class GrowingPosterior:
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        """Copies with the shapes the kernels rely on: pickled arrays may be shared or read-only."""
         self.__dict__.update(state)
         nodes, points, _ = self._counts = np.array(state["_counts"], dtype=np.int64)
         arrays = {}
@@ -283,7 +283,7 @@ class GrowingPosterior:
         self._borrow()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Back to an earlier state, keeping the lock that is held."""
+        """Restore an earlier state, keeping the lock that is held."""
         lock = self.lock
         self.__setstate__(state)
         self.lock = lock

@@ -1,4 +1,4 @@
-"""Posteriors of one forest in as few bytes as hold them exactly: shapes and statistics, everything else is derived.
+"""Posteriors of a forest packed into few bytes without loss: shapes and statistics; everything else is derived.
 
 Children of a node are neighbours and nodes are in level order, so the number of children of each node is the whole
 shape; the statistics of an inner node are those of its children together, so only terminals are kept.
@@ -20,7 +20,7 @@ _SMALLER = (np.uint8, np.uint16, np.uint32, np.float32)
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:
-    """Equal numbers in the smallest type that holds each of them exactly; -0.0 may become 0.0."""
+    """Return equal numbers in the smallest type that holds each of them exactly; -0.0 may become 0.0."""
     for kind in _SMALLER:
         with np.errstate(invalid="ignore", over="ignore"):
             narrow = values.astype(kind)
@@ -30,7 +30,7 @@ def smallest(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
-    """Plain arrays of all trees one after another, and what they have in common."""
+    """Return plain arrays of all trees one after another, and what they have in common."""
     trees = [post.tree for post in posteriors]
     states = [post.__getstate__() for post in posteriors]
     kept = [state["arrays"]["statistics"][tree.is_terminal] for state, tree in zip(states, trees, strict=True)]
@@ -51,9 +51,9 @@ def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
 
 
 def joined_arrays(posteriors: Sequence[Posterior]) -> dict[str, NDArray[Any]]:
-    """The arrays of all posteriors one after another, as they are at one moment."""
+    """Return the arrays of all posteriors one after another, as they are at one moment."""
     with ExitStack() as held:
-        for post in sorted(posteriors, key=id):  # one order for all callers: no two wait for each other
+        for post in sorted(posteriors, key=id):  # one order for all callers prevents deadlocks
             held.enter_context(post._kernel)
         return {name: np.concatenate([post._arrays[name] for post in posteriors]) for name in posteriors[0]._arrays}
 
@@ -67,7 +67,7 @@ def _in_common(states: list[dict[str, Any]]) -> bool:
 
 
 def unpack_posteriors(packed: dict[str, Any]) -> list[Posterior]:
-    """The posteriors again, their trees checked and their evidences computed."""
+    """Return the posteriors, their trees checked and their evidences computed."""
     n_nodes = np.asarray(packed["n_nodes"])
     ends = np.cumsum(n_nodes)
     n_children = np.asarray(packed["n_children"]).astype(np.int32)

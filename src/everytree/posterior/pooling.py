@@ -15,7 +15,7 @@ from everytree.predictive.pooled import Pool
 
 
 def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
-    """The posteriors' nodes, copied."""
+    """Return a copy of the posteriors' nodes in one list."""
     first = np.cumsum([0] + [post.tree.n_nodes for post in posteriors])
     summaries, parents, reached, stop = [], [], [], []
     for post, start in zip(posteriors, first, strict=False):
@@ -44,5 +44,5 @@ def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
 
 
 def _of_any_node(family: Family) -> Family:
-    """The family of summaries, which know their priors: whether those differed from node to node is over."""
+    """Return the family for summaries, which contain the prior of their node."""
     return family if family.has_one_prior else family.at(np.zeros(1, dtype=np.int64))

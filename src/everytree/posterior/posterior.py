@@ -41,8 +41,8 @@ class Posterior(TreeQuestions):
     Notes
     -----
     Safe to use from several threads: updates and reads of one posterior wait for each other. The array attributes are
-    copies; what you hold does not change under your hands. In a process that was forked while a thread of its parent
-    was in the middle of an update, every use of that posterior is a `RuntimeError`; all others are whole.
+    copies, which later updates do not change. In a process that was forked while a thread of its parent was updating a
+    posterior, every use of that posterior raises a `RuntimeError`; all others are intact.
 
     Examples
     --------
@@ -76,14 +76,14 @@ class Posterior(TreeQuestions):
     def from_statistics(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
     ) -> Posterior:
-        """The posterior of rows that were counted elsewhere.
+        """Return the posterior of rows that were counted elsewhere.
 
         Parameters
         ----------
         tree, family, split_prior
             As in the constructor.
         statistics : (n_nodes, n_statistics) float64
-            Those of terminals are enough.
+            Those of the terminals are sufficient.
         n_rows : int
         """
         post = cls(tree, family, split_prior)
@@ -95,7 +95,7 @@ class Posterior(TreeQuestions):
     def holding(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, arrays: dict[str, NDArray[Any]]
     ) -> Posterior:
-        """The posterior whose state these arrays are: kept, not copied. They must be what a posterior has."""
+        """Return the posterior with this state: the arrays are kept, not copied, and must be those of a posterior."""
         check_model(tree, family)
         post = object.__new__(cls)
         post._tree, post._family, post._arrays = tree, family, arrays
@@ -105,7 +105,7 @@ class Posterior(TreeQuestions):
 
     @property
     def tree(self) -> MetaTree:
-        """The meta-tree whose prunings this is about."""
+        """The meta-tree whose prunings are averaged."""
         return self._tree
 
     @property
@@ -114,9 +114,9 @@ class Posterior(TreeQuestions):
         return self._family
 
     def _borrow(self) -> None:
-        """Hand the arrays to a kernel.
+        """Pass the arrays to a kernel.
 
-        As a context manager it keeps everybody else out; `kernel.writing` is the same for whoever changes the arrays.
+        As a context manager it excludes other threads; `kernel.writing` does the same for code that changes the arrays.
         """
         log_split, log_stop = log_odds(self._split_prior)
         if isinstance(self.family, NativeFamily):
@@ -142,7 +142,7 @@ class Posterior(TreeQuestions):
     ) -> Self:
         """Condition on more rows: Theorem 1 and Corollary 1 of the paper, Proposition 1 for a single row.
 
-        Costs O(n_rows * depth) to find the nodes and O(touched nodes) to update them; one that fails changes nothing.
+        Costs O(n_rows * depth) to find the nodes and O(touched nodes) to update them; a failed call changes nothing.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Posterior(TreeQuestions):
         n_jobs : int, optional
             Threads that look for the nodes, -1 for all cores. The result does not depend on it.
         **row_data
-            What the family wants to know besides: `exposure`, `censored`, `inputs`.
+            Row data of the family: `exposure`, `censored`, `inputs`.
 
         Returns
         -------
@@ -220,7 +220,7 @@ class Posterior(TreeQuestions):
 
     @property
     def split_prior_argument(self) -> float | FloatArray:
-        """The prior as a constructor takes it: one number where it is the same for all inner nodes."""
+        """The prior in the form the constructor takes: one number where it is the same for all inner nodes."""
         return _scalar_or_array(self._split_prior)
 
     @property
@@ -240,7 +240,7 @@ class Posterior(TreeQuestions):
 
     @property
     def statistics(self) -> FloatArray:
-        """(n_nodes, n_statistics) sufficient statistics of the rows in each node; the family says what they are."""
+        """(n_nodes, n_statistics) sufficient statistics of the rows in each node, as defined by the family."""
         return self._read("statistics")
 
     def _read(self, name: str) -> FloatArray:
@@ -269,7 +269,7 @@ class Posterior(TreeQuestions):
         family = self.family.at(on_paths)
         return PathPredictive(family, family.summarise(statistics), Paths(start, entries, log_weights, of_row), columns)
 
-    # ---- questions about the trees (the others are in TreeQuestions) -----------------------------------------------
+    # ---- questions about the trees (others are in TreeQuestions) ---------------------------------------------------
 
     def tree_distribution(self) -> TreeDistribution:
         """p(T | data), as log probabilities that a node is split, and that it is not, given that it is in the tree."""
@@ -280,7 +280,7 @@ class Posterior(TreeQuestions):
         children = np.zeros(self.tree.n_nodes)
         if len(inner):
             children[inner] = np.add.reduceat(subtree, self.tree.first_child[inner])
-        odds = (log_split + children) - (log_stop + leaf)  # of being split, in logs: the two fates sum to 1 exactly
+        odds = (log_split + children) - (log_stop + leaf)  # log odds of a split: both probabilities sum to 1
         return TreeDistribution(self.tree, -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
 
     def prior_tree_distribution(self) -> TreeDistribution:
@@ -291,7 +291,7 @@ class Posterior(TreeQuestions):
         return log_odds(self.split_prior)
 
     def kl_from_prior(self) -> float:
-        """How much the data have said about T: Kullback-Leibler divergence of posterior from prior, in nats."""
+        """Information gain about T: Kullback-Leibler divergence of posterior from prior, in nats."""
         return kl_divergence(self.tree_distribution(), self.prior_tree_distribution())
 
     def feature_importances(self, *, normalize: bool = True) -> FloatArray:
@@ -303,7 +303,7 @@ class Posterior(TreeQuestions):
         Parameters
         ----------
         normalize : bool
-            Scale what is positive to sum to 1, as scikit-learn's importances do; else the gains in nats.
+            Scale the positive gains to sum to 1, as scikit-learn's importances do; else the gains in nats.
         """
         over, tree, leaf = self.tree_distribution(), self.tree, self.leaf_log_evidence
         inner = np.flatnonzero(~tree.is_terminal)
@@ -349,7 +349,7 @@ class Posterior(TreeQuestions):
     ) -> FloatArray:
         """(n_rows,) log p(y_i | all other rows), for rows that are in this posterior.
 
-        Closed form: the row's statistics are taken away along its path, O(depth) a row, as if it had been left out of
+        Closed form: the row's statistics are taken away along its path, O(depth) per row, as if it had been left out of
         the fit. Give the rows as they were given to `update`.
         """
         if not isinstance(self.family, NativeFamily):
@@ -362,7 +362,7 @@ class Posterior(TreeQuestions):
         assert values is not None
         return values
 
-    # ---- to look at -------------------------------------------------------------------------------------------------
+    # ---- pictures ---------------------------------------------------------------------------------------------------
 
     def to_text(self, **options: Any) -> str:
         """The top of the meta-tree drawn with characters; options as in `everytree.view.text.tree_text`."""
@@ -393,7 +393,7 @@ class Posterior(TreeQuestions):
             }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Own copies, of the shapes the kernels rely on: what was pickled may be shared, read-only or not ours."""
+        """Copies with the shapes the kernels rely on: pickled arrays may be shared or read-only."""
         self.__init__(state["tree"], state["family"])  # type: ignore[misc]
         self._split_prior = resolve_split_prior(_scalar_or_array(state["split_prior"]), self.tree)
         for name, array in self._arrays.items():
@@ -404,7 +404,7 @@ class Posterior(TreeQuestions):
         self._borrow()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Back to an earlier state, in place: the kernel goes on with the same arrays."""
+        """Restore an earlier state in place: the kernel keeps the same arrays."""
         self._kernel.version += 1
         for name, array in state["arrays"].items():
             self._arrays[name][...] = array
@@ -414,5 +414,5 @@ class Posterior(TreeQuestions):
 
 
 def _scalar_or_array(split_prior: FloatArray) -> FloatArray:
-    """A resolved split prior in the form in which it can be given."""
+    """Return a resolved split prior as a number or an array, as it can be given."""
     return split_prior[0] if split_prior.shape == (1,) else split_prior

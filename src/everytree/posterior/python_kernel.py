@@ -1,6 +1,6 @@
 """The kernel of families written in Python: the same contract as the native one, the same sweep, three callbacks.
 
-New values are computed aside and written only when all of them are there, so that a family that raises changes nothing.
+New values are computed first and written only when all of them exist, so that a family that raises changes nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PythonKernel:
         self._family, self._tree, self._arrays = family, tree, arrays
         self._log_split, self._log_stop = log_split, log_stop
         self.n_touched = 0  # nodes of the last update
-        self.version = 0  # of the arrays: another one after whatever may have written to them
+        self.version = 0  # of the arrays: changes after anything that may have written to them
         self._guard = _kernels.Guard()
 
     def __enter__(self) -> None:
@@ -73,7 +73,7 @@ class PythonKernel:
         self._add(ends, other[ends])
 
     def _add(self, ends: NDArray[np.int32], rows: FloatArray) -> None:
-        """Rows of statistics into the nodes where they end and all nodes above."""
+        """Add rows of statistics to the nodes where they end and all nodes above."""
         tree, arrays = self._tree, self._arrays
         self.version += 1
         touched = tree.kernel.upward_closure(np.ascontiguousarray(ends))
@@ -89,7 +89,7 @@ class PythonKernel:
             node, rows = above[above >= 0], rows[above >= 0]
         leaf = np.asarray(self._family.at(touched).log_evidence(statistics), dtype=np.float64)
         if leaf.shape != touched.shape or not np.isfinite(leaf).all():
-            raise ValueError(f"{type(self._family).__name__}.log_evidence must return one finite number a row")
+            raise ValueError(f"{type(self._family).__name__}.log_evidence must return one finite number per row")
         arrays["statistics"][touched] = statistics
         arrays["leaf"][touched] = leaf
         tree.kernel.sweep(

@@ -1,4 +1,4 @@
-"""Rows of a table as everything from here on takes them: codes, targets, weights."""
+"""Rows of a table as all later steps take them: codes, targets, weights."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Rows:
     y : (n_rows,)
     weight : (n_rows,) float64 or None
     row_data : mapping
-        What the family wants to know besides, one entry a row.
+        Row data of the family, one entry per row.
     group : (n_rows,) int64 or None
-        Numbers from 0 on, equal for rows that belong together; None where each row stands alone.
+        Numbers from 0 on, equal for rows that belong together; None where each row is its own group.
     """
 
     codes: NDArray[Any]
@@ -38,13 +38,13 @@ class Rows:
         return len(self.y)
 
     def at(self, rows: NDArray[Any]) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         weight, group = (None if column is None else column[rows] for column in (self.weight, self.group))
         row_data = {name: column[rows] for name, column in self.row_data.items()}
         return Rows(self.codes[rows], self.y[rows], weight, row_data, group)
 
     def joined(self, other: Rows) -> Rows:
-        """These rows and those of another table with the same columns; groups are not kept."""
+        """Return these rows and those of another table with the same columns; groups are not kept."""
         weight = None
         if self.weight is not None or other.weight is not None:
             weight = np.concatenate(
@@ -58,7 +58,7 @@ class Rows:
         )
 
     def digest(self) -> str:
-        """By which these rows in this order are recognised, and from which none of them can be read."""
+        """Hash that identifies these rows in this order; rows cannot be read from it."""
         found = hashlib.blake2b(digest_size=16)
         columns = {"codes": self.codes, "y": self.y, "weight": self.weight, **self.row_data}
         for name in sorted(columns):

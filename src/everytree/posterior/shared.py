@@ -1,4 +1,4 @@
-"""Many meta-trees, one table: rows of the same conditions are counted once and evaluated once."""
+"""Many meta-trees on one table: rows with the same conditions are counted and evaluated once."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class SharedUpdate:
-    """What `update_all` did.
+    """The work that `update_all` did.
 
     Attributes
     ----------
     nodes_touched : int
         Nodes that some row reached, over all meta-trees.
     nodes_evaluated : int
-        How many of them had to be evaluated; the others had the answer of a node with the same conditions.
+        Number of these nodes that were evaluated; the others share the result of a node with the same conditions.
     """
 
     nodes_touched: int
@@ -64,7 +64,7 @@ def update_all(
     extra = first.family.pack_rows(row_data, X) if row_data or first.family.row_data else None
     jobs = resolve_n_jobs(n_jobs)
     with ExitStack() as held:
-        for post in sorted(posteriors, key=id):  # one order for all callers: no two wait for each other
+        for post in sorted(posteriors, key=id):  # one order for all callers prevents deadlocks
             held.enter_context(post._kernel.writing)
         if not isinstance(first.family, NativeFamily):
             return _one_by_one(posteriors, X, y, sample_weight, jobs, row_data)
@@ -94,7 +94,7 @@ def _check_distinct(posteriors: list[Posterior]) -> None:
 
 @lru_cache(maxsize=8)
 def _plan(trees: tuple[MetaTree, ...]) -> Any:
-    """Which nodes coincide depends on the shapes alone: worked out once for a set of trees."""
+    """Find the nodes that coincide, which depends on the shapes alone: done once for a set of trees."""
     return _kernels.SharedPlan([tree.kernel for tree in trees])
 
 
@@ -106,7 +106,7 @@ def _one_by_one(
     jobs: int,
     row_data: dict[str, Any],
 ) -> SharedUpdate:
-    """Separate updates; if one fails, those before it are put back."""
+    """Update one after another; if one fails, those before it are restored."""
     done: list[tuple[Posterior, dict[str, Any]]] = []
     n_touched = 0
     try:

@@ -1,4 +1,4 @@
-"""Split priors: the probability g_s, before any data, that a node is split, given that it is in the tree."""
+"""Split priors: the prior probability g_s that a node is split, given that it is in the tree."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def depth_prior(alpha: float = 0.95, beta: float = 2.0) -> DepthPrior:
 
 
 def resolve_split_prior(split_prior: SplitPriorLike, tree: MetaTree) -> FloatArray:
-    """One number for all inner nodes, shape (1,), or one for every node, shape (n_nodes,), checked."""
+    """Return one number for all inner nodes, shape (1,), or one for every node, shape (n_nodes,), checked."""
     if callable(split_prior):
         inner = ~tree.is_terminal
         per_depth = split_prior_of_depths(split_prior, int(tree.depth[inner].max(initial=-1)) + 1)
@@ -68,7 +68,7 @@ def resolve_split_prior(split_prior: SplitPriorLike, tree: MetaTree) -> FloatArr
 
 
 def split_prior_of_depths(split_prior: SplitPriorLike, n_depths: int) -> FloatArray:
-    """The prior of each depth, for a scalar or a function of depth."""
+    """Return the prior of each depth, for a scalar or a function of depth."""
     if callable(split_prior):
         values = np.array([_number_at_depth(split_prior, depth) for depth in range(n_depths)])
     else:

@@ -1,4 +1,4 @@
-"""Distributions of targets: one a row, mixtures over the nodes on its path."""
+"""Distributions of targets: one per row, mixtures over the nodes on its path."""
 
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.pooled import PooledPredictive

@@ -12,13 +12,13 @@ from everytree.base.arrays import FloatArray
 from everytree.predictive.mixture import Mixture, bracketed_root
 
 FINEST = 2.0**-32
-"""Intervals of counts are told apart down to this share of their length: every one up to four billion."""
+"""Lengths of intervals of counts are exact to this share of themselves: all up to four billion."""
 
 PROB_ERROR = 1e-12
-"""The probability of a count may be wrong by this share of itself."""
+"""Relative error of the probability of a count."""
 
 TAIL_ERROR = 16.0 * np.finfo(np.float64).eps
-"""A tail may be wrong by this much, and by what it changes when the count is off by this share of itself."""
+"""Absolute error of a tail, and relative error of the count at which it is evaluated."""
 
 
 def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
@@ -34,7 +34,7 @@ def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
 class _Starts(NamedTuple):
     """Blocks of whole numbers first .. first + size - 1 at which an interval of a unit may start.
 
-    `room` is how much probability may lie beyond the end of an interval that starts with its block.
+    `room` is the probability that may lie beyond the end of an interval that starts with its block.
     """
 
     unit: NDArray[np.int64]
@@ -56,25 +56,25 @@ class _Best(NamedTuple):
     length: FloatArray
 
     def length_to_beat(self, starts: _Starts) -> FloatArray:
-        """The greatest length with which an interval that starts with its block, or later, would be better."""
+        """The greatest length with which an interval that starts in its block would be better."""
         return self.length[starts.unit] - (starts.first >= self.start[starts.unit])
 
     def take(self, unit: NDArray[np.int64], start: FloatArray, length: FloatArray) -> None:
-        """Of intervals that are all better, the best of each unit."""
+        """Keep the best interval of each unit, of intervals that are all better than before."""
         order = np.lexsort((start, length, unit))
         best = order[np.diff(unit[order], prepend=-1) > 0]
         self.start[unit[best]], self.length[unit[best]] = start[best], length[best]
 
 
 def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
-    """The least b - a with P(a <= Y <= b) >= coverage, and of those intervals the lowest.
+    """The smallest b - a with P(a <= Y <= b) >= coverage, and of those intervals the lowest.
 
     Blocks of starts are halved until none of their starts can be better than the best so far. The mixture may have any
     number of modes. If each component has one, the number of blocks grows with the logarithm of the counts; with their
     square root only where steep components add up to a mixture that is flat at both ends of the interval.
     """
     n_units = len(mixture)
-    last_start = mixture.quantile(np.full(n_units, np.nextafter(1.0 - coverage, 1.0)))  # too much is below the next
+    last_start = mixture.quantile(np.full(n_units, np.nextafter(1.0 - coverage, 1.0)))  # beyond it, too much is below
     best = _Best(np.zeros(n_units), mixture.quantile(np.full(n_units, coverage)))
     size = 2.0 ** np.ceil(np.log2(last_start + 1.0))
     blocks = _Starts(np.arange(n_units), np.zeros(n_units), size, np.full(n_units, 1.0 - coverage))
@@ -92,19 +92,19 @@ def _shortest_of_counts(mixture: Mixture, coverage: float) -> FloatArray:
 
 
 def _improve(mixture: Mixture, best: _Best, starts: _Starts) -> None:
-    """Take what is better of the intervals that start with these blocks."""
+    """Keep the better ones of the intervals that start with these blocks."""
     length = best.length_to_beat(starts)
     beyond = _beyond(mixture, starts.unit, starts.first + length)
     better = (beyond <= starts.room) & (length >= 0.0)
     starts = starts.some(better)
-    best.take(starts.unit, starts.first, _least_lengths(mixture, starts, length[better], beyond[better]))
+    best.take(starts.unit, starts.first, _min_lengths(mixture, starts, length[better], beyond[better]))
 
 
-def _least_lengths(mixture: Mixture, starts: _Starts, high: FloatArray, beyond_high: FloatArray) -> FloatArray:
-    """The least b - a that holds enough from each start on; `high` does.
+def _min_lengths(mixture: Mixture, starts: _Starts, high: FloatArray, beyond_high: FloatArray) -> FloatArray:
+    """The smallest b - a that holds enough from each start on; `high` does.
 
-    Regula falsi with the weight of a stale end halved, and a bisection every third time. The first guess is a length
-    that is too short as a rule: from half a block earlier on, the same end would make a shorter interval than the best.
+    Regula falsi with the weight of a stale end halved, and a bisection every third time. The first guess is usually too
+    short: started half a block earlier, the same end would make a shorter interval than the best.
     """
     low, over, under = np.full(len(high), -1.0), np.ones(len(high)), starts.room - beyond_high
     guess = high - starts.size - 1.0
@@ -124,7 +124,7 @@ def _least_lengths(mixture: Mixture, starts: _Starts, high: FloatArray, beyond_h
 
 
 def _may_be_better(mixture: Mixture, best: _Best, blocks: _Starts, last_start: FloatArray) -> NDArray[np.int64]:
-    """Places of the blocks in which some start after the first may have a better interval."""
+    """Indices of the blocks in which some start after the first may have a better interval."""
     unit, first = blocks.unit, blocks.first
     last = np.minimum(first + blocks.size - 1.0, last_start[unit])
     length = best.length_to_beat(blocks)
@@ -139,9 +139,9 @@ def _may_be_better(mixture: Mixture, best: _Best, blocks: _Starts, last_start: F
 def _may_hold(
     mixture: Mixture, first: FloatArray, last: FloatArray, length: FloatArray, room: FloatArray
 ) -> NDArray[np.bool_]:
-    """Whether an interval of this length may hold enough, if it starts between `first` and `last`; one for each unit.
+    """Whether an interval of this length may hold enough if it starts between `first` and `last`, for each unit.
 
-    Moved by one, an interval loses the probability of its start and gains the one after its end. Within a range of
+    An interval moved by one loses the probability of its start and gains the one after its end. Within a range of
     counts, a component is most probable at its mode, or as near to it as possible, and least probable at one of the
     ends. Intervals are kept where only a rounding error may decide.
     """
@@ -167,14 +167,14 @@ def _beyond(mixture: Mixture, unit: NDArray[np.int64], end: FloatArray) -> Float
 
 
 def _shortest_of_reals(mixture: Mixture, coverage: float) -> FloatArray:
-    """A grid over the lower tail finds the valley; at its bottom, the density is the same at both ends."""
+    """Find the minimum width by a grid over the lower tail; there, the density is the same at both ends."""
 
     def ends(tail: FloatArray) -> FloatArray:
         inside = np.clip(tail, 1e-12, 1.0 - coverage - 1e-12)
         return np.stack([mixture.quantile(inside), mixture.quantile(inside + coverage)], axis=1)
 
     def slope(tail: FloatArray) -> FloatArray:
-        """Of the same sign as that of the width: the log ratio of the densities."""
+        """Sign of the derivative of the width: the log ratio of the densities."""
         low, high = ends(tail).T
         with np.errstate(invalid="ignore"):
             return np.clip(np.nan_to_num(mixture.log_prob(low) - mixture.log_prob(high)), -1e3, 1e3)

@@ -1,7 +1,7 @@
 """Mixtures of a family's predictive distributions, many at a time: the arithmetic behind `Predictive`.
 
 A `Mixture` is a block of units (rows, or paths that several rows share), each with its components one after another in
-flat arrays. Whatever a component cannot do by itself (quantiles, scores) is solved here for all units at once.
+flat arrays. What a component cannot compute by itself (quantiles, scores) is solved here for all units at once.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from everytree.families.base import mean_less
 from everytree.predictive.quadrature import FIRST_PANEL, MIN_RUN, Panels, integral_rule, integrate, sum_rule
 
 ENTRIES_AT_ONCE = 1 << 18
-"""How many components are evaluated at a time where a unit is asked about many points: bounds memory."""
+"""Maximum number of components evaluated at a time: bounds memory."""
 
 LARGEST = 1e300
-"""Integrals and sums end here at the latest."""
+"""Upper limit of integrals and sums."""
 
 FAR = 1e12
-"""So many times its size away, a heavy tail is taken for the power law that it approaches."""
+"""Distance in sizes from which a heavy tail is replaced by the power law that it approaches."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,13 @@ class Mixture:
     components : Components
         One distribution for each entry.
     log_weights : (n_entries,) float64
-        The weights sum to 1 over each unit; in logs, since what is next to impossible may explain what no other can.
+        The weights sum to 1 over each unit; in logs, since a very improbable node may be the only one to explain a
+        target.
     starts : (n_units,) int64
-        Where each unit's entries start.
+        Start of each unit's entries.
     is_discrete : bool
     pick : callable
-        The mixture of some units of this one, any of them any number of times.
+        Function that returns the mixture of some units, with repetitions.
     """
 
     components: Any
@@ -63,22 +64,22 @@ class Mixture:
         return np.diff(np.append(self.starts, len(self.weights)))
 
     def _bounds(self) -> NDArray[np.int64]:
-        """(n_units + 1,) where each unit's entries start, and where the last one's end."""
+        """(n_units + 1,) start of each unit's entries, and end of the last."""
         return np.append(self.starts, len(self.weights)).astype(np.int64)
 
     def average(self, values: FloatArray) -> FloatArray:
-        """Weighted sum over each unit. A component of weight zero says nothing, whatever its value, infinite or not."""
+        """Weighted sum over each unit. A component of weight zero is ignored, even if its value is infinite."""
         weights = self.weights.reshape(-1, *[1] * (values.ndim - 1))
         with np.errstate(invalid="ignore"):
             terms = np.where(weights > 0.0, weights * values, 0.0)
         return np.add.reduceat(terms, self.starts, axis=0) if len(self) else terms[:0]
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A number for each unit, repeated for its components."""
+        """Repeat the number of each unit for its components."""
         return np.repeat(values, self.lengths, axis=0)
 
     def mean(self) -> FloatArray:
-        """Of each unit."""
+        """Mean of each unit."""
         return self.average(self.components.mean())
 
     def variance(self) -> FloatArray:
@@ -86,11 +87,11 @@ class Mixture:
         return np.where(np.isinf(mean), np.inf, self.average(self.components.variance() + self._away(mean) ** 2))
 
     def _away(self, mean: FloatArray) -> FloatArray:
-        """How far each component's mean is from that of its unit, to the last digit however large both are."""
-        with np.errstate(invalid="ignore"):  # infinitely far from an infinite mean
+        """Distance of each component's mean from that of its unit, to the last digit however large both are."""
+        with np.errstate(invalid="ignore"):  # infinite minus infinite
             away = mean_less(self.components, self.spread(mean))
         if hasattr(self.components, "mean_less"):
-            away -= self.spread(self.average(away))  # what the mean lacks as a double
+            away -= self.spread(self.average(away))  # the digits that the mean lacks as a double
         return away
 
     def variance_parts(self) -> FloatArray:
@@ -122,7 +123,7 @@ class Mixture:
         return self._discrete_quantile(p) if self.is_discrete else self._continuous_quantile(p)
 
     def _continuous_quantile(self, p: FloatArray) -> FloatArray:
-        """Between the components' own. Solved for the log of the smaller tail, so that far tails are as exact."""
+        """Search between the components' quantiles, by the log of the smaller tail, so that far tails are exact."""
         if hasattr(self.components, "mixture_quantile") and len(self):
             quantiles: FloatArray = self.components.mixture_quantile(self._bounds(), self.weights, p)
             return quantiles
@@ -141,7 +142,7 @@ class Mixture:
         return bracketed_root(excess, low, high)
 
     def _discrete_quantile(self, p: FloatArray) -> FloatArray:
-        """By bisection over whole numbers, after doubling until the upper end is beyond."""
+        """Bisect over whole numbers, after doubling the upper end until it is beyond."""
 
         def not_reached(unit: NDArray[np.int64], y: FloatArray) -> NDArray[np.bool_]:
             is_above = p[unit] > 0.5
@@ -161,10 +162,10 @@ class Mixture:
     # ---- scores ---------------------------------------------------------------------------------------------------
 
     def crps(self, y: FloatArray) -> FloatArray:
-        """The integral of (cdf(x) - 1[x >= y])^2, as one of squared tails: nothing cancels, however heavy they are.
+        """The integral of (cdf(x) - 1[x >= y])^2, from squared tails: nothing cancels, however heavy they are.
 
-        Finite where the squared tails are integrable: where they fall off faster than x^-1/2. Components without
-        `power_tail` do not tell; of those it is taken for infinite where there is no mean.
+        Finite where the squared tails are integrable: where they fall off faster than x^-1/2. For components without
+        `power_tail` it is assumed to be infinite where there is no mean.
         """
         has_score = (self._tail_index() > 0.5) & np.isfinite(y)
         asked = np.flatnonzero(has_score)
@@ -183,14 +184,14 @@ class Mixture:
         return np.stack([centre, self.crps(centre)], axis=1)
 
     def crps_from(self, y: FloatArray, centre: FloatArray, score: FloatArray) -> FloatArray:
-        """The score of y from that of the centre: what E|Y - y| has more than E|Y - centre|, added."""
+        """The score of y from that of the centre, by the difference of E|Y - y| and E|Y - centre|."""
         has_score = np.isfinite(score) & np.isfinite(y)
         with np.errstate(invalid="ignore"):
             further = self.components.extra_distance(self.spread(np.where(has_score, y, centre)), self.spread(centre))
             return np.where(has_score, score + self.average(further), np.where(np.isnan(y), np.nan, np.inf))
 
     def _integral_of_squared_tails(self, y: FloatArray) -> FloatArray:
-        """Both ways from y by x = y + scale sinh(t), which makes exponentials of power laws."""
+        """Integrate both ways from y by x = y + scale sinh(t), which turns power laws into exponentials."""
         lowest = float(getattr(self.components, "lowest", -np.inf))
         origin = np.maximum(y, lowest)
         places, widths = self._places()
@@ -202,7 +203,7 @@ class Mixture:
             x = origin[unit] + np.where(is_above, 1.0, -1.0) * scale[unit] * np.sinh(t)
             return np.asarray(self.tail(unit, x, is_above) ** 2 * scale[unit] * np.cosh(t))
 
-        n_functions = 2 * len(self)  # of each unit one for what is below the origin and one for what is above
+        n_functions = 2 * len(self)  # for each unit, one below the origin and one above
         function = np.arange(n_functions)
         reach = np.arcsinh(np.maximum.reduceat(np.where(self.weights > 0.0, away, 0.0), self.starts) / scale)
         far = self._power_laws_from(away)
@@ -216,7 +217,7 @@ class Mixture:
         return total + self._beyond(far, origin, is_both_ways=True) + (origin - y)
 
     def _sum_of_squared_tails(self, y: FloatArray) -> FloatArray:
-        """Of whole numbers k: of each [k, k + 1), the part below y counts cdf(k)^2 and the rest sf(k)^2."""
+        """Sum over whole numbers k: the part of [k, k + 1) below y counts cdf(k)^2, the rest sf(k)^2."""
 
         def term(unit: NDArray[np.int64], k: FloatArray) -> FloatArray:
             below = np.clip(y[unit] - k, 0.0, 1.0)
@@ -230,7 +231,7 @@ class Mixture:
 
         kink = np.maximum(y, 0.0)
         far = self._power_laws_from(np.zeros(len(self.weights)))
-        n_runs = 2.0 ** np.ceil(np.log2(far / MIN_RUN)) - 1.0  # as many as runs that double make up
+        n_runs = 2.0 ** np.ceil(np.log2(far / MIN_RUN)) - 1.0  # as many as runs that double
         end = np.where(far < LARGEST, _first_run(kink) + n_runs * MIN_RUN, LARGEST)
         total = self._sum_from_zero(term, kink, end) + self._beyond(end, np.zeros(len(self)), is_both_ways=False)
         return total - np.minimum(y, 0.0)
@@ -243,9 +244,9 @@ class Mixture:
         return np.where(np.isfinite(self.mean()), np.inf, 0.0)
 
     def _power_laws_from(self, away: FloatArray) -> FloatArray:
-        """How far from a point the tails of each unit are power laws, given how far its components are from there.
+        """Distance from a point beyond which the tails of each unit are power laws, given that of its components.
 
-        Only where they fall off so slowly that an integral has to go on from there; elsewhere `LARGEST`.
+        Only where tails fall off so slowly that an integral has to continue by the power law; elsewhere `LARGEST`.
         """
         is_heavy = self._tail_index() <= 1.0
         if not is_heavy.any():
@@ -255,7 +256,7 @@ class Mixture:
         return np.where(is_heavy, far, LARGEST)
 
     def _beyond(self, far: FloatArray, origin: FloatArray, is_both_ways: bool) -> FloatArray:
-        """The integral of the squared tails farther than `far` from the origin, where they are power laws.
+        """The integral of the squared tails beyond the distance `far` from the origin, where they are power laws.
 
         Of c x^-a and d x^-b, it is that of their product: far times both values there, divided by a + b - 1.
         """
@@ -270,7 +271,7 @@ class Mixture:
             tails.append(some.components.cdf(some.spread(origin - far)))
         for tail in tails:
             value = np.where(some.weights > 0.0, some.weights * tail, 0.0)
-            for place in range(some.lengths.max()):  # each component of a unit with all of them
+            for place in range(some.lengths.max()):  # pairs of each component of a unit with all of them
                 has_one = place < some.lengths
                 other = some.starts + np.where(has_one, place, 0)
                 pairs = np.add.reduceat(value / (index + some.spread(index[other]) - 1.0), some.starts)
@@ -282,7 +283,7 @@ class Mixture:
     ) -> FloatArray:
         """The sum over whole numbers from 0 on of a term that is smooth on either side of `kink`.
 
-        Up to `end`, or where that is `LARGEST` until what is left cannot matter.
+        Up to `end`, or if that is `LARGEST` until the remainder is negligible.
         """
         first = _first_run(kink)
         function, run = np.arange(len(self)), np.full(len(self), float(MIN_RUN))
@@ -307,29 +308,29 @@ class Mixture:
         return out
 
     def at_points(self, of: Callable[..., NDArray[Any]], unit: NDArray[np.int64], *columns: FloatArray) -> NDArray[Any]:
-        """A function of a mixture and of numbers for each unit, at any number of points of any units."""
+        """Evaluate a function of a mixture and of numbers for each unit, at any number of points of any units."""
         block = np.cumsum(self.lengths[unit]) // ENTRIES_AT_ONCE
         parts = np.split(np.arange(len(unit)), np.flatnonzero(np.diff(block)) + 1)
         return np.concatenate([of(self.pick(unit[part]), *(column[part] for column in columns)) for part in parts])
 
     @cached_property
     def _kernel(self) -> Any:
-        """Tails of these mixtures at many points, where the components have a kernel for that."""
+        """Tails of these mixtures at many points, if the components have a kernel for that."""
         if not hasattr(self.components, "mixture_kernel"):
             return None
         return self.components.mixture_kernel(self._bounds(), self.weights)
 
     def _places(self) -> tuple[FloatArray, FloatArray]:
-        """A middle and a width of each component."""
+        """Location and scale of each component."""
         if hasattr(self.components, "place"):
             place: tuple[FloatArray, FloatArray] = self.components.place()
             return place
         low, middle, high = (self.components.quantile(np.full(len(self.weights), p)) for p in (0.25, 0.5, 0.75))
-        with np.errstate(invalid="ignore"):  # both may be beyond all numbers, where there is no score either
+        with np.errstate(invalid="ignore"):  # both may be infinite, where there is no score either
             return middle, 0.5 * (high - low)
 
     def weighted_median(self, values: FloatArray) -> FloatArray:
-        """The smallest value of each unit that has half of the weight at or below it."""
+        """The smallest value of each unit with half of the weight at or below it."""
         order = np.lexsort((values, self.spread(np.arange(len(self)))))
         upto = np.cumsum(self.weights[order])
         before = upto[self.starts] - self.weights[order][self.starts]
@@ -338,7 +339,7 @@ class Mixture:
         return np.asarray(values[order][self.starts + np.minimum(n_below, self.lengths - 1)])
 
     def entropy(self) -> FloatArray:
-        """Of a discrete distribution, in nats."""
+        """Entropy of a discrete distribution, in nats."""
         if len(self) == 0:
             return np.empty(0)
 
@@ -351,14 +352,14 @@ class Mixture:
 
 
 def _first_run(kink: FloatArray) -> FloatArray:
-    """Where the run of whole numbers begins that holds the kink."""
+    """Start of the run of whole numbers that holds the kink."""
     return np.asarray(np.floor(kink / MIN_RUN) * MIN_RUN)
 
 
 def bracketed_root(
     excess: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, tolerance: float = 1e-13
 ) -> FloatArray:
-    """Where an increasing function of each unit crosses zero, between `low` and `high`.
+    """Find the zero of an increasing function of each unit, between `low` and `high`.
 
     Regula falsi with the weight of a stale end halved (Illinois), and a bisection wherever that has not halved the
     bracket in three steps: never slower than bisection by more than that, and usually done in ten.

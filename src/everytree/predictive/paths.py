@@ -1,8 +1,8 @@
 """Predictive distributions whose mixtures are given: for each row, the nodes on its path and their weights.
 
 A row that ends in terminal t is, a posteriori, in the leaf s on its path with probability prod(split_prob of the nodes
-above s) * (1 - split_prob[s]). Rows with the same path share all of that, so whatever does not depend on the row itself
-is computed once a path and looked up.
+above s) * (1 - split_prob[s]). Rows with the same path share all of that, so everything that does not depend on the row
+itself is computed once per path and looked up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from everytree.predictive.mixture import Mixture
 from everytree.predictive.predictive import Predictive
 
 ENTRIES_AT_ONCE = 1 << 18
-"""How many (row, node) pairs are worked on at a time: bounds memory, whatever the number of rows and of targets."""
+"""Maximum number of (row, node) pairs processed at a time: bounds memory for any number of rows and targets."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Paths:
     start : (n_paths + 1,) int64
         Path p owns entries start[p] .. start[p + 1] of the two arrays below.
     nodes : (n_entries,) int64
-        Rows of the summary of nodes that goes with the paths.
+        Rows of the summary of nodes that belongs to the paths.
     log_weights : (n_entries,) float64
         The weights sum to 1 over each path.
     of_row : (n_rows,) int32
@@ -48,14 +48,14 @@ class Paths:
         return len(self.start) - 1
 
     def entries(self, paths: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entries of some paths, one path after the other, and how many each has."""
+        """Return the entries of some paths, one path after the other, and the number of entries of each."""
         first = self.start[paths]
         lengths = self.start[paths + 1] - first
         starts = np.cumsum(lengths) - lengths
         return np.repeat(first - starts, lengths) + np.arange(lengths.sum()), lengths
 
     def at_rows(self, rows: NDArray[np.int64]) -> Paths:
-        """Those of some rows, without the paths that none of them has."""
+        """Return the paths of some rows, without those that none of them has."""
         used, of_row = np.unique(self.of_row[rows], return_inverse=True)
         entries, lengths = self.entries(used)
         start = np.concatenate([[0], np.cumsum(lengths)])
@@ -70,10 +70,10 @@ class PathPredictive(Predictive):
     family : Family
         For each row of the summary.
     summary : (n_nodes, ...) float64
-        What the predictive of each node needs.
+        Quantities that the predictive of each node needs.
     paths : Paths
     row_data : mapping of str to (n_rows, ...) array
-        What the family wants to know of each row.
+        Row data of the family.
     """
 
     def __init__(self, family: Family, summary: FloatArray, paths: Paths, row_data: Mapping[str, NDArray[Any]]) -> None:
@@ -88,33 +88,33 @@ class PathPredictive(Predictive):
         row_data = {name: values[rows] for name, values in self._row_data.items()}
         return type(self)(self._family, self._summary, self._paths.at_rows(rows), row_data)
 
-    # ---- once a path ----------------------------------------------------------------------------------------------
+    # ---- once per path --------------------------------------------------------------------------------------------
 
     def _per_row(self, of: Callable[[Mixture], FloatArray]) -> FloatArray:
-        if self._has_twins:
-            return self._one_row_a_path()._per_row(of)[self._paths.of_row]
+        if self._has_repeated_rows:
+            return self._one_row_per_path()._per_row(of)[self._paths.of_row]
         return self._evaluated(of, self._paths.of_row, np.arange(len(self)))
 
     def _per_target(self, of: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
         """As in `Predictive`; `of` may take more columns of n_rows numbers."""
-        if self._has_twins and grid.shape[1] == 1 and not columns:
-            return self._one_row_a_path()._per_target(of, grid)[:, self._paths.of_row]
+        if self._has_repeated_rows and grid.shape[1] == 1 and not columns:
+            return self._one_row_per_path()._per_target(of, grid)[:, self._paths.of_row]
         out, n_points = np.empty((len(grid), len(self))), max(1, ENTRIES_AT_ONCE // max(1, len(self)))
         for points in (slice(first, first + n_points) for first in range(0, len(grid), n_points)):
             out[points] = self._at_points(of, grid[points], *columns)
         return out
 
     def _at_points(self, of: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
-        """The same for a few points: all rows for the first one, then all for the second, and so on."""
+        """Like `_per_target`, for a few points: all rows for the first one, then all for the second, and so on."""
         shape = len(grid), len(self)
         paths, rows = np.tile(self._paths.of_row, len(grid)), np.tile(np.arange(len(self)), len(grid))
         repeated = [np.broadcast_to(column, shape).ravel() for column in (grid, *columns)]
         return self._evaluated(of, paths, rows, *repeated).reshape(shape)
 
     def _scores(self, grid: FloatArray) -> FloatArray:
-        """Where a mixture is asked about several targets, what does not depend on them is computed once."""
-        if self._has_twins and grid.shape[1] == 1:
-            return self._one_row_a_path()._scores(grid)[:, self._paths.of_row]
+        """Compute once what does not depend on the targets, where a mixture is evaluated at several of them."""
+        if self._has_repeated_rows and grid.shape[1] == 1:
+            return self._one_row_per_path()._scores(grid)[:, self._paths.of_row]
         n_targets, n_mixtures = len(grid) * len(self), len(self) if self._row_data else len(self._paths)
         if n_targets <= n_mixtures:
             return self._per_target(Mixture.crps, grid)
@@ -123,7 +123,7 @@ class PathPredictive(Predictive):
         return self._per_target(Mixture.crps, grid) if self._row_data else self._scores_of_distinct(grid)
 
     def _scores_of_distinct(self, grid: FloatArray) -> FloatArray:
-        """Each target of a path once."""
+        """Evaluate each distinct target of a path once."""
         shape = (len(grid), len(self))
         targets, path_of_target = np.broadcast_to(grid, shape).ravel(), np.tile(self._paths.of_row, len(grid))
         distinct, which = _distinct(path_of_target, targets)
@@ -132,15 +132,15 @@ class PathPredictive(Predictive):
         return np.asarray(scores[which].reshape(shape))
 
     @property
-    def _has_twins(self) -> bool:
-        """Whether rows that share a path have the same distribution, and some do."""
+    def _has_repeated_rows(self) -> bool:
+        """Whether some rows share a path, and with it their distribution."""
         return not self._row_data and len(self._paths) < len(self)
 
-    def _one_row_a_path(self) -> Self:
+    def _one_row_per_path(self) -> Self:
         return self._with_paths_of(np.arange(len(self._paths), dtype=np.int32))
 
     def _with_paths_of(self, of_row: NDArray[np.int32]) -> Self:
-        """Rows with other paths, of a family that asks nothing of rows."""
+        """Rows with other paths, for a family without row data."""
         return type(self)(self._family, self._summary, replace(self._paths, of_row=of_row), {})
 
     # ---- draws ----------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class PathPredictive(Predictive):
         return np.stack(columns, axis=1)
 
     def _targets_of(self, entries: NDArray[np.int64], rng: np.random.Generator) -> FloatArray:
-        """A target of each row from the node that was drawn for it."""
+        """Draw a target of each row from the node that was drawn for it."""
         out = np.empty(len(self))
         for first in range(0, len(self), ENTRIES_AT_ONCE):
             rows = np.arange(first, min(first + ENTRIES_AT_ONCE, len(self)))
@@ -173,7 +173,7 @@ class PathPredictive(Predictive):
     def _evaluated(
         self, of: Callable[..., FloatArray], paths: NDArray[Any], rows: NDArray[np.int64], *columns: FloatArray
     ) -> FloatArray:
-        """`of` mixtures, each of a path and a row, and their entries of the columns; some mixtures at a time."""
+        """Evaluate `of` on mixtures, each of a path and a row, and their entries of the columns, in blocks."""
         blocks = [
             of(self._mixture(paths[block], rows[block]), *(column[block] for column in columns))
             for block in self._blocks(paths)
@@ -181,7 +181,7 @@ class PathPredictive(Predictive):
         return np.concatenate(blocks)
 
     def _blocks(self, paths: NDArray[Any]) -> Iterator[slice]:
-        """Runs of paths with a bounded number of entries; one empty run where there are no paths."""
+        """Yield runs of paths with a bounded number of entries; one empty run if there are no paths."""
         block = np.cumsum(np.diff(self._paths.start)[paths]) // ENTRIES_AT_ONCE
         edges = np.flatnonzero(np.diff(block)) + 1
         return (slice(first, last) for first, last in pairwise([0, *edges.tolist(), len(paths)]))
@@ -204,7 +204,7 @@ class PathPredictive(Predictive):
 
 
 def _distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One place of each combination of values, and which combination is in each place."""
+    """One index of each combination of values, and the combination at each index."""
     order = np.lexsort(columns)
     is_new = np.ones(len(order), dtype=bool)
     is_new[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])

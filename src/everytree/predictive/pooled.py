@@ -1,4 +1,4 @@
-"""Predictive distributions whose mixtures are over all trees and all nodes on a row's way through each."""
+"""Predictive distributions whose mixtures are over all trees and all nodes on a row's path through each."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive, VarianceParts
 
 ROWS_SHARPENED = 16384
-"""How many rows are sharpened at a time."""
+"""Number of rows sharpened at a time."""
 
 NEGLIGIBLE = 1e-13
-"""A node whose share of a row's mixture is below this is left out; the others are scaled up to sum to 1."""
+"""Nodes whose share of a row's mixture is below this are left out; the others are scaled to sum to 1."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """All nodes of all trees in one list, as they were when asked.
+    """All nodes of all trees in one list, copied at one moment.
 
     Attributes
     ----------
     family : Family
     summary : (n_nodes, ...) float64
-        What the predictive of each node needs.
+        Quantities that the predictive of each node needs.
     first : (n_trees,) int64
-        Where each tree's nodes start.
+        Start of each tree's nodes.
     parent : (n_nodes,) int32
-        In the list, -1 at roots.
+        Index in the list, -1 at roots.
     log_reached, log_stop : (n_nodes,) float64
-        That a node is in the tree, and that it is then a leaf.
+        Log probability that a node is in the tree, and that it is then a leaf.
     log_weights : (n_trees,) float64
     """
 
@@ -52,7 +52,7 @@ class Pool:
     rows_at_once: int = 1024
 
     def predictive(self, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
-        """The mixtures of some rows, which end in `ends` of the trees."""
+        """Return the mixtures of some rows, which end in the nodes `ends` of the trees."""
         start, nodes, log_weights = _kernels.pooled_paths(
             ends=(ends + self.first).astype(np.int64), parent=self.parent, log_reached=self.log_reached,
             log_stop=self.log_stop, log_tree_weights=self.log_weights, log_negligible=float(np.log(NEGLIGIBLE)),
@@ -63,7 +63,7 @@ class Pool:
 
 
 def sharpened(probs: FloatArray, sharpness: float) -> FloatArray:
-    """Each row to the power of `sharpness`, and scaled to sum to 1."""
+    """Raise each row to the power of `sharpness`, and scale it to sum to 1."""
     if sharpness != 1.0:
         top = probs.max(axis=1, keepdims=True)
         probs = (probs / np.where(top > 0.0, top, 1.0)) ** sharpness
@@ -71,21 +71,21 @@ def sharpened(probs: FloatArray, sharpness: float) -> FloatArray:
 
 
 class Mixtures(Protocol):
-    """Whatever knows the mixture of each row."""
+    """An object that returns the mixture of each row."""
 
     @property
     def family(self) -> Family: ...
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows to ask for at a time: bounds memory, whatever their number."""
+        """Number of rows to process at a time: bounds memory for any number of rows."""
 
     def predictive(self, ends: NDArray[Any], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
-        """The mixtures of some rows."""
+        """Return the mixtures of some rows."""
 
 
 def sharpen(probs: FloatArray, sharpness: float, n_jobs: int) -> FloatArray:
-    """The same for many rows, where they are: some at a time, which the cache holds, and on several threads."""
+    """Sharpen many rows in place: in blocks that fit in the cache, on several threads."""
 
     def some(start: int) -> None:
         rows = slice(start, start + ROWS_SHARPENED)
@@ -104,15 +104,15 @@ def sharpen(probs: FloatArray, sharpness: float, n_jobs: int) -> FloatArray:
 class PooledPredictive(Predictive):
     """Distributions averaged over every tree of a forest and every pruning of each, or over every tree there is.
 
-    The mixtures are long, so they are found when they are asked for, some rows at a time. With a sharpness other than
-    1, classes have their probabilities raised to that power and scaled to sum to 1, and numbers are drawn towards the
-    mean of the average.
+    The mixtures are long, so they are computed when needed, some rows at a time. With a sharpness other than 1, classes
+    have their probabilities raised to that power and scaled to sum to 1, and distributions of numbers are narrowed
+    around the mean of the average.
 
     Parameters
     ----------
     pool : Mixtures
     ends : (n_rows, ...) array
-        What the pool finds the mixture of each row by.
+        From which the pool finds the mixture of each row.
     row_data : mapping of str to (n_rows, ...) array
     sharpness : float
     """
@@ -124,7 +124,7 @@ class PooledPredictive(Predictive):
         self._pool = pool
         self._ends = ends
         is_classes = pool.family.has_classes
-        self._power = sharpness if is_classes else 1.0  # of the probabilities of classes
+        self._power = sharpness if is_classes else 1.0  # exponent of class probabilities
         self._sharpness = 1.0 if is_classes else sharpness
         self._mean: FloatArray | None = None
 
@@ -137,14 +137,14 @@ class PooledPredictive(Predictive):
 
     def mean(self) -> FloatArray:
         """(n_rows,) mean of y; of the class number for classes."""
-        if self._mean is None:  # kept, since whatever is sharpened asks for it
+        if self._mean is None:  # kept, since every sharpened result needs it
             self._mean = super().mean()
         return self._mean.copy()
 
     def variance_parts(self) -> VarianceParts:
-        """Where the variance comes from: noise, parameters, trees (which of the forest's, and which pruning).
+        """Parts of the variance: noise, parameters, trees (which tree of the forest, and which pruning).
 
-        The parts are those of the average as it is, scaled to add up to `variance()` where that was sharpened.
+        The parts are those of the unsharpened average, scaled to add up to `variance()`.
         """
         parts = np.concatenate([np.stack(rows.variance_parts(), axis=1) for rows, _ in self._blocks(sharp=False)])
         total = parts.sum(axis=1)
@@ -168,7 +168,7 @@ class PooledPredictive(Predictive):
         return np.concatenate([rows._draws(n_draws, rng) for rows, _ in self._blocks()])
 
     def _blocks(self, sharp: bool = True) -> Iterator[tuple[PathPredictive, slice]]:
-        """The mixtures of some rows at a time, and which these are."""
+        """Yield the mixtures of some rows at a time, and which rows these are."""
         for start in range(0, max(len(self), 1), self._pool.rows_at_once):
             block = slice(start, start + self._pool.rows_at_once)
             row_data = {name: values[block] for name, values in self._row_data.items()}
@@ -182,5 +182,5 @@ class PooledPredictive(Predictive):
 
 
 def _columns(grid: FloatArray, rows: slice) -> FloatArray:
-    """The targets of some rows."""
+    """Return the targets of some rows."""
     return grid if grid.shape[1] == 1 else grid[:, rows]

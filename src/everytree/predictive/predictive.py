@@ -1,8 +1,8 @@
-"""What every predictive distribution can be asked, whatever its mixtures come from.
+"""The base class of predictive distributions, for mixtures from any source.
 
-A row's distribution is a mixture of a family's predictives over nodes of trees. What can be said of one mixture is in
-`mixture` and `intervals`; how the mixtures of all rows are found, and shared among rows, is up to the subclasses. Here
-is the rest: arguments, shapes, and what follows from the few things that a subclass does.
+A row's distribution is a mixture of a family's predictives over nodes of trees. Computations on one mixture are in
+`mixture` and `intervals`; subclasses find the mixtures of all rows and share them among rows. This module has the
+rest: arguments, shapes, and everything that follows from the few methods of a subclass.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from everytree.predictive.mixture import Mixture
 from everytree.predictive.targets import read_targets
 
 ROWS_SHOWN = 3
-"""How many rows a repr tells about."""
+"""Number of rows that a repr shows."""
 
 
 class VarianceParts(NamedTuple):
-    """The variance of each row's target, by where it comes from.
+    """The variance of each row's target by source.
 
     Attributes
     ----------
     noise : (n_rows,) array
-        What would be left if the tree and the parameters of its leaves were known.
+        Variance that remains if the tree and the parameters of its leaves are known.
     parameters : (n_rows,) array
-        What not knowing the parameters adds.
+        Variance added by unknown parameters.
     trees : (n_rows,) array
-        What not knowing the tree adds.
+        Variance added by the unknown tree.
     """
 
     noise: FloatArray
@@ -48,22 +48,22 @@ class Predictive(ABC):
     """One predictive distribution for each row, averaged over trees.
 
     Made by `predictive` of `Posterior`, `GrowingPosterior`, `Forest`, `ExactPosterior` and of every estimator, and by
-    `predictive_one` of the online forests. It holds what it needs: later updates do not change it.
+    `predictive_one` of the online forests. It is a copy: later updates do not change it.
 
     `len(dist)` is the number of rows. `dist[rows]` are the distributions of some of them: a slice, row numbers, a mask,
     or one row number, which gives a distribution of one row.
 
-    A family of your own supports what its components do: `mean`, `variance` and `log_prob` at least, and the rest where
-    they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`; `mode` makes the shortest interval
-    of large counts faster.
+    A family of your own supports what its components define: `mean`, `variance` and `log_prob` at least, and the rest
+    where they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`; `mode` makes the shortest
+    interval of large counts faster.
 
     Notes
     -----
     `log_prob`, `cdf`, `sf` and `crps` take targets `y` by one rule: `y` broadcasts against the shape (n_rows,), as in
-    NumPy. One number is asked of every row, and an array of n_rows numbers row by row; both give (n_rows,). A grid of m
-    numbers is asked of every row as `grid[:, None]`, which gives (m, n_rows).
+    NumPy. One number is evaluated for every row, and an array of n_rows numbers row by row; both give (n_rows,). A grid
+    of m numbers is evaluated for every row as `grid[:, None]`, which gives (m, n_rows).
 
-    `quantile(p)` is the other way round: levels are always the same for all rows, and k of them give (n_rows, k).
+    `quantile(p)` is different: levels are always the same for all rows, and k of them give (n_rows, k).
 
     Examples
     --------
@@ -77,32 +77,32 @@ class Predictive(ABC):
     """
 
     _sharpness: float = 1.0
-    """How many times narrower about its mean each distribution is than the mixture it is made from."""
+    """Factor by which each distribution is narrower around its mean than the mixture it is made from."""
 
     def __init__(self, family: Family, row_data: Mapping[str, NDArray[Any]]) -> None:
         self._family = family
         self._row_data = row_data
 
-    # ---- what a subclass does --------------------------------------------------------------------------------------
+    # ---- implemented by subclasses ---------------------------------------------------------------------------------
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def _at_rows(self, rows: NDArray[np.int64]) -> Self:
-        """The distributions of these rows, any of them any number of times."""
+        """Return the distributions of these rows, with repetitions."""
 
     @abstractmethod
     def _per_row(self, of: Callable[[Mixture], FloatArray]) -> FloatArray:
-        """(n_rows, ...) `of` the mixture of each row."""
+        """(n_rows, ...) `of` applied to the mixture of each row."""
 
     @abstractmethod
     def _per_target(self, of: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
-        """(n_points, n_rows) `of` the mixture of each row and each of its targets, for a grid as `Targets` have it."""
+        """(n_points, n_rows) `of` applied to the mixture of each row and its targets, for a grid as in `Targets`."""
 
     @abstractmethod
     def _scores(self, grid: FloatArray) -> FloatArray:
-        """(n_points, n_rows) `Mixture.crps`, likewise."""
+        """(n_points, n_rows) `Mixture.crps` of the targets of a grid."""
 
     @abstractmethod
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
@@ -123,7 +123,7 @@ class Predictive(ABC):
         return np.sqrt(self.variance())
 
     def variance_parts(self) -> VarianceParts:
-        """Where the variance comes from: noise, parameters, trees. The parts add up to `variance()`."""
+        """Parts of the variance: noise, parameters, trees. They add up to `variance()`."""
         self._need("parameter_share")
         return VarianceParts(*self._per_row(Mixture.variance_parts).T)
 
@@ -146,7 +146,7 @@ class Predictive(ABC):
         Parameters
         ----------
         y : array_like
-            One number, one a row, or a grid: broadcasts against (n_rows,).
+            One number, one per row, or a grid: broadcasts against (n_rows,).
 
         Returns
         -------
@@ -162,7 +162,7 @@ class Predictive(ABC):
     def sf(self, y: ArrayLike) -> FloatArray:
         """Probability that the target exceeds y: survival. Arguments and shape as in `log_prob`.
 
-        Not computed as 1 - cdf(y): it keeps its digits however small it is.
+        Not computed as 1 - cdf(y): small probabilities keep their digits.
         """
         self._need("sf")
         return self._at(y, lambda grid: self._per_target(Mixture.sf, grid))
@@ -171,8 +171,8 @@ class Predictive(ABC):
         """Continuous ranked probability score: 0 is best, in units of y. Arguments and shape as in `log_prob`.
 
         The integral of (cdf(x) - 1[x >= y])^2, exact to 1e-8 of itself; for classes that of the class number. It needs
-        no mean: it is infinite only where tails fall off no faster than x^-1/2. Of a family of your own it is taken for
-        infinite where the mean is infinite or does not exist.
+        no mean: it is infinite only where tails fall off no faster than x^-1/2. For a family of your own it is assumed
+        to be infinite where the mean is infinite or does not exist.
         """
         self._need("cdf")
         return self._at(y, self._scores) / self._sharpness
@@ -180,7 +180,7 @@ class Predictive(ABC):
     # ---- of probabilities -----------------------------------------------------------------------------------------
 
     def quantile(self, p: ArrayLike) -> FloatArray:
-        """The smallest y that the target stays at or below with probability p.
+        """The smallest y such that the target is at most y with probability p.
 
         Exact to 1e-10 of the smaller tail, for p as small as 1e-9 and as near to 1; quantiles of one row never cross.
 
@@ -232,7 +232,7 @@ class Predictive(ABC):
         Parameters
         ----------
         size : int, optional
-            Draws a row.
+            Draws per row.
         rng : numpy.random.Generator or int, optional
             Source of randomness, or its seed; by default one that differs from call to call.
         random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
@@ -250,7 +250,7 @@ class Predictive(ABC):
     # ---- rows -----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, rows: Any) -> Self:
-        """The distributions of some rows; of one for a row number."""
+        """Return the distributions of some rows; for a row number, a distribution of one row."""
         if isinstance(rows, slice):
             return self._at_rows(np.arange(*rows.indices(len(self))))
         if isinstance(rows, int | np.integer):
@@ -261,7 +261,7 @@ class Predictive(ABC):
         return self._at_rows(chosen)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: NumPy would take rows of rows for an array of many dimensions."""
+        """Raise: NumPy would treat a distribution of rows as a nested sequence."""
         raise TypeError(f"a {type(self).__name__} is no array; ask it for mean(), probs(), quantile(p), sample(), ...")
 
     def __repr__(self) -> str:
@@ -279,18 +279,18 @@ class Predictive(ABC):
     def _family_name(self) -> str:
         return type(self._family).__name__
 
-    # ---- how it is computed ---------------------------------------------------------------------------------------
+    # ---- implementation -------------------------------------------------------------------------------------------
 
     def _at(self, y: ArrayLike, of_grid: Callable[[FloatArray], FloatArray]) -> FloatArray:
         targets = read_targets(y, len(self))
         return of_grid(self._unsharpened(targets.grid)).reshape(targets.shape)
 
     def _unsharpened(self, y: FloatArray) -> FloatArray:
-        """Where targets (..., n_rows) were before the distributions were drawn to their means."""
+        """Map targets (..., n_rows) to the scale before the distributions were narrowed around their means."""
         return y if self._sharpness == 1.0 else self.mean() + (y - self.mean()) * self._sharpness
 
     def _sharpened(self, y: FloatArray) -> FloatArray:
-        """Where targets (n_rows, ...) are after that."""
+        """Map targets (n_rows, ...) to the scale after that."""
         if self._sharpness == 1.0:
             return y
         mean = self.mean().reshape(-1, *[1] * (y.ndim - 1))
@@ -301,7 +301,7 @@ class Predictive(ABC):
             raise TypeError(f"{method}() is for {whose}; {self._family_name()} has none")
 
     def _no_components(self) -> Any:
-        """Components of no rows: they show what the family's components can do."""
+        """Components of no rows: they show which methods the family's components have."""
         none = self._family.at(np.empty(0, dtype=np.int64))
         row_data = {name: values[:0] for name, values in self._row_data.items()}
         return none.predictive(np.empty((0, self._family.n_statistics)), **row_data)
@@ -311,5 +311,5 @@ def _quantiles(mixture: Mixture, levels: FloatArray) -> FloatArray:
     """(n_units, n_levels), ordered as the levels are."""
     out = np.stack([mixture.quantile(np.full(len(mixture), level)) for level in levels], axis=1)
     order = np.argsort(levels)
-    out[:, order] = np.maximum.accumulate(out[:, order], axis=1)  # rounding of the last digit never crosses either
+    out[:, order] = np.maximum.accumulate(out[:, order], axis=1)  # rounding cannot make them cross either
     return out

@@ -2,8 +2,8 @@
 
 The functions are squared tails of distributions: they never change sign, they may have steps far narrower than their
 distance, and they may fall off as slowly as 1 / x^2, or more slowly where the integral has an end. Panels that are not
-exact enough are halved; the outermost panel of each function is followed by a wider one until what lies beyond cannot
-matter.
+exact enough are halved; the outermost panel of each function is followed by a wider one until the remainder is
+negligible.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray, RowArray
 
 TOLERANCE = 1e-10
-"""Of the estimated error of one panel, relative to the whole integral."""
+"""Tolerance of the estimated error of one panel, relative to the whole integral."""
 
 MAX_ROUNDS = 2000
-"""Far more halvings and extensions than numbers have bits: only values that are not finite come here."""
+"""Maximum number of halvings and extensions, far more than numbers have bits: only infinite and NaN values reach it."""
 
 FIRST_PANEL = 0.4
-"""How wide the first panel of an integral is: smooth functions seldom need a narrower one."""
+"""Width of the first panel of an integral: smooth functions seldom need a narrower one."""
 
 MIN_RUN = 16
-"""Runs of so many whole numbers are summed term by term."""
+"""Runs of at most this many whole numbers are summed term by term."""
 
 
 class Panels(NamedTuple):
-    """Stretches of the functions to integrate.
+    """Intervals of the functions to integrate.
 
     Attributes
     ----------
     function : (n,) int64
-        Which function each panel is of.
+        The function of each panel.
     left, width : (n,) float64
     is_outermost : (n,) bool
         Whether the panel may be followed by another one.
@@ -53,13 +53,14 @@ class Panels(NamedTuple):
 
     @staticmethod
     def join(parts: list[Panels]) -> Panels:
-        """In the order of their functions, so that whoever evaluates them sees each function once."""
+        """Join panels in the order of their functions, so that each function is evaluated once."""
         together = Panels(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         return together.at(np.argsort(together.function, kind="stable"))
 
 
 class Nodes(NamedTuple):
-    """Where to evaluate panels, and the weights of three rules, each of about half the degree of the one before.
+    """Points at which panels are evaluated, and weights of three rules, each of about half the degree of the one
+    before.
 
     All arrays are (n_panels, n_nodes).
     """
@@ -72,16 +73,16 @@ class Nodes(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """How to integrate, or sum, over a panel.
+    """A rule to integrate, or sum, over a panel.
 
     Attributes
     ----------
     nodes : callable
         Nodes of panels from their left ends and widths; the last node is the right end.
     growth : float
-        How much wider than the outermost panel the next one is.
+        Ratio of the width of the next panel to that of the outermost.
     remainder : callable
-        A bound of what lies beyond the right end, from that end and the value there.
+        A bound of the remainder beyond the right end, from that end and the value there.
     """
 
     nodes: Callable[[FloatArray, FloatArray], Nodes]
@@ -98,7 +99,7 @@ def integrate(
     reach: FloatArray,
     end: FloatArray,
 ) -> FloatArray:
-    """The integral of each unit: of all its functions together.
+    """Return the integral of each unit: the sum over its functions.
 
     Parameters
     ----------
@@ -106,9 +107,9 @@ def integrate(
         Values of functions at points; takes the number of a function and a point, any number of both.
     rule : Rule
     panels : Panels
-        To begin with.
+        The first panels.
     unit : (n_functions,) int64
-        Whose integral each function belongs to.
+        The unit whose integral each function belongs to.
     n_units : int
     reach, end : (n_functions,) float64
         The outermost panel is extended at least to `reach`, and never beyond `end`.
@@ -133,10 +134,10 @@ def integrate(
 
 
 def _error(nodes: Nodes, values: FloatArray, sums: FloatArray) -> FloatArray:
-    """An estimate from the differences between the rules, relative to how much the function varies.
+    """Estimate the error from the differences between the rules, relative to the variation of the function.
 
-    Each is about the square of the one before where the function is smooth; the power 1.5 keeps a distance from that.
-    Two of them, since one alone may be small by accident.
+    Each is about the square of the one before where the function is smooth; the power 1.5 leaves a margin. Two of them
+    are used, since one alone may be small by accident.
     """
     variation = (nodes.weights * np.abs(values - (sums / nodes.weights.sum(axis=1))[:, None])).sum(axis=1)
     coarse, coarsest = ((w * values).sum(axis=1) for w in (nodes.coarse_weights, nodes.coarsest_weights))
@@ -178,7 +179,7 @@ def _lobatto_nodes(left: FloatArray, width: FloatArray) -> Nodes:
 
 
 def integral_rule() -> Rule:
-    """For functions of t that fall off at least as exp(-t): what lies beyond is at most the value there."""
+    """For functions of t that fall off at least as exp(-t): the remainder is at most the value at the end."""
     return Rule(_lobatto_nodes, 1.25, lambda right, value: value)
 
 

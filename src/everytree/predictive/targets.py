@@ -1,4 +1,4 @@
-"""Targets that distributions are asked about: numbers that broadcast against one distribution a row."""
+"""Targets at which distributions are evaluated: numbers that broadcast against one distribution per row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from everytree.base.arrays import FloatArray, as_numbers
 
 
 class Targets(NamedTuple):
-    """Targets, and the shape of what is said of them.
+    """Targets, and the shape of the results.
 
     Attributes
     ----------
     grid : (n_points, n_rows) or (n_points, 1) float64
-        The second where the points are the same for all rows.
+        (n_points, 1) where the points are the same for all rows.
     shape : tuple of int
-        That of the targets broadcast against (n_rows,); as many entries as n_points * n_rows.
+        Shape of the targets broadcast against (n_rows,); it has n_points * n_rows entries.
     """
 
     grid: FloatArray
@@ -27,7 +27,7 @@ class Targets(NamedTuple):
 
 
 def read_targets(y: ArrayLike, n_rows: int) -> Targets:
-    """By NumPy's rule: one number, one a row, or anything whose last axis has one entry, or one a row."""
+    """Read targets by NumPy's rule: one number, one per row, or arrays whose last axis has one entry or one per row."""
     numbers = as_numbers("y", y).astype(np.float64, copy=False)
     width = numbers.shape[-1] if numbers.ndim else 1
     if width != 1 and n_rows != 1 and width != n_rows:

@@ -1,4 +1,4 @@
-"""One page about a fitted model, for people: self-contained, readable without scripts, exact where it computes."""
+"""An HTML page about a fitted model: self-contained, readable without scripts, exact where it computes."""
 
 from everytree.report.page import report_html, write_report
 

@@ -15,7 +15,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart: `kind` is the class of the style sheet, "ours" or "plain"."""
+    """A line of a chart: `kind` is its class in the style sheet, "ours" or "plain"."""
 
     label: str
     kind: str
@@ -25,7 +25,7 @@ class Series:
 
 
 def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str, diagonal: str = "") -> str:
-    """Lines in the unit square; `diagonal` is what the line from corner to corner means."""
+    """Lines in the unit square; `diagonal` is the label of the line from corner to corner."""
     marks = [f'<path class="diagonal" d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}"/>']
     for one in series:
         points = [f"{_x(a)} {_y(b)}" for a, b in zip(one.x, one.y, strict=True)]
@@ -38,7 +38,7 @@ def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str,
 
 
 def histogram(series: Sequence[Series], title: str, x_label: str, y_label: str, top: float) -> str:
-    """Bars over tenths of the unit interval, side by side; 1 is where they should all be."""
+    """Bars over tenths of the unit interval, side by side; ideally all are at 1."""
     marks = []
     n = len(series)
     for i, one in enumerate(series):
@@ -55,7 +55,7 @@ def histogram(series: Sequence[Series], title: str, x_label: str, y_label: str, 
 
 
 def ranges(names: Sequence[str], middle: FloatArray, low: FloatArray, high: FloatArray, texts: Sequence[str]) -> str:
-    """A list of bars with whiskers, in HTML: text wraps by itself and is there for every reader."""
+    """A list of bars with whiskers, in HTML: its text wraps and needs no images."""
     top = max(float(np.max(high, initial=0.0)), float(np.max(middle, initial=0.0)), 1e-12)
     items = [
         f'<li><span class="name">{escape(name)}</span><span class="track" aria-hidden="true">'

@@ -1,4 +1,4 @@
-"""Who predicts the rows that a model is judged by: the model itself, or what is fitted to the table's other rows."""
+"""Predictions for the rows that a model is judged by: by the model itself, or by models fitted to the other rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PLAIN = ("plain forest", "plain")
 
 @dataclass(frozen=True)
 class ClassPredictions:
-    """One contender's probabilities of classes.
+    """Class probabilities of one contender.
 
     Attributes
     ----------
     label, kind : str
-        What it is called, and its class in the style sheet.
+        Its name, and its class in the style sheet.
     probs : (n_rows, n_classes) float64
         In the order of the model's classes.
     """
@@ -44,17 +44,17 @@ class ClassPredictions:
 
 @dataclass(frozen=True)
 class NumberPredictions:
-    """One contender's distributions of numbers.
+    """Distributions of numbers of one contender.
 
     Attributes
     ----------
     label, kind : str
-        What it is called, and its class in the style sheet.
+        Its name, and its class in the style sheet.
     mean, pit : (n_rows,) float64
-        The mean, and the predicted probability below the target; some point of the step for counts, and some point
-        beyond for a time that was cut short.
+        The mean, and the predicted probability below the target; a random point of the step for counts, and a random
+        point beyond for a censored time.
     loss : (n_rows,) float64
-        CRPS; where times are cut short, minus the log of the density, or of the probability of a longer time.
+        CRPS; where times are censored, minus the log of the density, or of the probability of a longer time.
     """
 
     label: str
@@ -68,12 +68,12 @@ class NumberPredictions:
 
 
 def known_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
-    """By the model itself."""
+    """Predictions of the model itself."""
     return [ClassPredictions(*THIS_MODEL, model.predict_proba(rows.inputs))]
 
 
 def refitted_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
-    """By the estimator and by a plain forest, each fitted to the other folds."""
+    """Predictions of the estimator and of a plain forest, each fitted to the other folds."""
     ours, plain = np.zeros((2, len(rows), len(model.classes_)))
     for train, test in _folds(rows, stratify=True):
         known, new = rows.at(train), rows.at(test)
@@ -89,12 +89,12 @@ def refitted_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
 
 
 def known_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
-    """By the model itself."""
+    """Predictions of the model itself."""
     return [NumberPredictions(*THIS_MODEL, *_ours(model, rows, np.random.default_rng(0)))]
 
 
 def refitted_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
-    """By the estimator and by a plain forest, each fitted to the other folds; no plain forest takes censored times."""
+    """Predictions of the estimator and, unless times are censored, a plain forest, fitted to the other folds."""
     rng, has_plain = np.random.default_rng(0), "censored" not in rows.row_data
     ours, plain = np.zeros((2, 3, len(rows)))
     for train, test in _folds(rows, stratify=False):
@@ -123,9 +123,9 @@ def _ours(model: Any, rows: JudgedRows, rng: np.random.Generator) -> tuple[Float
 
 
 def _plain(known: JudgedRows, new: JudgedRows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same of a plain forest: normal about its mean, with the spread of its out-of-bag residuals.
+    """Mean, PIT and loss of a plain forest: normal about its mean, with the spread of its out-of-bag residuals.
 
-    Counts with exposure are rates to it, weighted by exposure, since their variance goes with it.
+    It predicts counts with exposure as rates, weighted by exposure, since their variance depends on it.
     """
     size, new_size = (rows.row_data.get("exposure", np.ones(len(rows))) for rows in (known, new))
     columns, new_columns = _plain_columns(known.inputs, new.inputs)
@@ -155,7 +155,7 @@ def _folds(rows: JudgedRows, stratify: bool) -> Iterator[tuple[NDArray[np.int64]
 
 
 def _plain_columns(train: Any, test: Any) -> tuple[FloatArray, FloatArray]:
-    """A table as scikit-learn's forest takes it: codes, NaN for what is missing or new."""
+    """A table as scikit-learn's forest takes it: codes, NaN for missing or new values."""
     schema = Schema.fit(train)
     return tuple(  # type: ignore[return-value]
         np.where(codes < schema.n_codes, codes.astype(np.float32), np.nan)

@@ -1,11 +1,11 @@
-"""A model as plain arrays inside the page, with all that its script needs to predict one row as Python does.
+"""A model as plain arrays inside the page, with all that its script needs to predict a row like Python.
 
-Trees lie one after another, nodes in level order, so that children need no pointers: each node says how many it has.
+Trees lie one after another, nodes in level order, so that children need no pointers: each node stores their number.
 Only terminals carry statistics, since those of a node are the sum of its children's. A split probability is a whole
-number of 2**-40, which moves no prediction by more than 1e-11.
+number of 2**-40, which changes no prediction by more than 1e-11.
 
-What does not fit within `MAX_BYTES` is left out where it matters least: nodes least likely to be in their trees. The
-page then says by how much any predicted probability can be off.
+If the arrays do not fit within `MAX_BYTES`, the nodes least likely to be in their trees are left out. The page then
+says by how much any predicted probability can be off.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from everytree.tables.column import Column
 from everytree.view.describe import CLASS_COLOURS
 
 MAX_BYTES = 3_300_000
-"""Of arrays, before they are written as text, which makes a third more; what columns take is taken off."""
+"""Maximum size of the arrays before they are encoded as text, which adds a third; columns are subtracted from it."""
 
 NEGLIGIBLE_PROB = 1e-13
-"""A node that is in its tree less often than this changes no answer."""
+"""A node with a smaller probability to be in its tree changes no prediction."""
 
 ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
 
 
 def model_data(subject: Subject) -> dict[str, Any]:
-    """Everything the script of the page knows, ready for JSON."""
+    """Return all data of the page's script, ready for JSON."""
     model, family, words = subject.model, subject.family, subject.words
     can_predict = family.is_in_browser and family.has_one_prior
     columns = [
@@ -73,7 +73,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
 
 
 def inputs_data(subject: Subject) -> list[dict[str, Any]]:
-    """For each input column what a visitor may enter: of several columns of codes that read it, the finest decides."""
+    """What a visitor may enter for each input column; if several columns of codes read it, the finest decides."""
     readers: dict[int, list[Column]] = {}
     schema = subject.model.schema_
     for column, place in zip(schema.columns, schema.input_of, strict=True):
@@ -98,9 +98,9 @@ def inputs_data(subject: Subject) -> list[dict[str, Any]]:
 
 
 def slider_range(cuts: FloatArray, kind: str) -> list[float]:
-    """Where a slider starts and ends, where it stands first and what its steps are: the first three are whole steps.
+    """Start, end, first value and step of a slider: the first three are whole steps.
 
-    A little beyond the outer cuts, and between the middle ones.
+    It reaches a little beyond the outer cuts and starts between the middle ones.
     """
     margin = 0.05 * float(cuts[-1] - cuts[0]) or 0.25 * abs(float(cuts[0])) or 1.0
     low, high = float(cuts[0]) - margin, float(cuts[-1]) + margin
@@ -112,7 +112,7 @@ def slider_range(cuts: FloatArray, kind: str) -> list[float]:
 
 
 def _number_step(cuts: FloatArray, span: float) -> float:
-    """A power of ten, a hundred to a thousand to the slider; cuts between whole numbers are multiples of a half."""
+    """A power of ten, with a hundred to a thousand steps; cuts between whole numbers are multiples of a half."""
     if (2.0 * cuts == np.floor(2.0 * cuts)).all():
         return 1.0
     return float(f"1e{math.floor(math.log10(span)) - 2}")
@@ -124,7 +124,7 @@ def _date_step(span: float) -> float:
 
 
 def column_data(column: Column, place: int) -> dict[str, Any]:
-    """How a value becomes a code."""
+    """Data with which the script turns a value into a code."""
     return {
         "input": place,
         "kind": column.kind,
@@ -139,7 +139,7 @@ def column_data(column: Column, place: int) -> dict[str, Any]:
 
 
 def _unless_same(text: str, cut: float) -> str | None:
-    """A text that says another number than the cut, or a date; the page writes the cut itself else."""
+    """Return a date, or a text that differs from the cut as a number; otherwise None: the page writes the cut."""
     try:
         return None if float(text) == cut else text
     except ValueError:
@@ -152,7 +152,7 @@ def _unless_same(text: str, cut: float) -> str | None:
 def trees_data(
     posts: Sequence[Posterior], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
 ) -> dict[str, Any]:
-    """The nodes of all trees that matter, or that there is room for."""
+    """Nodes of all trees that matter, or for which there is room."""
     reached = [post.node_prob for post in posts]
     most_nodes = sum(map(len, reached))
     while True:
@@ -177,13 +177,13 @@ def trees_data(
 
 
 def _joined(trees: list[dict[str, NDArray[Any]]]) -> list[list[str]]:
-    """Arrays of all trees together, as text: those of `ARRAYS`, then the columns of statistics."""
+    """Join the arrays of all trees as text: those of `ARRAYS`, then the columns of statistics."""
     joined = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
     return [packed(joined[name]) for name in ARRAYS] + [packed(column) for column in joined["statistics"].T]
 
 
 def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
-    """Nodes below this probability are left out. Siblings have the same one: they stay or go together."""
+    """Probability below which nodes are left out. Siblings have the same one: they stay or go together."""
     every = np.concatenate(reached)
     if len(every) <= most_nodes:
         return NEGLIGIBLE_PROB
@@ -194,7 +194,7 @@ def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
 def _tree_arrays(
     post: Posterior, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
 ) -> dict[str, NDArray[Any]]:
-    """One tree. A node whose children are left out is a terminal here."""
+    """Arrays of one tree. A node whose children are left out is a terminal here."""
     tree, family = post.tree, post.family
     assert isinstance(family, NativeFamily)
     first_child = np.where(tree.is_terminal, 0, tree.first_child)
@@ -204,7 +204,7 @@ def _tree_arrays(
     return {
         "n_children": np.where(inner, tree.n_children, 0)[keep],
         "feature": tree.feature[inner],
-        # All from the last code on ask only whether there is a value; the smallest of them fits in a byte.
+        # Thresholds from the last code on only test for a value; the smallest of them fits in a byte.
         "threshold": np.minimum(tree.threshold[inner], n_codes[tree.feature[inner]] - 1) + 1,
         "missing_child": tree.missing_child[inner] + 1,
         "split_high": (fixed >> np.uint64(8)).astype(np.uint32),
@@ -217,7 +217,7 @@ def _tree_arrays(
 
 
 def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
-    """The leaf regions of an exact model: their conditions, how probable they are, and their statistics."""
+    """The leaf regions of an exact model: their conditions, probabilities and statistics."""
     engine, family = posterior.engine(), posterior.family
     most = budget // (16 + 4 * posterior.max_depth + 4 * family.additive(np.zeros((1, family.n_statistics))).shape[1])
     leaves = posterior.leaf_regions(False)
@@ -238,7 +238,7 @@ def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
 
 
 def _intervals(codes: NDArray[np.uint64], ordered: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Sets of codes as first and last: ends of an interval, or the one category, which is a bit of a word."""
+    """First and last of sets of codes: ends of an interval, or the one category, which is a bit of a word."""
     low, high = codes & np.uint64(0xFFFFFFFF), codes >> np.uint64(32)
     bit = np.array([int(code).bit_length() - 1 for code in codes.tolist()], dtype=np.int64)
     return np.where(ordered, low, bit), np.where(ordered, high, bit)
@@ -250,8 +250,7 @@ def _intervals(codes: NDArray[np.uint64], ordered: NDArray[np.bool_]) -> tuple[N
 def packed(values: NDArray[Any]) -> list[str]:
     """An array as the smallest type that holds every value, little endian, in base 64.
 
-    Other numbers that repeat, as those of leaves with one row do from tree to tree, are listed once: places first, then
-    the list.
+    Other numbers that repeat, such as those of leaves with one row, are listed once: indices first, then the list.
     """
     whole = values.dtype.kind in "iub" or bool((values == np.floor(values)).all() and (np.abs(values) < 2**32).all())
     if whole and (not len(values) or values.min() >= 0):

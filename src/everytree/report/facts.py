@@ -1,4 +1,4 @@
-"""What was fitted on what, as pairs of words."""
+"""Facts about the fit, as pairs of words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def facts(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def priors(subject: Subject) -> Iterator[tuple[str, str]]:
-    """What was chosen by rows that trees had not seen, or given."""
+    """Priors that were chosen on rows unseen by the trees, or given."""
     choice: Any = getattr(subject.model, "choice_", None)
     if choice is None:
         yield "split_prior", one_line(subject.model.split_prior)

@@ -1,4 +1,4 @@
-"""Which columns matter, and how sure that is."""
+"""Importances of the columns, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 
 DRAWS = 200
-"""Trees drawn from the posterior, where the spread is theirs."""
+"""Number of trees drawn from the posterior to measure the spread."""
 
 
 @dataclass(frozen=True)
 class Importances:
-    """One number an input column, and where 90% of the trees are.
+    """One number per input column, and the range of 90% of the trees.
 
     Attributes
     ----------
     middle, low, high : (n_inputs,) float64
     asked : (n_inputs,) float64
-        Probability that a tree asks the column at all.
+        Probability that a tree splits on the column.
     meaning : str
-        What the numbers and their spread are.
+        Meaning of the numbers and their spread, in words.
     """
 
     middle: FloatArray
@@ -87,7 +87,7 @@ def _of_exact(model: MetaEstimator) -> Importances:
 
 
 def _by_input(model: MetaEstimator, of_feature: FloatArray) -> FloatArray:
-    """Columns of codes that read the same input add up."""
+    """Add up the columns of codes that read the same input."""
     total = np.zeros(model.schema_.n_inputs)
     np.add.at(total, model.schema_.input_of, of_feature)
     return total

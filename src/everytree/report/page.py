@@ -1,4 +1,4 @@
-"""The page itself: a template, filled with what the other modules say."""
+"""The page itself: a template, filled in by the other modules."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ def write_report(
 ) -> Path:
     """Write one self-contained HTML page about a fitted model.
 
-    The page needs no network and no server, and computes itself what it answers. A failure leaves the file as it was.
+    The page needs no network and no server: its script computes the predictions. A failure leaves an old file
+    unchanged.
 
     Parameters
     ----------
     model, table, target, held_out, sample_weight, exposure, censored
         As in `report_html`; `table` may be None.
     path : path-like
-        Where the page goes.
+        The file to write.
 
     Returns
     -------
@@ -81,16 +82,16 @@ def report_html(
     ----------
     model : MetaForest*, MetaTree* or ExactTree* estimator, fitted
     table : data frame or (n_rows, n_features) array_like, optional
-        Rows to judge by, with all columns that the model reads. Without it the page has no such section.
+        Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
-        The name of the target's column, or the targets; by default the one column that has no other use.
+        The name of the target's column, or the targets; by default the only column without another use.
     held_out : bool
-        Whether the model was fitted to none of these rows. Then it is scored itself. Otherwise, and beside it for a
-        comparison with a plain forest, the estimator is fitted anew to parts of the table: that is sound for any
-        rows, those of fit too, but it judges other models than this one.
+        Whether the model was fitted to none of these rows. Then the model itself is scored. Otherwise, and also for a
+        comparison with a plain forest, the estimator is fitted again to parts of the table: that is valid for any
+        rows, including those of fit, but it scores other models than this one.
     sample_weight, exposure, censored : str or (n_rows,) array_like, optional
-        As in `fit`, or the names of their columns. Scores count rows by their weights; exposure and censored are
-        there if the model was fitted with them.
+        As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure and censored are
+        needed if the model was fitted with them.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def report_html(
 
 
 def _drawn(subject: Subject) -> str:
-    """Which tree the picture shows."""
+    """Say which tree the picture shows."""
     if subject.is_exact:
         return "The prunings of the single most probable tree; the model itself averages over every other tree too."
     if len(subject.posts) == 1:
@@ -136,7 +137,7 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _quality_section(model: Any, table: Any, held_out: bool, beside: dict[str, Any]) -> str:
-    """Scores and charts, or why there are none."""
+    """Scores and charts, or the reason why there are none."""
     if table is None:
         return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")
     row_data = {name: beside[name] for name in ("exposure", "censored")}
@@ -199,7 +200,7 @@ def _trees(subject: Subject) -> str:
 
 
 def _filled(sections: dict[str, str], data: dict[str, Any]) -> str:
-    """Every place of the template once, in one pass: what is put in is never searched for places again."""
+    """Fill every place of the template in one pass: the inserted text is never searched for places again."""
     folder = files("everytree.report")
     script = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}}})();\n'
@@ -215,7 +216,7 @@ def _filled(sections: dict[str, str], data: dict[str, Any]) -> str:
 
 
 def _json(data: dict[str, Any]) -> str:
-    """JSON that no HTML parser can mistake for anything else; infinities become null."""
+    """Return JSON that is safe inside HTML; infinities become null."""
     text = json.dumps(_finite(data), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,9 +1,9 @@
-"""How good the model is on rows it has not seen.
+"""Quality of the model on rows it has not seen.
 
-Of rows that are new to it the model itself is asked. A table that it may have seen judges only how well such models
-do: the estimator is fitted again, four times, to three quarters of the table, and each row is predicted by the one that
-has not seen it. A plain forest of scikit-learn's is fitted to the same rows; it stands beside that one alone, since the
-rows of the model itself are not at hand.
+If the rows are new to the model, the model itself predicts them. If it may have seen the table, the estimator is fitted
+again, four times, to three quarters of the table, and each row is predicted by the fit that has not seen it. This
+scores models like this one, not the model itself. A plain forest of scikit-learn's is fitted to the same rows; it is
+compared with the refitted estimator alone, since the rows of the model itself are not available.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from everytree.report.rows import JudgedRows
 MIN_ROWS = 40
 
 MAX_ROWS = 20_000
-"""Of a longer table so many are drawn at random."""
+"""Maximum number of rows; from a longer table they are drawn at random."""
 
 MIN_PROB = 1e-4
-"""A plain forest says 0 where no tree has seen a class; in its log-loss that is taken for this, to be fair."""
+"""Lower limit of probabilities in the log-loss: a plain forest predicts 0 where no tree has seen a class."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What one comparison shows.
+    """The result of one comparison.
 
     Attributes
     ----------
     title, how : str
-        Who is judged, and what each was trained on.
+        The models that are judged, and the rows they were trained on.
     columns : list of str
         The contenders.
     rows : list of (str, ...)
-        A score by name, and each contender's.
+        Name of a score, and its value for each contender.
     charts : list of str
     notes : list of str
     """
@@ -62,7 +62,7 @@ class Quality:
 
 
 def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
-    """The model itself where the rows are new to it; then, or else, refitted ones beside a plain forest."""
+    """Judge the model itself if the rows are new to it; then, or else, refitted ones beside a plain forest."""
     n_given = len(rows)
     if n_given > MAX_ROWS:
         rows = rows.at(np.sort(np.random.default_rng(0).choice(n_given, MAX_ROWS, replace=False)))
@@ -140,7 +140,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
 
 
 def _area(probs: FloatArray, truth: FloatArray, weight: FloatArray) -> float:
-    """Of two classes the area; of more, the mean over classes against the others, of those that the rows have."""
+    """Area under the curve for two classes; for more, the mean over the classes that occur, each against the others."""
     there = [c for c in range(truth.shape[1]) if truth[:, c].any()]
     shown = [1] if truth.shape[1] == 2 else there
     return float(np.mean([roc_auc_score(truth[:, c], probs[:, c], sample_weight=weight) for c in shown]))
@@ -154,7 +154,7 @@ def _calibration(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tup
 
 
 def _roc(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The curve in a hundred points at most: more would not be seen."""
+    """The curve in at most a hundred points: more would not be visible."""
     false, true, _ = roc_curve(truth, prob, sample_weight=weight)
     some = np.unique(np.linspace(0, len(false) - 1, 100).round().astype(int))
     return false[some], true[some]

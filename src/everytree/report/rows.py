@@ -1,4 +1,4 @@
-"""The rows that a model is judged by: its columns of a table, the targets, and what else came with them."""
+"""The rows that a model is judged by: its columns of a table, the targets, weights and row data."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class JudgedRows:
 
     @property
     def inputs(self) -> Any:
-        """As the library of the table has it."""
+        """The table in its own library."""
         return self.table.to_native() if isinstance(self.table, nw.DataFrame) else self.table
 
     @property
     def targets(self) -> dict[str, Any]:
-        """As `fit` takes them."""
+        """The targets as `fit` takes them."""
         weight = None if (self.weight == 1.0).all() else self.weight
         return {"y": self.y, "sample_weight": weight, **self.row_data}
 
     def at(self, rows: NDArray[np.int64]) -> JudgedRows:
-        """Some of them."""
+        """Return some of the rows."""
         more = {name: values[rows] for name, values in self.row_data.items()}
         return JudgedRows(self.table[rows], self.y[rows], self.weight[rows], more)
 
@@ -58,7 +58,7 @@ class JudgedRows:
 def read_rows(
     model: MetaEstimator, table: Any, target: Any, sample_weight: Any, row_data: Mapping[str, Any]
 ) -> JudgedRows:
-    """Everything checked; rows of weight 0 are as if they were not there."""
+    """Read and check the rows; those of weight 0 are left out."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     is_frame = isinstance(frame, nw.DataFrame)
     frame = frame if is_frame else np.asarray(table)
@@ -83,7 +83,7 @@ def read_rows(
 
 
 def _only_other(model: MetaEstimator, frame: Any, taken: list[str]) -> str:
-    """The one column of a table that nobody has named."""
+    """Return the name of the only column of a table that has no other use."""
     if not isinstance(frame, nw.DataFrame):
         raise ValueError("target must be an array of targets, since table has no names of columns")
     known = model.schema_.input_names
@@ -94,7 +94,7 @@ def _only_other(model: MetaEstimator, frame: Any, taken: list[str]) -> str:
 
 
 def _column(frame: Any, role: str, given: Any) -> Any:
-    """A column by its name, or as it came."""
+    """Return a column by its name, or as it was given."""
     if not isinstance(given, str):
         return given
     if not isinstance(frame, nw.DataFrame):
@@ -106,7 +106,7 @@ def _column(frame: Any, role: str, given: Any) -> Any:
 
 
 def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
-    """The columns of a data frame that the model reads: by their names, or by their place if it knows none."""
+    """Return the columns of a data frame that the model reads: by name, or by position if it has no names."""
     known = model.schema_.input_names
     if known is None:
         rest = frame.drop(taken)
@@ -123,7 +123,7 @@ def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
 
 
 def _row_data(model: MetaEstimator, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:
-    """What comes with each row, the same as at fit; inputs of lines are read from the columns anyway."""
+    """Return the row data, as at fit; inputs of linear leaves are read from the columns."""
     fitted = model.fitted_
     columns = fitted.target.row_data(len(rows), given)
     for name in fitted.target.known_names:

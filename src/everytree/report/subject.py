@@ -1,4 +1,4 @@
-"""The model that a page is about, and what every part of the page asks of it."""
+"""The model that a page is about, with the properties that every part of the page uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from everytree.report.words import Words
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model, looked at once.
+    """A fitted model, with everything the page needs read once.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Subject:
 
     @classmethod
     def of(cls, model: Any) -> Subject:
-        """Of a fitted estimator that keeps whole trees."""
+        """Read a fitted estimator that keeps whole trees."""
         if not isinstance(model, MetaEstimator):
             raise TypeError(
                 "model must be a fitted MetaForest, MetaTree or ExactTree classifier or regressor, "
@@ -54,7 +54,7 @@ class Subject:
 
     @property
     def average(self) -> Any:
-        """Whatever averages: a forest, or the posterior over every tree."""
+        """The object that averages: a forest, or the posterior over every tree."""
         return self.model.forest_.posterior if self.is_exact else self.model.forest_
 
     @property

@@ -12,15 +12,15 @@ from everytree.report.words import Words
 from everytree.view.describe import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
 
 MAX_LISTED = 120
-"""Nodes of the list that folds; the rest is counted."""
+"""Maximum number of nodes in the folding list; the rest is counted."""
 
 OPEN_DEPTH = 2
-"""How far down the list is unfolded at first."""
+"""Depth to which the list is unfolded at first."""
 
 MAX_TREES = 5
 
 MAX_DESCRIBED = 20_000
-"""Nodes that the most probable trees may have."""
+"""Maximum number of nodes of the most probable trees."""
 
 
 def folding_tree(subject: Subject) -> str:
@@ -31,7 +31,7 @@ def folding_tree(subject: Subject) -> str:
 
 
 def _items(drawing: Drawing) -> Iterator[str]:
-    """What can be folded, and leaves, which cannot."""
+    """Yield nodes that can be folded, and leaves, which cannot."""
     for step, node in walk(drawing):
         is_folded = bool(node.children or node.n_hidden)
         if step == "hidden":
@@ -45,7 +45,7 @@ def _items(drawing: Drawing) -> Iterator[str]:
 
 
 def _line(drawing: Drawing, node: DrawnNode) -> str:
-    """The answer that leads here, the question, and what is known about it."""
+    """The condition that leads here, the split, and its probability."""
     answer = f"<span class='answer'>{escape(node.answer)}</span> " if node.answer else ""
     question = "leaf" if node.is_terminal else f"<b>{escape(node.question)}?</b> split {node.split_prob:.3f}"
     known = [question, escape(outcome_text(node.outcome, drawing.classes))]
@@ -75,7 +75,7 @@ def _described(post: Posterior, words: Words) -> Drawing:
 
 
 def tree_text(drawing: Drawing, leaves: set[int]) -> str:
-    """One pruned tree, a line a node, what its leaves predict beside them."""
+    """One pruned tree, one line per node, with the predictions of its leaves."""
     lines: list[str] = []
     waiting: list[tuple[int, str, str]] = [(0, "", "")]
     while waiting:

@@ -1,4 +1,4 @@
-"""What a model's columns, codes and classes are called on the page."""
+"""Names of a model's columns, codes and classes on the page."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Words:
     Attributes
     ----------
     inputs : list of str
-        Of the columns that a row has.
+        Names of the input columns.
     features : list of str
-        Of the columns of codes; an imported model may read one input in several ways.
+        Names of the columns of codes; an imported model may read one input in several ways.
     codes : list of CodeWords
-        Of each column's codes.
+        Labels of each column's codes.
     classes : list of str
-        Empty for numbers.
+        Class labels; empty for numbers.
     """
 
     inputs: list[str]
@@ -42,6 +42,6 @@ class Words:
         )
 
     def options(self) -> dict[str, Any]:
-        """As pictures of posteriors take them."""
+        """Options for pictures of posteriors."""
         classes = leaf_classes(self.classes) or None
         return {"feature_names": self.features, "code_names": self.codes, "class_names": classes}

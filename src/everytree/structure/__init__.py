@@ -1,1 +1,1 @@
-"""Who chooses the splits."""
+"""Choice of the splits: grown trees, and imported models."""

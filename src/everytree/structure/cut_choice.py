@@ -1,4 +1,4 @@
-"""Few cut points, chosen by what they say about the target where they say anything."""
+"""Choice of a few cut points by their relation to the target, if there is any."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from everytree.tables.schema import Schema
 N_TREES = 30
 
 CLEAR = 3.0
-"""Standard errors by which a forest must predict rows it has not seen better than their overall mean does."""
+"""Number of standard errors by which a forest must predict unseen rows better than their overall mean does."""
 
 
 def with_few_cuts(
@@ -30,14 +30,14 @@ def with_few_cuts(
     max_depth: int,
     criterion: str,
 ) -> Schema:
-    """The schema with at most `max_bins` codes a column of numbers, and `max_cuts` cut points in all.
+    """Return the schema with at most `max_bins` codes per column of numbers, and `max_cuts` cut points in total.
 
-    A forest of trees to the same depth tells how much each cut reduces impurity, the other columns being asked too. A
-    column gets more cuts the more all of its cuts are worth, and they part that worth into equal shares. Columns of
-    categories stay as they are; two categories count as one cut, which makes two regions of one.
+    A forest of trees of the same depth measures how much each cut reduces impurity, given the other columns. A column
+    gets more cuts the larger the total reduction by its cuts, and they divide that total into equal shares. Columns of
+    categories do not change; two categories count as one cut, which makes two regions of one.
 
-    Cuts that were chosen by the targets look better on the same rows than they are. That is of little weight where
-    columns predict the target, but where a forest cannot predict rows it has not seen, all cuts are worth the same.
+    Cuts that were chosen by the targets look better on the same rows than they are. That matters little where columns
+    predict the target, but if a forest cannot predict unseen rows, all cuts are treated as equally good.
     """
     worth = _worth_of_cuts(schema, codes, y, weight, max_depth, criterion)
     if not _predict_unseen_rows(schema, codes, y, weight, max_depth, criterion):
@@ -54,10 +54,10 @@ def with_few_cuts(
 def _worth_of_cuts(
     schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
 ) -> list[FloatArray]:
-    """For each column of numbers the impurity that each of its cuts removes; nothing for categories.
+    """Impurity that each cut of each column of numbers removes; nothing for categories.
 
-    Trees differ by the thresholds they try and not by rows, so that rows that are repeated and rows that weigh more are
-    alike.
+    Trees differ by the thresholds they try and not by rows, so that repeated rows and rows of larger weight give the
+    same result.
     """
     is_number = [column.kind != "categorical" for column in schema.columns]
     worth = [
@@ -73,7 +73,7 @@ def _worth_of_cuts(
         gains = mass[inner] - mass[nodes.children_left[inner]] - mass[nodes.children_right[inner]]
         for column, threshold, gain in zip(nodes.feature[inner], nodes.threshold[inner], gains, strict=True):
             cut = int(np.floor(threshold))
-            if 0 <= cut < len(worth[column]):  # a split off of missing values is none
+            if 0 <= cut < len(worth[column]):  # splitting off missing values is not a cut
                 worth[column][cut] += max(gain, 0.0)
     return worth
 
@@ -81,9 +81,9 @@ def _worth_of_cuts(
 def _predict_unseen_rows(
     schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
 ) -> bool:
-    """Whether a forest that is grown on one half of the distinct rows predicts the other half better than a mean does.
+    """Whether a forest grown on one half of the distinct rows predicts the other half better than a mean does.
 
-    Halves are drawn by the codes alone, so that rows that are repeated and rows that weigh more are alike.
+    Halves are drawn by the codes alone, so that repeated rows and rows of larger weight give the same result.
     """
     half = row_hashes(codes) % np.uint64(2) == 0
     table, of_row = _as_floats(schema, codes), np.ones(len(y)) if weight is None else weight
@@ -101,7 +101,7 @@ def _predict_unseen_rows(
 
 
 def _column_or_table(values: FloatArray) -> FloatArray:
-    """One output is a column to scikit-learn, several are a table."""
+    """Return one output as a column, several as a table, as scikit-learn expects."""
     return values[:, 0] if values.shape[1] == 1 else values
 
 
@@ -116,22 +116,22 @@ def _as_floats(schema: Schema, codes: NDArray[Any]) -> NDArray[np.float32]:
     return as_floats(codes, np.array([column.has_missing for column in schema.columns]))
 
 
-def _allot(worth: list[FloatArray], most_each: int, n: int) -> list[int]:
-    """How many of n cuts each column gets: the next one goes where the worth of a share would be the largest."""
-    total, most = [own.sum() for own in worth], [min(int((own > 0.0).sum()), most_each) for own in worth]
+def _allot(worth: list[FloatArray], max_each: int, n: int) -> list[int]:
+    """Number of cuts of each column, n in total: the next one goes to the column with the largest worth per share."""
+    total, limit = [own.sum() for own in worth], [min(int((own > 0.0).sum()), max_each) for own in worth]
     given = [0] * len(worth)
     for _ in range(n):
-        open_columns = [k for k in range(len(worth)) if given[k] < most[k]]
+        open_columns = [k for k in range(len(worth)) if given[k] < limit[k]]
         if not open_columns:
             break
-        # A next cut is worth the less the smaller a column's shares are already; rounding decides no ties.
+        # The more cuts a column has, the less another is worth; rounding must not break ties.
         best = max(open_columns, key=lambda k: (float(f"{total[k] / (given[k] + 1) ** 2:.8g}"), -k))
         given[best] += 1
     return given
 
 
 def _equal_shares(worth: FloatArray, n: int) -> list[int]:
-    """n cuts, each in the middle of one n-th of the worth; fewer where they fall together."""
+    """Return n cuts, each in the middle of one n-th of the worth; fewer where they coincide."""
     upto = np.cumsum(worth)
     middles = (np.arange(n) + 0.5) / max(n, 1) * (upto[-1] if len(upto) else 0.0)
     return sorted({int(cut) for cut in np.searchsorted(upto, middles * (1.0 + 1e-9))})

@@ -1,8 +1,8 @@
-"""Who chooses the splits of a forest: scikit-learn's trees, grown on codes.
+"""Growing the trees of a forest: scikit-learn's trees, grown on codes.
 
 On codes every threshold lies between two whole numbers, so a grown tree is a meta-tree without rounding: `code <= t`.
-Each tree sees a random part of the rows, without replacement. The rows it did not see had no say in its splits, and
-what it predicts for them is honest: priors are chosen by them.
+Each tree sees a random part of the rows, without replacement. The other rows did not influence its splits, so its
+predictions for them are unbiased: priors are chosen by these rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GROWERS: dict[str, dict[bool, Recipes]] = {
         False: (("best", 0.5), ("random", None)),
     },
 }  # fmt: skip
-"""Recipes that the trees of a forest take in turn, for classes and for numbers: how a split is chosen, and among how
+"""Recipes for the trees of a forest, used in turn, for classes and for numbers: how a split is chosen, and among how
 many features."""
 
 
@@ -60,18 +60,18 @@ class Grown:
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown.
+    """Settings for growing trees.
 
     Attributes
     ----------
     grower : str or scikit-learn forest
         A key of `GROWERS`, or an unfitted forest of scikit-learn's that is grown on the codes as it is.
     max_depth, min_samples_leaf, max_features
-        As in scikit-learn's trees; `max_features="auto"` is what the recipe says.
+        As in scikit-learn's trees; `max_features="auto"` is set by the recipe.
     subsample : float
         Share of the rows that each tree sees.
     criterion : str
-        Of scikit-learn's trees; "gini" and the like grow classification trees.
+        Criterion of scikit-learn's trees; "gini" and the like grow classification trees.
     """
 
     grower: Any = "mixed"
@@ -99,22 +99,22 @@ def grow(
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Grown]:
-    """Structures for the rows, one after another in the order of their seeds, whatever `n_jobs` is.
+    """Grow structures for the rows, in the order of their seeds for any `n_jobs`.
 
     Parameters
     ----------
     codes : (n_rows, n_features) uint8 or uint16
     y : (n_rows,) or (n_rows, n_outputs)
-        Class numbers, or numbers for the trees to follow.
+        Class numbers, or numbers for the trees to predict.
     weight : (n_rows,) float64, optional
     has_missing : (n_features,) bool
-        Which columns have missing values; each split on one of them says where those go.
+        Which columns have missing values; each split on one of them has a side for those.
     seeds : sequence of int
-        One a tree.
+        One per tree.
     group : (n_rows,) int64, optional
         Numbers from 0 on; rows of one group are in the same samples.
     progress : callable
-        Called once a tree.
+        Called once per tree.
     """
     table = as_floats(codes, has_missing)
     if not isinstance(growth.grower, str):
@@ -134,7 +134,7 @@ def grow(
 
 
 def as_floats(codes: NDArray[Any], has_missing: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Codes as scikit-learn's trees take them: missing is NaN in the columns that have it."""
+    """Return codes as scikit-learn's trees take them: missing is NaN in the columns that have it."""
     table = codes.astype(np.float32)
     for column in np.flatnonzero(has_missing):
         table[codes[:, column] == missing_code(codes.dtype), column] = np.nan
@@ -171,7 +171,7 @@ def _grow_one(
 
 
 def sample_of_rows(n_rows: int, share: float, seed: int, group: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """A random part of the rows, or of their groups; at least one."""
+    """Draw a random part of the rows, or of their groups; at least one."""
     n_groups = n_rows if group is None else int(group.max()) + 1
     in_bag = np.zeros(n_groups, dtype=bool)
     in_bag[np.random.default_rng(seed).permutation(n_groups)[: max(1, round(share * n_groups))]] = True
@@ -188,7 +188,7 @@ def _grow_as_given(
     n_jobs: int,
     progress: Callable[[], object],
 ) -> Iterator[Grown]:
-    """A forest of the user's choice."""
+    """Grow a forest of the user's choice."""
     from sklearn.base import clone
 
     grown = clone(forest)
@@ -198,7 +198,7 @@ def _grow_as_given(
     grown.fit(table, y, sample_weight=weight)
     trees = list(np.ravel(np.asarray(getattr(grown, "estimators_", [grown]), dtype=object)))
     if not all(hasattr(tree, "tree_") for tree in trees):
-        raise TypeError(f"grower must be a tree or a forest of trees that scikit-learn shows, not {forest!r}")
+        raise TypeError(f"grower must be a tree or a forest of trees with scikit-learn's attributes, not {forest!r}")
     subsets = getattr(grown, "estimators_features_", [np.arange(table.shape[1])] * len(trees))
     bootstrapped = bool(getattr(grown, "bootstrap", False))
     bags = grown.estimators_samples_ if bootstrapped else [slice(None)] * len(trees)

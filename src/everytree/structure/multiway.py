@@ -1,7 +1,7 @@
-"""Splits of a categorical column into all its categories, where that wins evidence over what was grown.
+"""Splits of a categorical column into all its categories, where that gains evidence over the grown splits.
 
-A grower of binary trees asks a column of categories by thresholds in the order of their targets. Where the rows of a
-node tell its few categories apart at once, one question with a child for each says the same with less.
+A grower of binary trees splits a column of categories at thresholds in the order of their targets. If the few
+categories of a node all differ, one split with a child for each is simpler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from everytree.tables.column import missing_code
 from everytree.trees.metatree import MetaTree
 
 MAX_CATEGORIES = 12
-"""Columns with more categories than this are asked by thresholds alone."""
+"""Columns with more categories than this are split at thresholds only."""
 
 
 def with_multiway_splits(
@@ -35,8 +35,9 @@ def with_multiway_splits(
 ) -> MetaTree:
     """The tree with each subtree replaced, from the root down, by one multiway split where its evidence is higher.
 
-    A node that asks a column of 3 to 12 categories is compared with a split of its rows into all of them, the children
-    as leaves: the evidence of those against the evidence of the grown children, averaged over all their prunings.
+    A node that splits on a column of 3 to 12 categories is compared with a split of its rows into all of them, the
+    children as leaves: the evidence of those against the evidence of the grown children, averaged over all their
+    prunings.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def with_multiway_splits(
     n_codes, is_categorical : (n_features,) arrays
         Of the schema.
     min_samples_leaf : float
-        A category with fewer rows than this, but some, keeps its node from being split into all.
+        A category with fewer rows than this, but some, prevents a split of its node into all categories.
     """
     few = is_categorical & (n_codes >= 3) & (n_codes <= MAX_CATEGORIES)
     inner = ~tree.is_terminal
@@ -77,7 +78,7 @@ def _gains(
     grown[inner] = np.add.reduceat(post.subtree_log_evidence, tree.first_child[inner])
     gains = np.full(tree.n_nodes, -np.inf)
     here = tree.route(codes)
-    for depth in range(int(tree.depth[-1]), -1, -1):  # rows climb together: at each depth all of a node's are there
+    for depth in range(int(tree.depth[-1]), -1, -1):  # upward: at each depth, all rows of a node are there
         rows = np.flatnonzero((tree.depth[here] == depth) & candidates[here])
         nodes, place = np.unique(here[rows], return_inverse=True)
         asked = codes[rows, tree.feature[here[rows]]]

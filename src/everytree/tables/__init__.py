@@ -1,4 +1,4 @@
-"""Any table -> codes: small whole numbers, one column after another."""
+"""From any table to codes: small whole numbers, column by column."""
 
 from everytree.tables.schema import Schema
 

@@ -1,7 +1,7 @@
-"""What the codes of a column stand for, in words that say no more than a split does.
+"""Labels of the codes of a column, as exact as the splits between them.
 
-Numbers and dates are in order: a split goes up to a cut and beyond it. Categories are numbered by their mean targets,
-an order that nobody sees, so a split between them is written as sets of names.
+Numbers and dates have an order: a split goes up to a cut and beyond it. Categories are numbered by their mean targets,
+an order that users do not see, so a split between them is written as sets of names.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 from everytree.tables.column import Column
 
 MAX_NAMED = 4
-"""Categories that a set names; of larger ones the rest is counted."""
+"""Maximum number of categories that a set names; the rest is counted."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DATE_FORMATS = ("%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
 MIN_DIGITS, MAX_DIGITS = 6, 17
-"""Of a cut point; every double is told by seventeen."""
+"""Digits of a cut point; seventeen identify every double."""
 
 NEAR = 0.01
-"""How far the text of a cut may be from it, as a share of the way to the next cut."""
+"""Maximum distance of the text of a cut from it, as a share of the distance to the next cut."""
 
 
 @dataclass(frozen=True)
 class CodeWords(Sequence[str]):
-    """The words of one column, a text for each code.
+    """The labels of one column, one text for each code.
 
     Attributes
     ----------
     values : tuple of tuple of str
         For each code its categories, or the largest number that has it.
     is_ordered : bool
-        Whether the codes have an order that a reader knows.
+        Whether the codes have a natural order.
     has_missing_code : bool
         Whether a missing value is one code more, after these.
     """
@@ -64,7 +64,7 @@ class CodeWords(Sequence[str]):
         return cls(tuple((name,) for name in names), is_ordered=True)
 
     def with_missing_code(self, has_missing_code: bool) -> CodeWords:
-        """The same for a model to which a missing value may be one more code."""
+        """Return the same labels for a model in which a missing value may be one more code."""
         return replace(self, has_missing_code=has_missing_code)
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class CodeWords(Sequence[str]):
         return ", ".join(self.values[code])
 
     def answer(self, threshold: int, child: int) -> str:
-        """What a row says to go to a child of a split: one child a code below 0, else up to the threshold or beyond."""
+        """Condition for a child of a split: one code if the threshold is -1, else up to the threshold or beyond."""
         if threshold < 0:
             return f"= {self[child]}" if child < len(self) else "missing"
         or_missing = " or missing" if self.has_missing_code and child else ""
@@ -89,7 +89,7 @@ class CodeWords(Sequence[str]):
 
 
 def set_text(names: Sequence[str], others: Sequence[str]) -> str:
-    """A set of categories: its members, or the others if these are few and it is large, or some and how many more."""
+    """Text for a set of categories: its members, the others if these are few and it is large, or some and a count."""
     if len(names) == 1:
         return f"= {names[0]}"
     is_small = 0 < len(names) <= MAX_NAMED
@@ -101,19 +101,19 @@ def set_text(names: Sequence[str], others: Sequence[str]) -> str:
 
 
 def cut_texts(column: Column) -> list[str]:
-    """Each cut in a few characters, so many that it is told from the cuts beside it."""
+    """Text of each cut, as short as it can be while it differs from the cuts beside it."""
     text = _date if column.kind == "datetime" else _number
     return [text(float(cut), _gap(column.cuts, k)) for k, cut in enumerate(column.cuts)]
 
 
 def _gap(cuts: NDArray[Any], k: int) -> float:
-    """How far the nearest other cut is."""
+    """Distance of the nearest other cut."""
     return min((abs(float(cuts[j] - cuts[k])) for j in (k - 1, k + 1) if 0 <= j < len(cuts)), default=math.inf)
 
 
 def _number(cut: float, gap: float) -> str:
     fits = abs(cut) < 1e15
-    if fits and 2.0 * cut == math.floor(2.0 * cut):  # between whole numbers: a rounded one might be on the other side
+    if fits and 2.0 * cut == math.floor(2.0 * cut):  # between whole numbers: a rounded text might be on the other side
         return f"{cut + 0.0:.1f}".removesuffix(".0")
     least = max(MIN_DIGITS, len(str(int(abs(cut))))) if fits else MIN_DIGITS
     texts = (f"{cut:.{digits}g}" for digits in range(least, MAX_DIGITS + 1))
@@ -121,7 +121,7 @@ def _number(cut: float, gap: float) -> str:
 
 
 def _date(cut: float, gap: float) -> str:
-    """To the minute, or finer where another cut is in the same one; midnight goes without saying."""
+    """Date to the minute, or finer if another cut is in the same one; midnight is left out."""
     try:
         moment = EPOCH + timedelta(microseconds=cut)
     except OverflowError:
@@ -131,5 +131,5 @@ def _date(cut: float, gap: float) -> str:
 
 
 def one_line(name: Any) -> str:
-    """A name as text without line breaks and other characters that move the pen."""
+    """Return a name as text without line breaks and other control characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())

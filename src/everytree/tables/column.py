@@ -1,4 +1,4 @@
-"""One column: how it is fitted to the values of a table, and what of later values it can read."""
+"""One column: how it is fitted to the values of a table, and which later values it can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from everytree.tables.cutting import category_scores, cut_points
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
 
 SAMPLE_ROWS = 200_000
-"""Cut points of longer tables are those of so many of their rows, drawn at random with a fixed seed."""
+"""Maximum number of rows from which cut points are taken; from longer tables they are drawn with a fixed seed."""
 
 
 def missing_code(dtype: DTypeLike) -> int:
@@ -44,14 +44,14 @@ class Column:
     categories : tuple of str, int, float or bool
         In the order of their codes; empty in all other columns.
     has_missing : bool
-        Whether rows of fit had no value here.
+        Whether rows of fit had missing values here.
     single : bool
         Whether numbers are rounded to float32 before they are compared with the cuts.
     source : str, int or None
-        Name or place of the input column that is read; None where it is the name or the place of this one.
+        Name or position of the input column that is read; None if it is the name or position of this one.
     groups : tuple of int
         The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing, and so are
-        categories that are not listed. Empty where each has its own code.
+        categories that are not listed. Empty if each has its own code.
     """
 
     name: str | None
@@ -102,7 +102,7 @@ class Column:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes, those for missing and unseen values not among them; at least one."""
+        """Number of codes, without those for missing and unseen values; at least one."""
         if self.groups:
             return max(1, max(self.groups) + 1)
         return max(1, len(self.categories)) if self.kind == "categorical" else len(self.cuts) + 1

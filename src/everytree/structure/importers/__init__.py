@@ -1,4 +1,4 @@
-"""Fitted models of other libraries as meta-trees over codes, in which every row goes the way it goes in the model."""
+"""Fitted models of other libraries as meta-trees over codes, in which every row takes the same path as in the model."""
 
 from everytree.structure.importers.lightgbm import read_lightgbm
 from everytree.structure.importers.model import Imported

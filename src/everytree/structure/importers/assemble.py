@@ -1,8 +1,8 @@
 """Trees of other libraries as meta-trees over codes.
 
 The thresholds of all nodes become the cut points of a schema, so that `code <= t` exactly when `x <= threshold`. A set
-of categories is no threshold: it gets a code column of its own, 0 for the left and 1 for the right, read from the same
-input.
+of categories is not a threshold: it gets a code column of its own, 0 for the left and 1 for the right, read from the
+same input.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ LOWEST = float(np.finfo(np.float64).min)
 def assemble(
     inputs: Sequence[Input], trees: Sequence[Nodes], classes: NDArray[Any] | None, *, by_place: bool = False
 ) -> Imported:
-    """A schema of all questions that the trees ask, and the trees as meta-trees over its codes.
+    """Return a schema for all splits of the trees, and the trees as meta-trees over its codes.
 
     Parameters
     ----------
     inputs : one for each column of the tables
     trees : at least one
     by_place : bool
-        Whether tables are read by place even where inputs have names.
+        Whether tables are read by position even if inputs have names.
     """
     if not trees:
         raise ValueError("the model has no trees, but a meta-tree needs at least one")
-    questions = _Questions.of(trees)
+    splits = _Splits.of(trees)
     columns: list[Column] = []
-    column, code = (np.zeros(len(questions.feature), dtype=np.int64) for _ in range(2))
+    column, code = (np.zeros(len(splits.feature), dtype=np.int64) for _ in range(2))
     taken = {each.name for each in inputs}
-    for place, (each, asking) in enumerate(zip(inputs, questions.by_input(len(inputs)), strict=True)):
+    for place, (each, asking) in enumerate(zip(inputs, splits.by_input(len(inputs)), strict=True)):
         own_name = each.name  # free for the first column that only compares numbers
-        for reading in _readings(each, asking, questions):
+        for reading in _readings(each, asking, splits):
             name = own_name if reading.words is None else None
             if name is None and each.name is not None:
                 name = _free_name(f"{each.name} {reading.words or ''}".strip(), taken)
@@ -54,7 +54,7 @@ def assemble(
             column[reading.nodes], code[reading.nodes] = len(columns), reading.codes
             columns.append(Column(name, **reading.fields, has_missing=len(asking) > 0, source=source))
     metatrees = []
-    for begin, nodes in zip(questions.start, trees, strict=False):
+    for begin, nodes in zip(splits.start, trees, strict=False):
         own = slice(int(begin), int(begin) + len(nodes.feature))
         coded = _CodeTree(nodes.children_left, nodes.children_right, column[own], code[own], nodes.missing_left)
         metatrees.append(metatree_from_sklearn_tree(coded, len(columns), np.ones(len(columns), dtype=bool)))
@@ -63,7 +63,7 @@ def assemble(
 
 @dataclass(frozen=True)
 class _CodeTree:
-    """A tree that asks codes, named as scikit-learn names it."""
+    """A tree that splits on codes, with the field names of scikit-learn."""
 
     children_left: NDArray[Any]
     children_right: NDArray[Any]
@@ -73,8 +73,8 @@ class _CodeTree:
 
 
 @dataclass(frozen=True)
-class _Questions:
-    """What all nodes of all trees ask, one tree after another; `feature` is -1 at leaves."""
+class _Splits:
+    """The splits of all nodes of all trees, one tree after another; `feature` is -1 at leaves."""
 
     start: NDArray[np.int64]
     feature: NDArray[np.int64]
@@ -83,7 +83,7 @@ class _Questions:
     subsets: dict[int, Subset]
 
     @classmethod
-    def of(cls, trees: Sequence[Nodes]) -> _Questions:
+    def of(cls, trees: Sequence[Nodes]) -> _Splits:
         start = np.cumsum([0, *(len(nodes.feature) for nodes in trees)])
         threshold = np.concatenate([nodes.threshold for nodes in trees]).astype(np.float64)
         subsets = {}
@@ -98,16 +98,16 @@ class _Questions:
         )
 
     def by_input(self, n_inputs: int) -> list[NDArray[np.int64]]:
-        """The nodes that ask each input."""
+        """The nodes that split on each input."""
         order = np.argsort(self.feature, kind="stable")
         return np.split(order, np.searchsorted(self.feature[order], np.arange(n_inputs + 1)))[1:-1]
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A column to be: what it is, which nodes ask it, and up to which code each of them sends rows to the left.
+    """A future column: its type, the nodes that split on it, and the largest code that each of them sends to the left.
 
-    `words` are what is true of rows with code 0, where that is not just a number up to a cut.
+    `words` describe the rows with code 0, unless these are just the numbers up to a cut.
     """
 
     fields: dict[str, Any]
@@ -116,22 +116,22 @@ class _Reading:
     codes: NDArray[np.int64]
 
 
-def _readings(each: Input, asking: NDArray[np.int64], questions: _Questions) -> Iterator[_Reading]:
-    """Columns for all that is asked about an input; one that no node asks where nothing is."""
+def _readings(each: Input, asking: NDArray[np.int64], splits: _Splits) -> Iterator[_Reading]:
+    """Yield columns for all splits on an input; a single unused column if there are none."""
     if len(asking) == 0:
         labels = each.labels
         kind = {"kind": "numeric"} if labels is None else _categories(labels, np.zeros(len(labels), dtype=np.int64))
         yield _Reading(kind, None, asking, asking)
     nodes_of: dict[Subset | None, list[int]] = {}
     for node in asking.tolist():
-        nodes_of.setdefault(questions.subsets.get(node), []).append(node)
+        nodes_of.setdefault(splits.subsets.get(node), []).append(node)
     for subset, listed in nodes_of.items():
         nodes = np.array(listed)
-        for in_gap in np.unique(questions.in_gap[nodes]).tolist():
-            own = nodes[questions.in_gap[nodes] == in_gap]
+        for in_gap in np.unique(splits.in_gap[nodes]).tolist():
+            own = nodes[splits.in_gap[nodes] == in_gap]
             gap = each.gap if in_gap else None
             if subset is None:
-                yield from _threshold_readings(each, own, questions.threshold[own], gap)
+                yield from _threshold_readings(each, own, splits.threshold[own], gap)
             else:
                 fields = _fields(each, subset.cuts(), subset.sides, gap, grouped=True)
                 yield _Reading(fields, _in_words(subset, each.labels), own, np.zeros(len(own), dtype=np.int64))
@@ -140,9 +140,9 @@ def _readings(each: Input, asking: NDArray[np.int64], questions: _Questions) -> 
 def _threshold_readings(
     each: Input, nodes: NDArray[np.int64], threshold: FloatArray, gap: tuple[float, float] | None
 ) -> Iterator[_Reading]:
-    """One column, or several where there are more cuts than one column may have."""
+    """One column, or several if there are more cuts than one column may have."""
     cuts = np.unique(threshold[np.isfinite(threshold)])
-    number = np.searchsorted(cuts, threshold)  # of an infinite threshold, one beyond all cuts
+    number = np.searchsorted(cuts, threshold)  # for an infinite threshold, one beyond all cuts
     part = np.minimum(number, max(len(cuts) - 1, 0)) // LARGEST_CODE
     for k in np.unique(part).tolist():
         own = cuts[k * LARGEST_CODE : (k + 1) * LARGEST_CODE]
@@ -158,12 +158,12 @@ def _fields(
     *,
     grouped: bool = False,
 ) -> dict[str, Any]:
-    """What a column is whose code, a function of the number, changes only beyond each cut."""
+    """Fields of a column whose code, a function of the number, changes only beyond each cut."""
     if each.labels is None and gap is None and not grouped:
         return {"kind": "numeric", "cuts": cuts, "single": each.single}
     if gap is not None:
         cuts = np.union1d(cuts, [max(below(gap[0]), LOWEST), gap[1]])
-    # The last number of each stretch stands for all of it.
+    # The last number of each interval represents all of it.
     numbers = np.append(cuts, np.inf) if each.labels is None else np.arange(len(each.labels), dtype=np.float64)
     groups = code_of(numbers)
     if gap is not None:
@@ -178,7 +178,7 @@ def _categories(labels: tuple[Label, ...], groups: NDArray[np.int64]) -> dict[st
 
 
 def _in_words(subset: Subset, labels: tuple[Label, ...] | None) -> str:
-    """What is true of the rows that go to the left."""
+    """Describe the rows that go to the left."""
     members = sorted(subset.members)
     words = [str(k if labels is None or k >= len(labels) else labels[k]) for k in members[:4]]
     words = [*words[:3], "..."] if len(words) > 3 else words
@@ -186,7 +186,7 @@ def _in_words(subset: Subset, labels: tuple[Label, ...] | None) -> str:
 
 
 def _free_name(name: str, taken: set[str | None]) -> str:
-    """The name, numbered where a column or an input has it already."""
+    """Return the name, with a number if a column or an input has it already."""
     number, found = 1, name
     while found in taken:
         number += 1

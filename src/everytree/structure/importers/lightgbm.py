@@ -1,7 +1,7 @@
 """Fitted LightGBM models, read from the text that LightGBM saves.
 
 Its rule: numbers are float64, those within `ZERO` of zero are zero, and `x <= threshold` goes to the left. NaN is zero
-in a node that knows no missing values; where zero itself is missing, both go to the node's default side. A set of
+in a node without missing values; where zero itself is missing, both go to the node's default side. A set of
 categories goes to the left, all other categories and NaN to the right. The categories of pandas columns are numbered in
 the order that the model keeps; any other category is NaN.
 """
@@ -25,9 +25,9 @@ MISSING_IS_ZERO, MISSING_IS_NAN = 1, 2
 
 
 def read_lightgbm(model: Any, X: Any = None) -> Imported:
-    """The trees of a fitted LightGBM model, up to the best iteration where training was stopped early.
+    """The trees of a fitted LightGBM model, up to the best iteration if training was stopped early.
 
-    LightGBM finds columns by place, whatever they are called, and so does the schema, unless X says their names.
+    LightGBM finds columns by position, whatever their names, and so does the schema, unless X has names.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _classes(model: Any, about: dict[str, str]) -> NDArray[Any] | None:
-    """Labels that the estimator knows, or the class numbers that a booster's objective means."""
+    """Labels of the estimator's classes, or the class numbers that follow from a booster's objective."""
     if hasattr(type(model), "booster_"):
         return np.asarray(model.classes_) if hasattr(model, "classes_") else None
     objective = about.get("objective", "").split(" ")[0]
@@ -76,7 +76,7 @@ def _classes(model: Any, about: dict[str, str]) -> NDArray[Any] | None:
 def _labels(
     about: dict[str, str], kept: list[list[Any]], table: Any, trees: list[Nodes]
 ) -> dict[int, tuple[Label, ...]]:
-    """Categories of the columns that were categories in pandas; the model keeps them, but not whose they are."""
+    """Categories of the columns that were categories in pandas; the model keeps them, but not their columns."""
     if not kept:
         return {}
     if table is not None and table.names is not None:
@@ -121,7 +121,7 @@ def _nodes(fields: dict[str, str]) -> Nodes:
     decision, threshold = read("decision_type", np.int64), read("threshold", np.float64)
     is_categorical, missing_type = (decision & IS_CATEGORICAL) > 0, decision >> 2
     left_of_zero = np.where(missing_type == 0, threshold >= 0, (decision & DEFAULT_LEFT) > 0)
-    # Whatever is within ZERO of zero is on the side of zero.
+    # Numbers within ZERO of zero go to the side of zero.
     near = np.where(threshold >= 0, ZERO, below(-ZERO))
     subsets = {}
     if is_categorical.any():

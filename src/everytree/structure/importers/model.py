@@ -1,7 +1,7 @@
-"""What a reader of another library's models brings its trees into, and what comes out of it.
+"""The common form into which models of other libraries are read, and the result of an import.
 
-Every inner node asks one input column. It sends numbers up to a threshold, or the members of a set of categories, to
-one side, and missing values to a side of its own choice.
+Every inner node splits on one input column. It sends numbers up to a threshold, or the members of a set of categories,
+to one side, and missing values to a side of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Imported:
         Turns tables that the model reads into codes.
     trees : tuple of MetaTree
         In the model's order; a row ends in the terminal of `tree.route(schema.encode(X))` exactly when it ends in the
-        leaf of the model's own tree that stands in the same place.
+        leaf of the model's own tree in the same position.
     classes : (n_classes,) array or None
         The labels of a classifier's classes.
     """
@@ -46,11 +46,11 @@ class Input:
     ----------
     name : str or None
     labels : tuple or None
-        Its categories; the model knows the k-th by the number k, and any other as missing. None for numbers.
+        Its categories; the k-th has the number k in the model, and any other is missing. None for numbers.
     single : bool
         Whether numbers are rounded to float32 first.
     gap : (float, float) or None
-        Numbers from the first to the second are missing for nodes that say so.
+        Numbers from the first to the second are missing for nodes with `in_gap`.
     """
 
     name: str | None
@@ -67,10 +67,10 @@ class Subset:
     ----------
     members : frozenset of int
     child : {0, 1}
-        To which child its members go; all others go to the other one.
+        The child to which its members go; all others go to the other one.
     toward_zero : bool
-        Whether a number between -1 and 0 is category 0; it is none otherwise. Any other number is what stands before
-        its decimal point.
+        Whether a number between -1 and 0 is category 0; otherwise it is no category. Any other number stands for its
+        integer part.
     """
 
     members: frozenset[int]
@@ -83,7 +83,7 @@ class Subset:
         return np.where(np.isin(whole, list(self.members)), self.child, 1 - self.child)
 
     def cuts(self) -> FloatArray:
-        """The largest number of each stretch that lies wholly within the set or wholly without, but for the last."""
+        """The largest number of each interval that lies wholly inside or outside the set, except for the last."""
         first = np.array(sorted(self.members), dtype=np.float64)
         lower = below(first)
         if self.toward_zero:
@@ -100,7 +100,7 @@ class Nodes:
     children_left, children_right : (n_nodes,) int
         -1 at leaves, and at nodes that the root does not lead to.
     feature : (n_nodes,) int
-        Place of the input that is asked.
+        Index of the input that is split on.
     threshold : (n_nodes,) float64
         The largest number that goes to the left.
     missing_left : (n_nodes,) bool
@@ -108,7 +108,7 @@ class Nodes:
     in_gap : (n_nodes,) bool or False
         Whether numbers in the gap of the input are missing here.
     subsets : dict of int to Subset
-        Nodes that ask for a set of categories instead.
+        Nodes that test for a set of categories instead.
     """
 
     children_left: NDArray[Any]

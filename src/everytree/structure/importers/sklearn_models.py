@@ -1,8 +1,8 @@
 """Fitted scikit-learn trees and forests.
 
 `DecisionTree*`, `ExtraTree*` and the ensembles of them round X to float32 and send `x <= threshold` to the left, with
-the threshold in float64. `HistGradientBoosting*` compares in float64; its categories are numbered by an encoder of its
-own, for which those that were not there at fit are missing. In both each node says where missing values go.
+the threshold in float64. `HistGradientBoosting*` compares in float64; its own encoder numbers the categories, and those
+that were not there at fit are missing. In both, each node has a side for missing values.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_sklearn(model: Any) -> Imported:
 
 
 def _hint(model: Any) -> str:
-    """What to pass instead, where that is known."""
+    """A hint at what to pass instead, if there is one."""
     if hasattr(model, "steps"):
         return "; pass its last step, model[-1], and transformed rows, model[:-1].transform(X)"
     if hasattr(model, "best_estimator_"):
@@ -73,7 +73,7 @@ def _input_names(model: Any) -> list[str | None]:
 
 
 def _nodes(tree: Any, features: NDArray[Any] | None = None) -> Nodes:
-    """One tree; `features` are the places of the inputs that it was shown."""
+    """One tree; `features` are the indices of the inputs that it was given."""
     asked = np.maximum(tree.feature, 0)
     return Nodes(
         children_left=tree.children_left,
@@ -92,7 +92,7 @@ def _read_histogram(model: Any, classes: NDArray[Any] | None) -> Imported:
     labels: list[Any] = [None] * len(names)
     order = np.arange(len(names))
     if model.is_categorical_ is not None:
-        # Its preprocessor puts the columns of categories before all others.
+        # Its preprocessor moves the columns of categories before all others.
         order = np.argsort(~model.is_categorical_, kind="stable")
         encoder = model._preprocessor.named_transformers_["encoder"]
         for place, categories in zip(np.flatnonzero(model.is_categorical_), encoder.categories_, strict=True):

@@ -20,8 +20,8 @@ def metatree_from_sklearn_tree(
     """The meta-tree of a fitted scikit-learn tree that was grown on codes.
 
     scikit-learn sends `x <= threshold` to the left. On whole numbers that is `code <= floor(threshold)`, the rule of a
-    binary split here, so rows take the same way in both. Where a column has missing values, each split on it says to
-    which side they go; a split of the missing from all others has an infinite threshold there, and the largest here.
+    binary split here, so rows take the same path in both. Where a column has missing values, each split on it has a
+    side for them; a split of missing from all other values has an infinite threshold there, and the largest here.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def metatree_from_sklearn_tree(
     has_missing : (n_features,) bool, optional
         Which columns have missing values; they were NaN for scikit-learn.
     features : (n_own,) int array, optional
-        Which columns the tree was shown, where not all.
+        Columns that the tree was given, if not all.
     """
     order = _level_order(tree.children_left, tree.children_right)
     number = np.empty(len(tree.children_left), dtype=np.int64)
@@ -55,7 +55,7 @@ def metatree_from_sklearn_tree(
 
 
 def _level_order(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nodes from the root down, level by level, children of a node next to each other; those it leads to, no others."""
+    """Nodes that the root leads to, level by level from the root down, children of a node next to each other."""
     levels = [np.zeros(1, dtype=np.int64)]
     while len(levels[-1]):
         inner = levels[-1][left[levels[-1]] >= 0]

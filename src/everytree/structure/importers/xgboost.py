@@ -1,8 +1,8 @@
 """Fitted XGBoost models, read from the JSON that XGBoost saves.
 
 Its rule: numbers are rounded to float32, and `x < threshold` goes to the left. A set of categories goes to the right,
-all other categories to the left, numbers that are none too; missing values go to the node's default side. From version
-3.1 a model keeps the values of the categories of data frames; older ones know their numbers only.
+all other categories and numbers to the left; missing values go to the node's default side. From version
+3.1 a model keeps the values of the categories of data frames; older ones keep their numbers only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from everytree.tables.reading import Label, column_label, plain_labels, read_tab
 
 
 def read_xgboost(model: Any, X: Any = None) -> Imported:
-    """The trees of a fitted XGBoost model; of an estimator those up to the best iteration, of a Booster all.
+    """The trees of a fitted XGBoost model; for an estimator those up to the best iteration, for a Booster all.
 
     XGBoost refuses categories that it was not trained with; here they are missing values.
 
     Parameters
     ----------
     model : xgboost.XGBClassifier, XGBRegressor, XGBRanker, XGBRFClassifier, XGBRFRegressor or Booster
-        Of trees: `gbtree` or `dart`. An estimator says which number is missing besides NaN; for a Booster none is.
+        Of trees: `gbtree` or `dart`. An estimator has a number that is missing besides NaN; a Booster has none.
     X : data frame, optional
         A table as the model was trained with, of any number of rows. Needed only where the model does not keep the
         values of its categories, or does so wrongly.
@@ -53,7 +53,7 @@ def read_xgboost(model: Any, X: Any = None) -> Imported:
 
 
 def _n_trees(model: Any, forest: dict[str, Any]) -> int:
-    """How many trees the model's own predictions use."""
+    """Number of trees that the model's own predictions use."""
     n_trees = len(forest["trees"])
     try:
         best = model.best_iteration if hasattr(model, "get_booster") else None
@@ -65,7 +65,7 @@ def _n_trees(model: Any, forest: dict[str, Any]) -> int:
 
 
 def _classes(model: Any, learner: dict[str, Any]) -> NDArray[Any] | None:
-    """Labels that the estimator knows, or the class numbers that a booster's objective means."""
+    """Labels of the estimator's classes, or the class numbers that follow from a booster's objective."""
     if hasattr(model, "get_booster"):
         return np.asarray(model.classes_) if hasattr(model, "classes_") else None
     objective = learner["objective"]["name"]
@@ -88,7 +88,7 @@ def _labels(
         if values is None and its_own["values"]:
             raise ValueError(
                 f"{column_label(names[place], place)}: XGBoost keeps categories of text beyond ASCII cut at the wrong "
-                "places, so they cannot be told; pass X, a few rows of the data frame it was trained with"
+                "places, so they cannot be recovered; pass X, a few rows of the data frame it was trained with"
             )
         if values is not None:
             labels[place] = plain_labels(values)
@@ -98,7 +98,7 @@ def _labels(
 def _kept_values(kept: dict[str, Any]) -> list[Any] | None:
     """Categories as the model keeps them: numbers, or text as bytes; None where it keeps none, or not the right ones.
 
-    Text of pandas is cut by its letters instead of its bytes, which is the same for ASCII alone.
+    Text of pandas is divided by letters instead of bytes, which is the same for ASCII alone.
     """
     values = kept["values"]
     if not values or "offsets" not in kept:
@@ -118,7 +118,7 @@ def _values_of_table(table: Any, name: str | None, place: int) -> list[Any] | No
 
 
 def _nodes(tree: dict[str, Any], in_gap: bool) -> Nodes:
-    """One tree; what pruning cut off is still in its arrays, as leaves that nothing leads to."""
+    """One tree; pruned nodes are still in its arrays, as leaves that nothing leads to."""
     left, right = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
     threshold = np.array(tree["split_conditions"], dtype=np.float64).astype(np.float32).astype(np.float64)
     subsets = {}

@@ -73,7 +73,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
 
 
 def inputs_data(subject: Subject) -> list[dict[str, Any]]:
-    """What a visitor may enter for each input column; if several columns of codes read it, the finest decides."""
+    """The values a visitor may enter for each input column; if several columns of codes read it, the finest decides."""
     readers: dict[int, list[Column]] = {}
     schema = subject.model.schema_
     for column, place in zip(schema.columns, schema.input_of, strict=True):

@@ -134,7 +134,7 @@ class Column:
 
 @dataclass(frozen=True)
 class FitRows:
-    """The rows of fit: what they weigh, where their targets are, and which of them count."""
+    """The rows of fit: their weights, their targets, and which of them count."""
 
     n_rows: int
     targets: NDArray[np.float64] | None
@@ -144,7 +144,7 @@ class FitRows:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the sample lacks some of the rows that count."""
+        """Whether the sample leaves out some of the rows that count."""
         n_counted = self.n_rows if isinstance(self.counted, slice) else len(self.counted)
         return n_counted > SAMPLE_ROWS
 
@@ -171,7 +171,7 @@ def _targets(y: ArrayLike) -> NDArray[np.float64]:
     targets = np.asarray(y)
     if targets.dtype.kind not in "biuf" or targets.ndim > 2:
         found = f"dtype {targets.dtype}, shape {targets.shape}"
-        raise ArgumentTypeError("y", f"must be numbers, one or several a row, but has {found}")
+        raise ArgumentTypeError("y", f"must be numbers, one or several per row, but has {found}")
     targets = targets.astype(np.float64).reshape(len(targets), -1)
     if not np.isfinite(targets).all():
         row, k = np.argwhere(~np.isfinite(targets))[0]
@@ -180,7 +180,7 @@ def _targets(y: ArrayLike) -> NDArray[np.float64]:
 
 
 def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> Column:
-    """A column of numbers, cut."""
+    """Fit a column of numbers."""
     if values.numbers is None:
         return Column(name, "numeric", has_missing=True)
     kind: Kind = values.kind or "numeric"
@@ -188,7 +188,7 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     has_missing = there is not None and not there[rows.counted].all()
     if kind == "boolean":
         return Column(name, kind, np.array([0.5]), has_missing=has_missing)
-    if rows.is_sampled:  # where distinct numbers are few, all of them count, those of rare rows too
+    if rows.is_sampled:  # if there are few distinct numbers, all of them count, also those of rare rows
         distinct, _, _ = _kernels.scan_numbers(values.numbers[rows.counted], np.empty(0), max_bins)
         if distinct is not None:
             return Column(name, kind, cut_points(np.asarray(distinct), None, max_bins), has_missing=has_missing)
@@ -201,7 +201,7 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
 
 
 def fit_categories(name: str | None, label: str, values: Values, rows: FitRows) -> Column:
-    """A column of categories, in order."""
+    """Fit a column of categories."""
     if values.kind == "datetime":
         raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
     labels, index = _labels_and_index(label, values, rows.n_rows)
@@ -210,7 +210,7 @@ def fit_categories(name: str | None, label: str, values: Values, rows: FitRows) 
         present = range(len(labels)) if values.declared else np.unique(counted[counted >= 0]).tolist()
         order = sorted(present, key=lambda place: (isinstance(labels[place], str), labels[place]))
         if rows.targets is not None:
-            new_place = np.full(len(labels) + 1, -1)  # -1 of a missing value picks the last entry, -1
+            new_place = np.full(len(labels) + 1, -1)  # -1, a missing value, selects the last entry, -1
             new_place[order] = np.arange(len(order))
             weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
             scores = category_scores(new_place[index], len(order), rows.targets, weight)
@@ -234,7 +234,7 @@ def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[La
 
 
 def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
-    """Values for a column of numbers; text that says numbers will do, dates for numbers will not."""
+    """Read values for a column of numbers; text that contains numbers is accepted, dates for numbers are not."""
     if values.numbers is not None and (column.kind == "datetime") == (values.kind == "datetime"):
         if column.single and values.numbers.dtype.kind in "iu":  # by way of float64 they would be rounded twice
             return values.numbers.astype(np.float32)
@@ -250,7 +250,7 @@ def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDA
 
 
 def read_labels(column: Column, label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
-    """Values for a column of categories: distinct ones, and which one each row has; text is never a number."""
+    """Read values for a column of categories: distinct ones, and their index for each row; text is never a number."""
     row = _first_known(values)
     if row is None:
         return (), np.full(n_rows, -1)
@@ -264,7 +264,7 @@ def read_labels(column: Column, label: str, values: Values, n_rows: int) -> tupl
 
 
 def _first_known(values: Values) -> int | None:
-    """The first row that has a value."""
+    """Return the first row that has a value."""
     if values.index is not None:
         known = values.index >= 0
     elif values.numbers is not None:

@@ -1,4 +1,4 @@
-"""Where a column of numbers is cut, and in which order a column of categories stands."""
+"""Cut points of a column of numbers, and the order of the categories of a column."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 
 MIN_ROWS = 10
-"""A category of fewer rows has no say in the order: it stands at the overall mean."""
+"""A category of fewer rows is placed at the overall mean."""
 
 
 def midpoints(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Numbers m with lower <= m < upper, halfway where floating point has such a number."""
+    """Numbers m with lower <= m < upper, halfway where floating point allows."""
     middle = lower / 2 + upper / 2  # a sum of the two could overflow
     return np.where((lower <= middle) & (middle < upper), middle, lower)
 
@@ -44,10 +44,10 @@ def _sums(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
 
 
 def _last_of_bins(mass: FloatArray, max_bins: int) -> NDArray[np.int64]:
-    """Last value of each bin but the final one, when more than `max_bins` values are shared out from below.
+    """Last value of each bin but the final one, when more than `max_bins` values are divided up from below.
 
-    Each bin takes as many values as come nearest to an equal share of what is left. A value that is a share by itself
-    starts a new bin, and fills it.
+    Each bin takes the number of values nearest to an equal share of the remaining mass. A value that is a share by
+    itself starts a new bin, and fills it.
     """
     total = np.concatenate([[0.0], np.cumsum(mass)])
     n_values, first = len(mass), 0
@@ -66,11 +66,11 @@ def _last_of_bins(mass: FloatArray, max_bins: int) -> NDArray[np.int64]:
 
 
 def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray, weight: FloatArray) -> FloatArray:
-    """One number a category, by which categories stand in order of their targets.
+    """One number per category, by which categories are ordered according to their targets.
 
-    The mean target of the category's rows, less that of all rows. Of several target columns, the first principal
-    component of those means over the categories, each counting by its mass, turned so that the last target column
-    with a part in it counts upward. Rounded to twelve digits, so that equal means are equal.
+    The mean target of the category's rows, less that of all rows. For several target columns, the first principal
+    component of those means over the categories, weighted by their mass, with the sign that makes the last target
+    column with a nonzero part count upward. Rounded to twelve digits, so that equal means are equal.
 
     index : (n_rows,), -1 where missing;  targets : (n_rows, n_targets);  weight : (n_rows,), not negative
     """
@@ -89,7 +89,7 @@ def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray
 
 
 def _direction(apart: FloatArray, mass: FloatArray) -> FloatArray:
-    """First principal component of the rows, each counting by its mass."""
+    """First principal component of the rows, weighted by their mass."""
     if apart.shape[1] == 1:
         return np.ones(1)
     direction: FloatArray = np.linalg.svd(np.sqrt(mass)[:, None] * apart, full_matrices=False)[2][0]

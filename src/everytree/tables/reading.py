@@ -1,8 +1,8 @@
-"""Tables of any library, column by column: of what kind each column is, and its values as plain arrays.
+"""Tables of any library, column by column: the type of each column, and its values as plain arrays.
 
-Missing is whatever a library calls so: NaN, None, null, NaT, pandas.NA. Dates are numbers of microseconds since 1970,
-those with a time zone in UTC, whichever zone that is, those without taken as they are; a column has dates of one of the
-two kinds. A categorical type makes categories of whatever it holds, numbers too. Objects are looked at one by one.
+Missing is whatever a library calls so: NaN, None, null, NaT, pandas.NA. Dates are numbers of microseconds since 1970:
+those with a time zone in UTC, those without as they are; a column must not mix the two. A column of a categorical type
+holds categories, even if they are numbers. Objects are inspected one by one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 SAYS_MISSING = frozenset({"", "NA", "N/A", "n/a", "<NA>", "#N/A", "NaN", "nan", "-nan", "NULL", "null", "None"})
-"""Text that stands for no value. Some readers of files turn it into missing values and some do not; here it is one
-whoever read the file. A categorical type that declares one of them as a category means it."""
+"""Text that stands for a missing value. Some file readers turn it into missing values and some do not; here it is
+missing in either case, unless a categorical type declares it as a category."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Values:
     Attributes
     ----------
     kind : Kind or None
-        As the column's type says; None where nothing but missing values tells nothing.
+        From the column's type; None if there are only missing values.
     numbers : (n_rows,) real numbers of a type the kernels read, NaN where missing; None in a categorical column
     labels : tuple of distinct values of a categorical column
-    index : (n_rows,) int, place of each row's value in `labels`, -1 where missing
+    index : (n_rows,) int, index of each row's value in `labels`, -1 where missing
     declared : bool
-        Whether `labels` are those of the type, in its order, be they in the rows or not.
+        Whether `labels` are those of the type, in its order, whether or not they occur.
     ordered : bool
-        Whether the order of `labels` means something.
+        Whether the order of `labels` has a meaning.
     zoned : bool
-        Whether dates are instants, with a time zone, rather than readings of a clock somewhere.
+        Whether dates are instants, with a time zone, rather than local times.
     """
 
     kind: Kind | None
@@ -60,14 +60,14 @@ class Values:
     zoned: bool = False
 
     def at(self, rows: NDArray[Any]) -> Values:
-        """Some of the rows."""
+        """Return some of the rows."""
         numbers = None if self.numbers is None else self.numbers[rows]
         return replace(self, numbers=numbers, index=None if self.index is None else self.index[rows])
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are read when they are asked for."""
+    """A table whose columns are read on first use."""
 
     n_rows: int
     n_columns: int
@@ -75,24 +75,24 @@ class Table:
     read: Callable[[str, int], Values]
 
     def label(self, place: int) -> str:
-        """What errors call a column."""
+        """Name of a column in errors."""
         return column_label(None if self.names is None else self.names[place], place)
 
     def column(self, place: int) -> Values:
         return self.read(self.label(place), place)
 
     def at(self, rows: NDArray[np.int64]) -> Table:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, n_rows=len(rows), read=lambda label, place: self.read(label, place).at(rows))
 
 
 def column_label(name: str | None, place: int) -> str:
-    """What errors call a column: its name, or its place where it has none."""
+    """Name of a column in errors: its name, or its position if it has none."""
     return f"column {place}" if name is None else f"column {name!r}"
 
 
 def read_table(X: Any, owner: str) -> Table:
-    """Any table that is in memory, refused where it is none; `owner` needs the rows, for the wording."""
+    """Read any table in memory, or raise if X is none; `owner` is named in errors."""
     if isinstance(X, Table):
         return X
     if hasattr(X, "tocsr"):
@@ -110,7 +110,7 @@ def read_table(X: Any, owner: str) -> Table:
 
 
 def number_labels(label: str, values: NDArray[Any]) -> tuple[tuple[Label, ...], NDArray[Any]]:
-    """A column of numbers as categories, ascending: its distinct values, and the place of each row's among them."""
+    """A column of numbers as categories: its distinct values in ascending order, and the index of each row's value."""
     refuse_infinity(label, values)
     known = values == values
     distinct, inverse = np.unique(values[known], return_inverse=True)
@@ -120,7 +120,7 @@ def number_labels(label: str, values: NDArray[Any]) -> tuple[tuple[Label, ...], 
 
 
 def label_numbers(values: Values) -> tuple[NDArray[np.float64] | None, int]:
-    """Categories that are numbers, or text that says numbers, as numbers; else None and the first row that is none."""
+    """Categories that are numbers, or text that contains them, as numbers; else None and the first row without one."""
     assert values.index is not None
     numbers_of = np.full(len(values.labels) + 1, np.nan)
     for place, value in enumerate(values.labels):
@@ -134,7 +134,7 @@ def label_numbers(values: Values) -> tuple[NDArray[np.float64] | None, int]:
 
 
 def refuse_infinity(label: str, values: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Which numbers are there, None for all of them; an error for infinity, with its place."""
+    """Whether each number is not missing, None for all of them; raise for infinity, with its row."""
     if values.dtype.kind != "f":
         return None
     finite: NDArray[np.bool_] = np.isfinite(values)
@@ -147,7 +147,7 @@ def refuse_infinity(label: str, values: NDArray[Any]) -> NDArray[np.bool_] | Non
 
 
 def infinity(label: str, row: int, value: float) -> ValueError:
-    """The error for a number that is not finite; only NaN is."""
+    """The error for an infinite number; only NaN is missing."""
     return ArgumentError("X", "X must not hold infinity; a missing value is NaN", label, row, str(value))
 
 
@@ -155,7 +155,7 @@ def infinity(label: str, row: int, value: float) -> ValueError:
 
 
 def as_frame(X: Any) -> Any:
-    """What narwhals makes of it: a frame, a lazy frame, or the thing itself."""
+    """Return a frame or a lazy frame of narwhals, or X itself if it is neither."""
     if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
         import pyarrow as pa
 
@@ -176,7 +176,7 @@ def _frame_table(frame: nw.DataFrame[Any]) -> Table:
 
 
 def column_values(label: str, series: nw.Series[Any]) -> Values:
-    """A column of a data frame."""
+    """Read a column of a data frame."""
     dtype = series.dtype
     if dtype.is_numeric():
         beyond_numpy = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)
@@ -187,7 +187,7 @@ def column_values(label: str, series: nw.Series[Any]) -> Values:
         is_zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
         return Values("datetime", _numbers(series.dt.timestamp("us")), zoned=is_zoned)
     native = series.to_native()
-    if hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "ordered"):  # pandas and its likes
+    if hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "ordered"):  # pandas and similar libraries
         index = np.asarray(native.cat.codes)
         labels = plain_labels(native.cat.categories.tolist())
         return Values("categorical", None, labels, index, declared=True, ordered=bool(native.cat.ordered))
@@ -204,7 +204,7 @@ def column_values(label: str, series: nw.Series[Any]) -> Values:
 
 
 def _numbers(series: nw.Series[Any]) -> NDArray[Any]:
-    """The numbers of a column where they lie, if none is missing; else floats with NaN."""
+    """The numbers of a column without a copy, if none is missing; else floats with NaN."""
     values = np.asarray(series.to_numpy())
     if values.dtype.kind not in "biuf":
         values = np.asarray(series.cast(nw.Float64).to_numpy())
@@ -219,7 +219,7 @@ def _from_enum(declared: list[str], values: list[str | None]) -> Values:
 
 
 def arrow_labels(native: Any) -> tuple[list[Any], NDArray[Any]] | None:
-    """A column of Arrow's, text or a dictionary: distinct values, and which one each row has or -1; None for others."""
+    """Distinct values of an Arrow column of text or of a dictionary, and their index or -1 per row; None for others."""
     if not type(native).__module__.startswith("pyarrow"):
         return None
     import pyarrow as pa
@@ -234,12 +234,12 @@ def arrow_labels(native: Any) -> tuple[list[Any], NDArray[Any]] | None:
 
 
 def _from_labels(distinct: list[Any], index: NDArray[Any]) -> Values:
-    """Categories by their distinct values, some of which may say that there is none."""
+    """Categories from distinct values, some of which may mean a missing value."""
     kept = [k for k, value in enumerate(distinct) if not is_missing(value) and value not in SAYS_MISSING]
     if not kept or index.max(initial=-1) < 0:
         return Values(None)
     if len(kept) < len(distinct):
-        renumbered = np.full(len(distinct) + 1, -1)  # -1 of a missing value picks the last entry, -1
+        renumbered = np.full(len(distinct) + 1, -1)  # -1, a missing value, selects the last entry, -1
         renumbered[kept] = np.arange(len(kept))
         index = renumbered[index]
     return Values("categorical", None, plain_labels([distinct[k] for k in kept]), index)
@@ -297,16 +297,16 @@ def _from_array(label: str, values: NDArray[Any]) -> Values:
 
 
 def _readable(values: NDArray[Any]) -> NDArray[Any]:
-    """Numbers as the kernels read them; most are so already."""
+    """Return numbers as the kernels read them; most are so already."""
     if values.dtype == np.float16 or values.dtype.itemsize > 8 or not values.dtype.isnative:
         return values.astype(np.float64)
     return values
 
 
 def _from_objects(label: str, values: list[Any]) -> Values:
-    """A column of Python objects, whose kind only the objects themselves tell."""
+    """Read a column of Python objects, whose type only the objects themselves tell."""
     types = set(map(type, values))
-    if float in types and types <= {float, type(None)}:  # one by one would be slow for what is most common
+    if float in types and types <= {float, type(None)}:  # the most common case, in which one by one would be slow
         return Values("numeric", np.array(values, dtype=np.float64))
     distinct, index = _distinct(label, values)
     missing = [is_missing(value) or value in SAYS_MISSING for value in distinct]
@@ -335,7 +335,7 @@ def _from_objects(label: str, values: list[Any]) -> Values:
 
 
 def _distinct(label: str, values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Distinct values in the order of their first row, and which one each row has."""
+    """Distinct values in the order of their first row, and their index for each row."""
     place: dict[Any, int] = {}
     try:
         index = np.fromiter((place.setdefault(value, len(place)) for value in values), np.int64, len(values))
@@ -359,7 +359,7 @@ def _is_hashable(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a library means by this object that there is no value."""
+    """Whether a library uses this object for a missing value."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | np.datetime64 | decimal.Decimal) and bool(value != value)
@@ -376,7 +376,7 @@ def _kind_of(value: Any) -> Kind | None:
 
 
 def _as_float(value: Any) -> float:
-    """A number as a float; beyond all floats it is infinite, which is refused later with its place."""
+    """Return a number as a float; one too large becomes infinite, which is refused later with its row."""
     try:
         return float(value)
     except OverflowError:
@@ -384,7 +384,7 @@ def _as_float(value: Any) -> float:
 
 
 def _have_zones(label: str, values: list[Any], distinct: list[Any], index: NDArray[Any]) -> bool:
-    """Whether dates have time zones, which all of them or none must have."""
+    """Whether dates have time zones; either all of them or none must."""
     zoned = [None if is_missing(date) else getattr(date, "tzinfo", None) is not None for date in distinct]
     if True in zoned and False in zoned:
         rows = sorted(int(np.argmax(index == zoned.index(has))) for has in (True, False))
@@ -394,7 +394,7 @@ def _have_zones(label: str, values: list[Any], distinct: list[Any], index: NDArr
 
 
 def _microseconds(value: Any) -> float:
-    """Microseconds since 1970, in UTC where a time zone is known."""
+    """Microseconds since 1970, in UTC if a time zone is known."""
     if isinstance(value, np.datetime64):
         return float(value.astype("M8[us]").astype(np.int64))
     if not isinstance(value, datetime.datetime):
@@ -404,7 +404,7 @@ def _microseconds(value: Any) -> float:
 
 
 def plain_labels(labels: Sequence[Any]) -> tuple[Label, ...]:
-    """Categories as str, int, float or bool; whole numbers as int, since one missing value makes floats of them all."""
+    """Categories as str, int, float or bool; whole numbers as int, since one missing value makes all of them floats."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in labels]
     plain = [value if isinstance(value, str | bool | int | float) else str(value) for value in plain]
     if plain and all(isinstance(value, float) and value.is_integer() for value in plain):

@@ -1,7 +1,7 @@
 """Rows that belong together: those of a named group, and those that repeat each other.
 
-A row whose twin a tree was grown on is no judge of that tree. Rows that belong together are therefore on one side of
-every sample, and where rows are left out, they are left out together.
+A row cannot judge a tree that was grown on a copy of it. Rows that belong together are therefore on one side of every
+sample, and where rows are left out, they are left out together.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from everytree.base.arrays import as_labels
 from everytree.base.errors import ArgumentError
 
 EXPECTED_SHARE = 1e-3
-"""Equal rows are no repeats where independent columns alone would bring at least this share of the pairs of them:
-columns that depend on each other bring far more, and tables of a few columns of few values consist of equal rows."""
+"""Equal rows are not repeats if independent columns alone would give at least this share of their pairs: columns that
+depend on each other give far more, and tables of a few columns with few values consist of equal rows."""
 
 
 def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
-    """(n_rows,) numbers from 0 on, equal for rows of one group; None where nothing is given."""
+    """(n_rows,) numbers from 0 on, equal for rows of one group; None if no groups are given."""
     if groups is None:
         return None
     labels = as_labels(groups)
@@ -41,9 +41,9 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64] | None:
 
 
 def repeated_rows(codes: NDArray[Any]) -> NDArray[np.int64] | None:
-    """(n_rows,) numbers from 0 on, equal for rows with equal codes; None where such rows do not repeat each other.
+    """(n_rows,) numbers from 0 on, equal for rows with equal codes; None if such rows do not count as repeats.
 
-    That is where the columns have so few values that equal rows are expected by chance. The numbers depend on the
+    That is so if the columns have so few values that equal rows are expected by chance. The numbers depend on the
     codes alone and not on the order of rows, so that a row of weight 2 is the same as two rows.
     """
     n_rows = len(codes)
@@ -55,9 +55,9 @@ def repeated_rows(codes: NDArray[Any]) -> NDArray[np.int64] | None:
 
 
 def row_groups(codes: NDArray[Any], named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-    """(n_rows,) numbers from 0 on, equal for rows that belong together: as named, else for rows that repeat each other.
+    """(n_rows,) numbers from 0 on, equal for rows that belong together: by name, else by repetition.
 
-    None where each row stands alone.
+    None if each row is its own group.
     """
     if named is not None:
         return np.unique(named, return_inverse=True)[1].reshape(len(named))
@@ -68,7 +68,7 @@ def row_groups(codes: NDArray[Any], named: NDArray[np.int64] | None) -> NDArray[
 
 
 def _warn_of_repeats(group: NDArray[np.int64]) -> None:
-    """Say it where most rows are repeats of others."""
+    """Warn if most rows repeat others."""
     n_repeated = int((np.bincount(group)[group] > 1).sum())
     if 2 * n_repeated > len(group):
         warnings.warn(
@@ -81,7 +81,7 @@ def _warn_of_repeats(group: NDArray[np.int64]) -> None:
 
 
 def row_hashes(codes: NDArray[Any]) -> NDArray[np.uint64]:
-    """A 64-bit number a row, the same for equal rows and in practice for no others."""
+    """A 64-bit hash per row, equal for equal rows and in practice for no others."""
     hashes = np.full(len(codes), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in codes.T:
         hashes ^= column.astype(np.uint64)

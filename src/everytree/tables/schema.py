@@ -1,4 +1,4 @@
-"""The only door for user tables: what each column is, and how its values become codes.
+"""The only way for user tables into the library: the type of each column, and how its values become codes.
 
 The rule, stated once
 ---------------------
@@ -10,7 +10,7 @@ largest code of the type, 255 or 65535, is a missing value; the one below it is,
 that was not there at fit.
 
 A column may have a `source`, the input column that it reads, so that several read the same one, and `groups`, which
-give several categories, or several stretches between cuts, the same code.
+give several categories, or several intervals between cuts, the same code.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from everytree.tables.reading import Kind, Label, Table, infinity, read_table
 
 
 class Schema:
-    """What each column of a table is, and how its values become codes.
+    """The type of each column of a table, and how its values become codes.
 
     Frozen. Build one with `fit` from a table, or with `from_columns`.
 
@@ -54,15 +54,15 @@ class Schema:
     dtype : numpy.uint8 or numpy.uint16
         Type of the codes.
     names : list of str or None
-        None when the table of fit had no names.
+        None if the table of fit had no names.
     n_features : int
     input_names : list of str or None
-        Names of the input columns, in the order in which a table without names must have them; None where columns are
-        found by place.
+        Names of the input columns, in the order in which a table without names must have them; None if columns are
+        found by position.
     n_inputs : int
         Number of input columns; `n_features`, unless some are read several times.
     n_codes : (n_features,) int32
-        Number of codes of each column, those for missing and unseen values not among them.
+        Number of codes of each column, without those for missing and unseen values.
     is_categorical : (n_features,) bool
     """
 
@@ -86,27 +86,28 @@ class Schema:
         n_jobs: int | None = None,
         owner: str = "Schema",
     ) -> Schema:
-        """The schema of a table.
+        """Fit a schema to a table.
 
         Parameters
         ----------
         X : (n_rows, n_features) array_like, or a data frame of any library narwhals knows, in memory
         y : (n_rows,) or (n_rows, n_targets) array_like of float, optional
-            Puts categories in order of their mean targets; of several target columns, by their first principal
-            component. Without it they are sorted. Categories whose type declares an order keep it, those of fewer than
-            10 rows stand at the overall mean, and ties are sorted.
+            Orders categories by their mean targets; with several target columns, by their first principal component.
+            Without it they are sorted. Categories whose type declares an order keep it, those of fewer than 10 rows are
+            placed at the overall mean, and ties are sorted.
         sample_weight : (n_rows,) array_like, optional
-            A row of weight zero counts as if it were not there.
+            A row of weight zero is ignored.
         max_bins : int
-            Most codes of a column of numbers, from 2 to 65534. A column with no more distinct values than this is cut
-            halfway between all of them, any other at its quantiles, where a value that holds much of the mass has a
-            bin to itself. Quantiles of more than 200,000 rows are those of 200,000 drawn at random, with a fixed seed.
-        categorical_features : "from_dtype", None, or sequence of names, of places or of one bool a column
+            Maximum number of codes of a column of numbers, from 2 to 65534. A column with no more distinct values than
+            this is cut halfway between all of them, any other at its quantiles, where a value that holds much of the
+            mass has a bin to itself. Quantiles of more than 200,000 rows are those of 200,000 drawn at random, with a
+            fixed seed.
+        categorical_features : "from_dtype", None, or sequence of names, of positions or of one bool per column
             Which columns are categories: those of text or of a categorical type, none, or these.
         n_jobs : int, optional
             Number of threads; the schema does not depend on it.
         owner : str
-            Who asks, for the wording of errors.
+            Name used in errors.
 
         Examples
         --------
@@ -123,7 +124,7 @@ class Schema:
         table = read_table(X, owner)
         listed = listed_columns(categorical_features, table)
         rows = FitRows.of(table.n_rows, y, sample_weight)
-        reading = Lock()  # data frames need not bear several readers at once
+        reading = Lock()  # data frames may not allow several readers at once
 
         def fit_one(place: int) -> Column:
             with reading:
@@ -145,7 +146,7 @@ class Schema:
 
     @classmethod
     def from_columns(cls, columns: Iterable[Column], dtype: DTypeLike | None = None) -> Schema:
-        """A schema of columns that are known; `dtype` is the smallest one that holds their codes unless given."""
+        """Make a schema from known columns; `dtype` is the smallest one that holds their codes unless given."""
         kept = tuple(columns)
         if not kept:
             raise ValueError("columns is empty: a schema has at least one column")
@@ -164,7 +165,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
-        """The schema that `to_dict` wrote, checked again."""
+        """Return the schema that `to_dict` wrote, checked again."""
         return cls.from_columns([Column(**column) for column in plain["columns"]], plain["dtype"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,7 +175,7 @@ class Schema:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Schema is frozen: {name} cannot be set")
 
-    # ---- what follows from the columns ----------------------------------------------------------------------------
+    # ---- derived from the columns ---------------------------------------------------------------------------------
 
     @property
     def n_features(self) -> int:
@@ -187,7 +188,7 @@ class Schema:
 
     @cached_property
     def _inputs(self) -> dict[str | int, int]:
-        """The input columns by name, or by place, and where a table without names has each of them."""
+        """The input columns by name or by position, and their position in a table without names."""
         sources = dict.fromkeys(_source(column, k) for k, column in enumerate(self.columns))
         return {source: source if isinstance(source, int) else k for k, source in enumerate(sources)}
 
@@ -202,7 +203,7 @@ class Schema:
 
     @cached_property
     def input_of(self) -> NDArray[np.int64]:
-        """(n_features,) which input column each code column reads, by its place among the inputs."""
+        """(n_features,) the input column that each code column reads, as an index into the inputs."""
         return np.array([self._inputs[_source(column, k)] for k, column in enumerate(self.columns)])
 
     @cached_property
@@ -244,20 +245,20 @@ class Schema:
     def encode(
         self, X: Any, *, only: NDArray[np.bool_] | None = None, n_jobs: int | None = None, owner: str = "Schema"
     ) -> NDArray[np.uint8] | NDArray[np.uint16]:
-        """The codes of a table.
+        """Return the codes of a table.
 
-        Columns are found by name where the table and the schema both have names, in any order and among others; else
-        by place.
+        Columns are found by name if the table and the schema both have names, in any order and among others; else by
+        position.
 
         Parameters
         ----------
         X : (n_rows, n_features) array_like, or a data frame
         only : (n_features,) bool, optional
-            Which columns are wanted; codes of the others are 0, and a table with names need not have them.
+            Columns to encode; codes of the others are 0, and a table with names need not have them.
         n_jobs : int, optional
             Number of threads; the codes do not depend on it.
         owner : str
-            Who asks, for the wording of errors.
+            Name used in errors.
 
         Returns
         -------
@@ -287,7 +288,7 @@ class Schema:
         return codes
 
     def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:
-        """(n_rows, n columns of numbers) the values themselves, NaN where missing; for leaves that are lines."""
+        """(n_rows, n columns of numbers) the values themselves, NaN where missing; for linear leaves."""
         table = read_table(X, owner)
         wanted = [k for k, column in enumerate(self.columns) if column.kind != "categorical"]
         places = self.places(table, owner, wanted)
@@ -299,11 +300,11 @@ class Schema:
 
     @cached_property
     def code_names(self) -> list[CodeWords]:
-        """For each column what each code stands for: its category, or the largest number that has it."""
+        """Labels of the codes of each column: the category, or the largest number with the code."""
         return [CodeWords.of(column) for column in self.columns]
 
     def places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
-        """Where the table has the columns of this schema that are wanted."""
+        """Position in the table of each wanted column of this schema."""
         sources = {k: _source(self.columns[k], k) for k in wanted}
         place = self._inputs
         if self.input_names is not None and table.names is not None:
@@ -338,7 +339,7 @@ class Schema:
         return Schema.from_columns, (self.columns, np.dtype(self.dtype).name)
 
     def summary(self) -> str:
-        """How many columns there are of each kind, in words."""
+        """Number of columns of each kind, in words."""
         counts = Counter(column.kind for column in self.columns)
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in get_args(Kind) if counts[kind])
         return f"{self.n_features} column{'' if self.n_features == 1 else 's'}: {kinds}"
@@ -348,19 +349,19 @@ class Schema:
 
 
 def _fits(column: Column, dtype: type[np.uint8]) -> bool:
-    """Whether all codes of a column lie below those that mean something else."""
+    """Whether all codes of a column lie below the reserved ones."""
     return column.n_codes <= (unseen_code(dtype) if column.kind == "categorical" else missing_code(dtype))
 
 
 def _source(column: Column, place: int) -> str | int:
-    """The input column that a column reads."""
+    """Name or position of the input column that a column reads."""
     if column.source is not None:
         return column.source
     return place if column.name is None else column.name
 
 
 def _check_sources(columns: Sequence[Column]) -> None:
-    """Input columns are found all by name, or all by place; of places, none is left out."""
+    """Check that input columns are found all by name, or all by position without gaps."""
     sources = [_source(column, k) for k, column in enumerate(columns)]
     by_place = [source for source in sources if isinstance(source, int)]
     if by_place and len(by_place) < len(sources):
@@ -370,7 +371,7 @@ def _check_sources(columns: Sequence[Column]) -> None:
 
 
 def _readers(places: Mapping[int, int]) -> dict[int, list[int]]:
-    """Which columns read each place of a table."""
+    """The columns that read each position of a table."""
     readers: dict[int, list[int]] = {}
     for k, place in places.items():
         readers.setdefault(place, []).append(k)
@@ -378,7 +379,7 @@ def _readers(places: Mapping[int, int]) -> dict[int, list[int]]:
 
 
 def listed_columns(categorical_features: Any, table: Table) -> set[int] | None:
-    """Places of the columns that are to be categories; None leaves it to their types."""
+    """Positions of the columns that are to be categories; None leaves it to their types."""
     if categorical_features is None:
         return set()
     if isinstance(categorical_features, str):

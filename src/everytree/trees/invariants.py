@@ -1,4 +1,4 @@
-"""What makes flat arrays a meta-tree: named checks, each saying which node is wrong and what would be right."""
+"""Invariants of the flat arrays of a meta-tree: each check says which node is wrong and what would be right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from everytree.base.arrays import LARGEST_CODE, MAX_FEATURES, NodeArray
 
 
 def check_level_order(first_child: NodeArray, n_children: NodeArray) -> None:
-    """Every node but the root is the child of exactly one earlier node, and the numbering is level by level."""
+    """Check that every node but the root is the child of exactly one earlier node, numbered level by level."""
     n_nodes = len(n_children)
     _first(n_children < 0, lambda s: f"node {s}: n_children is {n_children[s]}, but must be 0 or more")
     inner = np.flatnonzero(n_children > 0).astype(np.int64, copy=False)
@@ -38,7 +38,7 @@ def check_level_order(first_child: NodeArray, n_children: NodeArray) -> None:
 
 
 def _check_ancestors(inner: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-    """Children come after their parents; where one does not, say whether it is an ancestor."""
+    """Check that children come after their parents; where one does not, say whether it is an ancestor."""
     early = np.flatnonzero(begin <= inner)
     if len(early) == 0:
         return
@@ -56,7 +56,7 @@ def _check_ancestors(inner: NDArray[np.int64], begin: NDArray[np.int64], end: ND
 
 
 def check_features(feature: NodeArray, n_children: NodeArray, n_features: int | None) -> None:
-    """Inner nodes ask a feature that exists; terminals ask none."""
+    """Check that inner nodes split on a feature that exists, and terminals on none."""
     inner = n_children > 0
     last = (MAX_FEATURES if n_features is None else n_features) - 1
     _first(
@@ -67,7 +67,7 @@ def check_features(feature: NodeArray, n_children: NodeArray, n_features: int | 
 
 
 def check_splits(feature: NodeArray, n_children: NodeArray, threshold: NodeArray, missing_child: NodeArray) -> None:
-    """The number of children fits the kind of split, and all nodes that ask a feature agree about its codes."""
+    """Check that the number of children fits the type of split, and that nodes agree about the codes of a feature."""
     inner = n_children > 0
     binary, multiway, with_missing = inner & (threshold >= 0), inner & (threshold < 0), missing_child >= 0
     _first(
@@ -94,7 +94,7 @@ def check_splits(feature: NodeArray, n_children: NodeArray, threshold: NodeArray
     )
     _first(
         binary & (missing_child > 2),
-        lambda s: f"node {s}: missing_child is {missing_child[s]}, but a binary split knows 0, 1 and 2",
+        lambda s: f"node {s}: missing_child is {missing_child[s]}, but a binary split allows 0, 1 and 2",
     )
     _first(
         multiway & with_missing & (missing_child != n_children - 1),
@@ -133,6 +133,6 @@ def _check_agreement(
 
 
 def _first(wrong: NDArray[np.bool_], complaint: Callable[[int], str]) -> None:
-    """Raise for the first place that is wrong."""
+    """Raise for the first node that is wrong."""
     if wrong.any():
         raise ValueError(complaint(int(np.argmax(wrong))))

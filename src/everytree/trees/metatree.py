@@ -1,10 +1,10 @@
-"""The shape: which feature each inner node asks, and where each answer leads.
+"""The shape of a meta-tree: the feature that each inner node splits on, and the child for each code.
 
 Array contract, stated once
 ---------------------------
 Nodes are numbered in level order: node 0 is the root, each level is numbered from left to right, the children of a
-node are neighbours. A terminal has `feature` -1, `first_child` -1 and `n_children` 0. An inner node asks the code of
-its feature in one of two ways:
+node are neighbours. A terminal has `feature` -1, `first_child` -1 and `n_children` 0. An inner node splits on the code
+of its feature in one of two ways:
 
 * `threshold` -1, a multiway split: child number = code;
 * `threshold` t, a binary split: codes up to and including t go to child 0, all others to child 1.
@@ -40,7 +40,7 @@ class MetaTree:
     Attributes
     ----------
     feature, first_child, n_children, threshold, missing_child : (n_nodes,) int32
-        The shape, as the array contract at the head of this module says.
+        The shape; see the array contract of this module.
     parent, depth : (n_nodes,) int32
         The node above (-1 at the root) and the number of nodes above.
     is_terminal : (n_nodes,) bool
@@ -70,15 +70,15 @@ class MetaTree:
         missing_child: ArrayLike | None = None,
         n_features: int | None = None,
     ) -> MetaTree:
-        """A meta-tree from flat arrays in level order, one entry a node.
+        """A meta-tree from flat arrays in level order, one entry per node.
 
         Parameters
         ----------
         feature, first_child, n_children, threshold, missing_child : (n_nodes,) array_like of int
             See the array contract of this module; `threshold` and `missing_child` default to -1 everywhere.
         n_features : int, optional
-            Width of the code tables this tree reads. When it is not given, any table that has the columns asked is
-            accepted.
+            Width of the code tables this tree reads. If it is not given, any table with the columns that are split on
+            is accepted.
 
         Examples
         --------
@@ -96,16 +96,16 @@ class MetaTree:
     def complete(
         cls, features: ArrayLike, n_children: int | Sequence[int] = 2, *, n_features: int | None = None
     ) -> MetaTree:
-        """A tree whose terminals all have the same depth, with multiway splits.
+        """Make a tree whose terminals all have the same depth, with multiway splits.
 
         Parameters
         ----------
         features : sequence of int
-            The feature asked at each inner node, in level order. An empty sequence makes a tree of one node.
+            The feature that each inner node splits on, in level order. An empty sequence makes a tree of one node.
         n_children : int or sequence of int
             Number of codes, for all features or one for each feature.
         n_features : int, optional
-            Width of the code tables, when it is more than the features asked and not the length of `n_children`.
+            Width of the code tables, if there are more features than in `features` and `n_children`.
 
         Examples
         --------
@@ -145,7 +145,7 @@ class MetaTree:
         kind: Literal["multiway", "threshold", "mixed"] = "multiway",
         missing: bool = False,
     ) -> MetaTree:
-        """A random meta-tree that asks nothing twice.
+        """Make a random meta-tree without redundant splits.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class MetaTree:
         random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
             scikit-learn's name for `rng`: give one of the two.
         stop : float
-            Probability that a node above `max_depth` is terminal although there is something left to ask.
+            Probability that a node above `max_depth` is terminal although it could be split.
         kind : {"multiway", "threshold", "mixed"}
         missing : bool
             Give every inner node a branch for the missing code.
@@ -173,7 +173,7 @@ class MetaTree:
 
     @classmethod
     def from_checked_arrays(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
-        """The tree of these arrays, all of one length, which are kept, not copied."""
+        """Return the tree of these arrays, all of one length, which are kept, not copied."""
         check_level_order(arrays["first_child"], arrays["n_children"])
         check_features(arrays["feature"], arrays["n_children"], n_features)
         check_splits(**{name: arrays[name] for name in _NAMES if name != "first_child"})
@@ -190,7 +190,7 @@ class MetaTree:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a MetaTree is frozen: {name} cannot be set")
 
-    # ---- what follows from the arrays -----------------------------------------------------------------------------
+    # ---- derived from the arrays ----------------------------------------------------------------------------------
 
     @property
     def n_nodes(self) -> int:
@@ -198,7 +198,7 @@ class MetaTree:
 
     @cached_property
     def n_features(self) -> int:
-        """Width of the code tables; the smallest possible one where the tree was not told."""
+        """Width of the code tables; the smallest possible one if it was not given."""
         return int(self.feature.max()) + 1 if self.declared_width is None else self.declared_width
 
     @cached_property
@@ -219,7 +219,7 @@ class MetaTree:
 
     @cached_property
     def n_codes(self) -> NodeArray:
-        """Number of codes of each feature that a multiway split asks; 0 for all others, whose codes are free."""
+        """Number of codes of each feature in multiway splits; 0 for features without, which accept any code."""
         multiway = ~self.is_terminal & (self.threshold < 0)
         n_codes = np.zeros(self.n_features, dtype=np.int32)
         own_branch = self.missing_child[multiway] >= 0
@@ -228,7 +228,7 @@ class MetaTree:
 
     @cached_property
     def has_missing(self) -> NDArray[np.bool_]:
-        """Whether the nodes that ask a feature have a branch for its missing code."""
+        """Whether the nodes that split on a feature have a branch for its missing code."""
         has_missing = np.zeros(self.n_features, dtype=bool)
         has_missing[self.feature[self.missing_child >= 0]] = True
         return read_only(has_missing)
@@ -299,13 +299,13 @@ def _rebuild(*parts: Any) -> MetaTree:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, no longer to be written."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array
 
 
 def whole_numbers(name: str, values: ArrayLike, low: int = -(2**31), high: int = 2**31 - 1) -> NodeArray:
-    """A sequence of whole numbers in a range, as int32."""
+    """Return a sequence of whole numbers within a range as int32."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -320,7 +320,7 @@ def whole_numbers(name: str, values: ArrayLike, low: int = -(2**31), high: int =
 
 
 def _int_arrays(given: Mapping[str, ArrayLike | None]) -> dict[str, NodeArray]:
-    """Own int32 copies of the arrays, all of the length of the first."""
+    """Copy the arrays as int32, all of the length of the first."""
     n_nodes = np.size(given["feature"])  # type: ignore[arg-type]
     if n_nodes == 0:
         raise ValueError("feature is empty: a tree has at least one node")
@@ -343,7 +343,7 @@ def _check_complete(asked: NodeArray, sizes: NodeArray | None, n_features: int |
 
 
 def _check_full_levels(children: NodeArray) -> None:
-    """The inner nodes of a complete tree fill whole levels."""
+    """Check that the inner nodes of a complete tree fill whole levels."""
     start, stop = 0, 1
     while start < len(children):
         if stop > len(children):

@@ -1,4 +1,4 @@
-"""One member of the set that a meta-tree stands for."""
+"""One pruned subtree of a meta-tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everytree.trees.metatree import MetaTree, read_only, whole_numbers
 
 
 class PrunedTree:
-    """One member of the set a meta-tree stands for (T in the paper).
+    """One pruned subtree of a meta-tree (T in the paper).
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class PrunedTree:
         self.inner = read_only(self._check())
 
     def _check(self) -> NodeArray:
-        """The nodes above the leaves, or an error when the leaves do not cut every path exactly once."""
+        """Return the nodes above the leaves; raise if the leaves do not cut every path exactly once."""
         tree = self.tree
         if len(self.leaves) == 0 or self.leaves[0] < 0 or self.leaves[-1] >= tree.n_nodes:
             raise ValueError(f"leaves must be nodes 0..{tree.n_nodes - 1} of the meta-tree, but are {self.leaves}")

@@ -1,9 +1,9 @@
 """Questions about the tree, answered from split probabilities: closed forms and dynamic programming over flat arrays.
 
 Every function takes a `TreeDistribution`: a probability for each node of being split given that it is in the tree. The
-prior and the posterior both have that form (Proposition 1 of the paper), so any question can be asked of either. Levels
+prior and the posterior both have that form (Proposition 1 of the paper), so every function applies to both. Levels
 are contiguous in level order and so are the children of a level, which makes each sweep a handful of vectorised steps
-a level.
+per level.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TreeDistribution:
     tree : MetaTree
     log_split, log_stop : (n_nodes,) float64
         Log probability that a node is split, and that it is not, given that it is in the tree. Both are kept: a
-        probability near 1 says too little about what is left.
+        probability near 1 loses the digits of its complement.
     """
 
     tree: MetaTree
@@ -92,7 +92,7 @@ def tree_log_prob(over: TreeDistribution, tree: PrunedTree) -> float:
 
 
 def node_prob(over: TreeDistribution) -> FloatArray:
-    """P(s in T): all nodes above are split."""
+    """P(s in T): the probability that all nodes above are split."""
     return over.downward(1.0, over.split_prob)
 
 
@@ -109,7 +109,7 @@ def entropy(over: TreeDistribution) -> float:
 
 def kl_divergence(over: TreeDistribution, other: TreeDistribution) -> float:
     """Kullback-Leibler divergence of p(T) from another distribution over the same trees, in nats."""
-    with np.errstate(invalid="ignore"):  # minus infinity from itself, where the probability is zero as well
+    with np.errstate(invalid="ignore"):  # -inf - (-inf), where the probability is zero as well
         own = _times_log(over.log_split, over.log_split - other.log_split)
         own += _times_log(over.log_stop, over.log_stop - other.log_stop)
     return float(node_prob(over) @ own)
@@ -167,7 +167,7 @@ def leaf_count_distribution(over: TreeDistribution, max_leaves: int) -> FloatArr
 
 
 def feature_inclusion_prob(over: TreeDistribution) -> FloatArray:
-    """P(feature is asked somewhere in T), for each feature."""
+    """P(T splits on the feature), for each feature."""
     tree = over.tree
     stop, split = np.exp(over.log_stop), over.split_prob
     out = np.zeros(tree.n_features)
@@ -183,7 +183,7 @@ def feature_inclusion_prob(over: TreeDistribution) -> FloatArray:
 
 
 def map_tree(over: TreeDistribution) -> RankedTree:
-    """The most probable tree; of equals, the smaller one."""
+    """The most probable tree; in a tie, the smaller one."""
     best = over.upward(
         over.log_stop,
         lambda nodes, children: np.maximum(over.log_stop[nodes], over.log_split[nodes] + children),
@@ -193,7 +193,7 @@ def map_tree(over: TreeDistribution) -> RankedTree:
 
 
 def top_trees(over: TreeDistribution, k: int) -> list[RankedTree]:
-    """The k most probable trees, best first; all of them where there are no more than k."""
+    """The k most probable trees, best first; all of them if there are at most k."""
     k = whole_number("k", k, 1, 2**31 - 1)
     log_probs, start, leaves = _kernels.top_trees(over.tree.kernel, over.log_split, over.log_stop, k)
     return [
@@ -217,7 +217,7 @@ def _sampled_leaves(over: TreeDistribution, rng: np.random.Generator) -> Iterato
 
 
 def _leaves_where(over: TreeDistribution, split: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Leaves of the tree that splits just where `split` says, from the root down."""
+    """Leaves of the tree that splits exactly the nodes in `split`, from the root down."""
     reached, leaves = np.zeros(1, dtype=np.int64), []
     while len(reached):
         leaves.append(reached[~split[reached]])
@@ -233,6 +233,6 @@ def _children(tree: MetaTree, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _times_log(log_p: FloatArray, log_value: FloatArray) -> FloatArray:
-    """p * value, zero where p is zero whatever the value."""
+    """p * value, zero if p is zero whatever the value."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(log_p), 0.0, np.exp(log_p) * log_value)

@@ -1,4 +1,4 @@
-"""Questions about the tree, as methods: what any object with a distribution over pruned trees can answer."""
+"""Questions about the tree, as methods of any object with a distribution over pruned trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from everytree.trees.queries import RankedTree, TreeDistribution
 
 
 class TreeQuestions(ABC):
-    """Answers about T from its distribution; each is closed form or one sweep over the tree."""
+    """Answers about T from its distribution; each is a closed form or one sweep over the tree."""
 
     @property
     @abstractmethod
@@ -28,13 +28,13 @@ class TreeQuestions(ABC):
     # ---- single trees ---------------------------------------------------------------------------------------------
 
     def map_tree(self) -> PrunedTree:
-        """The most probable pruned tree; of equals, the smaller one."""
+        """The most probable pruned tree; in a tie, the smaller one."""
         return queries.map_tree(self.tree_distribution()).tree
 
     def top_trees(self, k: int) -> list[RankedTree]:
         """The k most probable trees with their log probabilities, best first.
 
-        Trees of probability zero are left out; where there are no more than k, all of them are returned.
+        Trees of probability zero are left out; if there are at most k, all of them are returned.
         """
         return queries.top_trees(self.tree_distribution(), k)
 
@@ -72,7 +72,7 @@ class TreeQuestions(ABC):
         """(n_nodes,) P(s is a leaf of T)."""
         return queries.leaf_prob(self.tree_distribution())
 
-    # ---- the whole ------------------------------------------------------------------------------------------------
+    # ---- the whole tree -------------------------------------------------------------------------------------------
 
     def entropy(self) -> float:
         """Entropy of p(T) in nats: 0 when one tree is certain."""
@@ -89,7 +89,7 @@ class TreeQuestions(ABC):
     def leaf_count_distribution(self, max_leaves: int = 1000) -> FloatArray:
         """(m + 1,) P(T has n leaves) for n = 0 .. m, m the smaller of max_leaves and the number of terminals.
 
-        Costs O(n_nodes * max_leaves) at worst; what is missing to 1 belongs to larger trees.
+        Costs O(n_nodes * max_leaves) at worst; the rest of the probability belongs to larger trees.
         """
         return queries.leaf_count_distribution(self.tree_distribution(), max_leaves)
 
@@ -98,5 +98,5 @@ class TreeQuestions(ABC):
         return queries.depth_distribution(self.tree_distribution())
 
     def feature_inclusion_prob(self) -> FloatArray:
-        """(n_features,) P(the feature is asked somewhere in T)."""
+        """(n_features,) P(T splits on the feature)."""
         return queries.feature_inclusion_prob(self.tree_distribution())

@@ -11,7 +11,7 @@ from everytree.base.arrays import NodeArray
 
 @dataclass
 class _Open:
-    """A node that may still be split: how deep it is and which codes of each feature its conditions allow."""
+    """A node that may still be split: its depth, and the codes of each feature that its conditions allow."""
 
     depth: int
     low: NodeArray
@@ -34,16 +34,16 @@ class _Arrays:
 def random_arrays(
     sizes: NodeArray, max_depth: int, rng: np.random.Generator, stop: float, kind: str, missing: bool
 ) -> dict[str, list[int]]:
-    """Arrays of a random meta-tree in level order, as `MetaTree.random` describes it."""
+    """Return the arrays of a random meta-tree in level order, as described in `MetaTree.random`."""
     arrays = _Arrays()
     queue = [_Open(0, np.zeros_like(sizes), sizes - 1)]
-    for node in queue:  # grows while it is read: level order
+    for node in queue:  # grows during iteration: level order
         useful = np.flatnonzero(node.low < node.high)
         if node.depth == max_depth or len(useful) == 0 or rng.random() < stop:
             arrays.append(-1, -1, 0, -1, -1)
             continue
         feature = int(rng.choice(useful))
-        # A feature that was narrowed by thresholds keeps them: a multiway split would have to know all its codes.
+        # A feature that was split at thresholds gets no multiway split, which would need a child for every code.
         untouched = node.low[feature] == 0 and node.high[feature] == sizes[feature] - 1
         multiway = untouched and (kind == "multiway" or (kind == "mixed" and rng.random() < 0.5))
         first = len(queue)
@@ -59,7 +59,7 @@ def random_arrays(
             arrays.append(feature, first, 2 + extra, threshold, branch)
         queue += [_child(node, feature, low, high) for low, high in codes]
         if extra:
-            queue.append(_child(node, feature, 0, 0))  # nothing left to ask of a missing value
+            queue.append(_child(node, feature, 0, 0))  # a missing value cannot be split again
     return vars(arrays)
 
 

@@ -1,4 +1,4 @@
-"""What all pictures of a posterior share: which nodes to draw, what to write on them, and in which colours.
+"""The common part of all pictures of a posterior: which nodes to draw, their texts and their colours.
 
 `describe` picks the nodes and words once; text, dot, html and plot only arrange them. Nothing here needs a library for
 drawing, so the colours are computed here too and are the same in every picture.
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 CodeNames = Sequence[Sequence[Any] | None] | Mapping[int, Sequence[Any] | None]
 
 MAX_CLASSES = 8
-"""So many colours can be told apart; where there are more classes, the less frequent ones are drawn together."""
+"""Number of colours that can be told apart; if there are more classes, the less frequent ones are drawn together."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The predictive distribution of a node that is a leaf; what the family does not offer is empty or NaN.
+    """The predictive distribution of a node that is a leaf; fields that the family does not have are empty or NaN.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Outcome:
         One for each of `Drawing.classes`.
     mean, std : float
     coefficients : tuple of float
-        Posterior mean of a linear regression, where no inputs were given to predict at.
+        Posterior mean of a linear regression, if no inputs were given to predict at.
     """
 
     probs: tuple[float, ...] = ()
@@ -63,15 +63,15 @@ class DrawnNode:
     depth : int
     is_terminal : bool
     answer : str
-        The answer that leads here; empty at the root.
+        The condition that leads here; empty at the root.
     question : str
-        The name of the feature it asks; empty at a terminal.
+        The name of the feature it splits on; empty at a terminal.
     split_prob, split_prior : float
         0 at a terminal.
     node_prob : float
         P(s in T), the product of `split_prob` above.
     weight : float or None
-        Of the rows it has seen, in units of `Drawing.unit`.
+        Weight of the rows it has seen, in units of `Drawing.unit`.
     n_hidden : int
         Nodes below that are not drawn here nor below a drawn child.
     outcome : Outcome
@@ -102,7 +102,7 @@ class Drawing:
     classes : tuple of str
         Names of the classes, empty for families without.
     unit : str
-        What `DrawnNode.weight` counts: "rows", or what the family keeps instead.
+        The unit of `DrawnNode.weight`: "rows", or what the family keeps instead.
     scale : tuple of float or None
         Ends of a scale for means and standard deviations, the same for all nodes; None where there are none.
     """
@@ -113,7 +113,7 @@ class Drawing:
     scale: tuple[float, float] | None
 
     def on_scale(self, value: float) -> float:
-        """From 0 to 1, the ends of the scale."""
+        """Position of a value between the ends of the scale, from 0 to 1."""
         low, high = self.scale or (0.0, 0.0)
         if high <= low:
             return 0.5
@@ -130,10 +130,10 @@ def describe(
     max_nodes: int = 60,
     row_data: Mapping[str, Any] | None = None,
 ) -> Drawing:
-    """The part of a posterior's meta-tree that is worth drawing.
+    """Choose the part of a posterior's meta-tree that is worth drawing.
 
-    Nodes are taken in the order of their probability of being in the tree, those with smaller numbers first among
-    equals, down to `max_depth` and up to `max_nodes`.
+    Nodes are taken in the order of their probability of being in the tree, in a tie those with smaller numbers first,
+    down to `max_depth` and up to `max_nodes`.
     """
     tree, names = post.tree, Names(post.tree, feature_names, code_names)
     max_depth, max_nodes = whole_number("max_depth", max_depth, 0), whole_number("max_nodes", max_nodes, 1)
@@ -171,11 +171,11 @@ def describe(
     return Drawing(tuple(nodes), classes, unit, _scale(outcomes, post.family.support.lowest))
 
 
-# ---- which nodes ----------------------------------------------------------------------------------------------------
+# ---- choice of nodes ------------------------------------------------------------------------------------------------
 
 
 def walk(drawing: Drawing) -> Iterator[tuple[Literal["open", "hidden", "close"], DrawnNode]]:
-    """From the top: each node opened, those below it, those that are hidden where there are some, and closed."""
+    """Yield each node opened, the nodes below it, the hidden ones if there are some, and the node closed."""
     waiting: list[tuple[Literal["open", "hidden", "close"], DrawnNode]] = [("open", drawing.nodes[0])]
     while waiting:
         step, node = waiting.pop()
@@ -225,7 +225,7 @@ def _subtree_sizes(tree: MetaTree) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Names:
-    """What features and codes are called: as the user says, or x0, x1, ... and the codes themselves."""
+    """Names of features and codes: given by the user, or x0, x1, ... and the codes themselves."""
 
     tree: MetaTree
     feature_names: Sequence[Any] | None = None
@@ -241,7 +241,7 @@ class Names:
         return one_line(self.feature_names[feature])
 
     def of_codes(self, feature: int) -> Sequence[Any] | None:
-        """The names of a feature's codes, where there are any."""
+        """The names of a feature's codes, if there are any."""
         if self.code_names is None:
             return None
         if isinstance(self.code_names, Mapping):
@@ -259,7 +259,7 @@ class Names:
         return one_line(names[code])
 
     def answer(self, node: int, child: int) -> str:
-        """What a row says to go from a node to its child of this number."""
+        """Condition of the branch from a node to its child of this number."""
         tree = self.tree
         feature, threshold = int(tree.feature[node]), int(tree.threshold[node])
         takes_missing = child == tree.missing_child[node]
@@ -268,12 +268,12 @@ class Names:
         words = self.of_codes(feature)
         if not isinstance(words, CodeWords):
             return self._plain_answer(feature, threshold, child, takes_missing)
-        if threshold >= len(words) - 1:  # the question is only whether there is a value
+        if threshold >= len(words) - 1:  # the split only tests whether there is a value
             return "missing" if takes_missing or (words.has_missing_code and child == 1) else "known"
         return words.answer(threshold, child) + (" or missing" if takes_missing else "")
 
     def _plain_answer(self, feature: int, threshold: int, child: int, takes_missing: bool) -> str:
-        """The same for codes that are in order."""
+        """Like `answer`, for codes that have an order."""
         if threshold < 0:
             return f"= {self.code(feature, child)}"
         if threshold == LARGEST_CODE:
@@ -292,12 +292,12 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def amount(value: float) -> str:
-    """A weight: a count of rows, most of the time."""
+    """A weight as text: a count of rows, most of the time."""
     return f"{round(value):,}" if abs(value - round(value)) < 1e-9 * max(1.0, abs(value)) else f"{value:,.1f}"
 
 
 def weight_text(node: DrawnNode, unit: str) -> str:
-    """The weight of a node and what it counts; empty where the family does not say."""
+    """The weight of a node and its unit; empty if the family has none."""
     if node.weight is None:
         return ""
     words = {"rows": "row", "events": "event"} if node.weight == 1.0 else {}
@@ -305,14 +305,14 @@ def weight_text(node: DrawnNode, unit: str) -> str:
 
 
 def more(n_hidden: int) -> str:
-    """What stands for nodes that are not drawn."""
+    """Text for nodes that are not drawn."""
     return f"… {n_hidden:,} node{'s' if n_hidden != 1 else ''}"
 
 
 def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
     """The predictive distribution of a leaf in a few words."""
     if outcome.probs:
-        # Of two classes the second is the one that happens or does not.
+        # The second of two classes is the event.
         best = 1 if len(classes) == 2 else max(range(len(classes)), key=outcome.probs.__getitem__)
         return f"P({classes[best]}) = {outcome.probs[best]:.3f}"
     if outcome.coefficients:
@@ -353,17 +353,17 @@ def _scale(outcomes: Sequence[Outcome], lowest: float) -> tuple[float, float] | 
 
 
 def repeated(row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
-    """The row data of one row, for so many rows."""
+    """Repeat the row data of one row."""
     return {name: np.repeat(np.asarray(value)[None], n_rows, axis=0) for name, value in row_data.items()}
 
 
 def leaf_classes(names: Sequence[str]) -> list[str]:
-    """Names of the classes that a leaf has: two at least, so that one alone stands beside those that never came."""
+    """Names of the classes of a leaf: at least two, also if only one class occurred."""
     return [*names, "any other"] if len(names) == 1 else list(names)
 
 
 def grouped(probs: FloatArray, class_names: Sequence[Any] | None) -> tuple[FloatArray, tuple[str, ...]]:
-    """Class probabilities and names, the classes with the least probability in the first row together as "others"."""
+    """Class probabilities and names; the classes with the smallest probability in the first row become "others"."""
     n_classes = probs.shape[1]
     if class_names is not None and len(class_names) != n_classes:
         raise ValueError(f"class_names has {len(class_names)} entries, but there are {n_classes} classes")
@@ -402,17 +402,17 @@ def split_colour(split_prob: float) -> str:
 
 
 def class_colour(which: int) -> str:
-    """Of one of `Drawing.classes`."""
+    """Colour of one of `Drawing.classes`."""
     return CLASS_COLOURS[which % len(CLASS_COLOURS)]
 
 
-def faded(colour: str, node_prob: float, least: float = 0.25) -> str:
-    """A colour mixed with white, the more the less likely its node is in the tree."""
-    return _mixed("#ffffff", colour, least + (1.0 - least) * node_prob)
+def faded(colour: str, node_prob: float, min_share: float = 0.25) -> str:
+    """Mix a colour with white, the more the less likely its node is in the tree."""
+    return _mixed("#ffffff", colour, min_share + (1.0 - min_share) * node_prob)
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever can be read on a colour."""
+    """Black or white, whichever is readable on a colour."""
     red, green, blue = _channels(colour)
     return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < 140.0 else INK
 

@@ -89,10 +89,10 @@ def _look(drawing: Drawing, node: DrawnNode) -> dict[str, str]:
 
 
 def _attributes(**values: str) -> str:
-    """Values are escaped already."""
+    """Join attributes as Graphviz source; values are escaped already."""
     return ", ".join(f'{name}="{value}"' for name, value in values.items())
 
 
 def _escaped(words: str) -> str:
-    """Graphviz takes a backslash for an escape and an ampersand for the start of an entity, in quoted text too."""
+    """Escape backslashes and ampersands, which Graphviz would interpret in quoted text too."""
     return words.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')

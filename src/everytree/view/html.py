@@ -1,4 +1,4 @@
-"""A posterior as a fragment of HTML, for notebooks: no scripts, no style sheets, nothing fetched."""
+"""A posterior as a fragment of HTML, for notebooks: no scripts, no style sheets, no downloads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tree_html(
     max_nodes: int = 30,
     **row_data: Any,
 ) -> str:
-    """A posterior in short and the top of its meta-tree, as a fragment of HTML.
+    """Summary of a posterior and the top of its meta-tree, as a fragment of HTML.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _bar(drawing: Drawing, outcome: Outcome) -> str:
 
 
 def _key(drawing: Drawing) -> Iterator[str]:
-    """What colours and numbers mean."""
+    """Legend of the colours and numbers."""
     pale, dark = split_colour(0.0), split_colour(1.0)
     yield '<div style="font-size:85%;margin-top:.4em">'
     yield f'<span style="{_BADGE};background:{pale};color:{ink_on(pale)}">0</span> '

@@ -1,4 +1,4 @@
-"""A meta-tree drawn with characters, a line a node."""
+"""A meta-tree drawn with characters, one line per node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
 
 MAX_COLUMNS = 4
-"""So many classes have a column each; where there are more, the likeliest is named."""
+"""Maximum number of classes with a column each; if there are more, the most probable class is named."""
 
 
 def tree_text(
@@ -24,23 +24,23 @@ def tree_text(
     max_nodes: int = 200,
     **row_data: Any,
 ) -> str:
-    """The top of a posterior's meta-tree, a line a node.
+    """The top of a posterior's meta-tree, one line per node.
 
-    Each line has the answer that leads to the node and what it asks, then `split`, the posterior probability that it
-    is split given that it is in the tree, `in tree`, the probability that it is in the tree at all, the weight of its
-    rows, and what it predicts if it is a leaf.
+    Each line has the condition that leads to the node and the feature it splits on, then `split`, the posterior
+    probability that it is split given that it is in the tree, `in tree`, the probability that it is in the tree, the
+    weight of its rows, and its prediction if it is a leaf.
 
     Parameters
     ----------
     post : Posterior
     feature_names : sequence of str, optional
     code_names : sequence or mapping of sequences of str, optional
-        For each feature what each code stands for; in a binary split at t, entry t is the largest value to the left.
+        For each feature the name of each code; in a binary split at t, entry t is the largest value to the left.
     class_names : sequence of str, optional
     max_depth, max_nodes : int
         Nodes below, and those least likely to be in the tree, are only counted.
     **row_data
-        What the family wants to know of a row, such as `inputs`: one value, for all nodes.
+        Row data of the family, such as `inputs`: one value, for all nodes.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def tree_text(
 
 
 def _labels(drawing: Drawing) -> list[tuple[str, DrawnNode | None]]:
-    """The left side of each line and the node it is about; no node where others are only counted."""
+    """The left side of each line and its node; no node where others are only counted."""
     lines: list[tuple[str, DrawnNode | None]] = []
     tails = [""] * len(drawing.nodes)
     waiting: list[tuple[int, bool]] = [(0, True)]

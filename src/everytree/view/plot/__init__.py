@@ -1,6 +1,7 @@
 """Pictures with matplotlib: the meta-tree, predictions along a feature, split probabilities.
 
-Each function takes an `ax` to draw on, or makes a figure of a fitting size, and returns the axes; none shows anything.
+Each function takes an `ax` to draw on, or makes a figure of a suitable size, and returns the axes; none shows the
+figure.
 """
 
 from everytree.view.plot.along import plot_predictive

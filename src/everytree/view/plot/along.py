@@ -40,10 +40,10 @@ def plot_predictive(
     class_names: Sequence[Any] | None = None,
     **row_data: Any,
 ) -> Any:
-    """Draw what is predicted along one feature, averaged over every pruned tree, all other columns held still.
+    """Draw the predictions along one feature, averaged over every pruned tree, with all other columns fixed.
 
-    Families of classes have a line for each class, or stacked bars where the feature is only asked by multiway splits
-    and has no order; all others have the mean and an interval.
+    Families of classes have a line for each class, or stacked bars if the feature has multiway splits only and has no
+    order; all others have the mean and an interval.
 
     Parameters
     ----------
@@ -51,16 +51,16 @@ def plot_predictive(
     feature : int or str
         Number of a column, or its name in `feature_names`.
     at : (n_features,) array_like of codes, optional
-        The row to vary; zeros by default. It may be longer where the tree was not told how wide tables are.
+        The row to vary; zeros by default. It may be longer if the tree has no declared number of columns.
     codes : sequence of int, optional
-        Codes of the feature to draw, -1 for missing; by default all that the tree tells apart.
+        Codes of the feature to draw, -1 for missing; by default all that the tree distinguishes.
     coverage : float
         Probability of the interval.
     ax : matplotlib.axes.Axes, optional
     feature_names, code_names, class_names
-        As in `plot_tree`. Names that are numbers are taken for the cuts between codes.
+        As in `plot_tree`. Names that are numbers are drawn as the cuts between codes.
     **row_data
-        What the family wants to know of a row, such as `inputs` or `exposure`: one value, for all codes.
+        Row data of the family, such as `inputs` or `exposure`: one value, for all codes.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def plot_predictive(
 
 @dataclass(frozen=True)
 class _Along:
-    """Codes of one feature and where they stand; each has a place of width 1, the missing one a little apart."""
+    """Codes of one feature and their positions; each has a width of 1, the missing one a little apart."""
 
     codes: NDArray[np.int64]
     places: NDArray[np.float64]
@@ -109,7 +109,7 @@ class _Along:
         if codes is None:
             asked = tree.threshold[tree.feature == column]
             n_known = 0 if known is None else len(known) + cuts
-            n_codes = tree.n_codes[column] if len(asked) else 0  # 0 where any code may come
+            n_codes = tree.n_codes[column] if len(asked) else 0  # 0 if any code is possible
             n_codes = n_codes or max(int(asked.max(initial=0)) + 2, n_known)
             has_missing = len(asked) and tree.has_missing[column]
             chosen = np.append(np.arange(n_codes), [-1] if has_missing else []).astype(np.int64)
@@ -128,14 +128,14 @@ class _Along:
 
     @property
     def singles(self) -> NDArray[np.int64]:
-        """Positions that stand alone."""
+        """Positions without neighbours."""
         return np.flatnonzero(self.codes < 0) if self.is_ordered else np.arange(len(self.codes))
 
     def edges(self, run: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.append(self.places[run] - 0.5, self.places[run[-1]] + 0.5)
 
     def label(self, ax: Any) -> None:
-        """Names of codes below their places; cuts between them."""
+        """Write the names of codes below their positions, and cuts between them."""
         step = -(-len(self.codes) // 12) if self.is_ordered else 1
         shown = [i for i in range(len(self.codes)) if i % step == 0 or self.codes[i] < 0]
         if self.cuts:
@@ -172,7 +172,7 @@ def column_of(n_features: int, feature: int | str, feature_names: Sequence[Any] 
 
 
 def _row(at: ArrayLike | None, n_features: int) -> NDArray[np.int64]:
-    """One row of codes, with -1 for missing whatever type it came in."""
+    """Return one row of codes, with -1 for missing in any type."""
     row = as_codes(np.zeros((1, n_features), dtype=np.int64) if at is None else np.asarray(at)[None])[0]
     if len(row) < n_features:
         raise ValueError(f"at must have one code for each of {n_features} features, but has {len(row)}")
@@ -181,7 +181,7 @@ def _row(at: ArrayLike | None, n_features: int) -> NDArray[np.int64]:
 
 
 def _draw_classes(ax: Any, along: _Along, probs: NDArray[np.float64], classes: Sequence[str]) -> None:
-    """A line for each class, or stacked bars where there is no order."""
+    """Draw a line for each class, or stacked bars if there is no order."""
     marks = []
     for c in range(len(classes)):
         look = {"color": class_colour(c), "linewidth": 2.0}
@@ -198,7 +198,7 @@ def _draw_classes(ax: Any, along: _Along, probs: NDArray[np.float64], classes: S
 
 
 def _draw_band(ax: Any, along: _Along, mean: FloatArray, low: FloatArray, high: FloatArray, name: str) -> None:
-    """The mean and an interval, in steps where there is order; what is infinite is left out."""
+    """Draw the mean and an interval, in steps if there is an order; infinite values are left out."""
     mean, low, high = (np.where(np.isfinite(values), values, np.nan) for values in (mean, low, high))
     line, pale = {"color": split_colour(0.9), "linewidth": 2.0}, split_colour(0.22)
     for run in along.runs:
@@ -214,7 +214,7 @@ def _draw_band(ax: Any, along: _Along, mean: FloatArray, low: FloatArray, high: 
 
 
 def legend(ax: Any, marks: Sequence[Any], names: Sequence[str]) -> None:
-    """Above the axes, where no line can be in the way."""
+    """Put the legend above the axes, where it hides no line."""
     words = [f" {name}" if name.startswith("_") else name for name in names]  # matplotlib would hide it
     legend = ax.legend(
         marks, words, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def matplotlib_module(name: str) -> Any:
-    """A module of matplotlib."""
+    """Import a module of matplotlib."""
     try:
         return importlib.import_module(f"matplotlib.{name}")
     except ImportError as error:

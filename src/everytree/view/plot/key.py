@@ -1,4 +1,4 @@
-"""The key below a drawn tree."""
+"""The legend below a drawn tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLOUR_BAR = 76.0
 
 @dataclass(frozen=True)
 class KeyPart:
-    """Something to explain: the kind of mark or the colour of a square, the words after it, and where they go."""
+    """One entry of the legend: the type of mark or the colour of a square, its text, and its position."""
 
     mark: str
     words: str
@@ -37,7 +37,7 @@ class KeyPart:
 
 
 def key_of(drawing: Drawing, width: float) -> tuple[list[KeyPart], float]:
-    """The parts of the key, in rows no wider than the tree where that can be, and the width of the widest row."""
+    """The entries of the legend, in rows no wider than the tree if possible, and the width of the widest row."""
     parts = [KeyPart("split", "probability of a split")] if not drawing.nodes[0].is_terminal else []
     parts += [KeyPart(class_colour(c), clipped(name, 24)) for c, name in enumerate(drawing.classes)]
     if drawing.scale is not None:
@@ -58,7 +58,7 @@ def key_of(drawing: Drawing, width: float) -> tuple[list[KeyPart], float]:
 
 
 def key_row(row: int) -> float:
-    """How far below the first row; that one has numbers below the colour bar."""
+    """Distance below the first row, which has numbers below the colour bar."""
     return 12.0 * row + 7.0 if row else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Where the nodes of a drawn tree go: columns by depth, rows packed as tightly as neighbours allow."""
+"""Layout of a drawn tree: columns by depth, rows packed as tightly as neighbours allow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TITLE_LETTERS, LABEL_LETTERS = 16, 18
 
 @dataclass
 class Item:
-    """A node or a stub, and where it goes."""
+    """A node or a stub, and its position."""
 
     node: DrawnNode | None
     parent: int
@@ -85,7 +85,7 @@ class Layout:
         return column
 
     def _rows(self, children: list[list[int]]) -> float:
-        """Set the height at which each item stands; returns the height of all."""
+        """Set the height of each item; return the total height."""
         offset = [0.0] * len(self.items)
         outline: list[tuple[list[float], list[float]]] = [([], [])] * len(self.items)
         for i in self._deepest_first():
@@ -110,10 +110,10 @@ class Layout:
 
 
 def packed(outlines: Sequence[tuple[Sequence[float], Sequence[float]]], gap: float) -> list[float]:
-    """Where siblings stand so that they and all below them keep their distance.
+    """Positions of siblings such that they and all nodes below them keep their distance.
 
-    Packing from the first on leaves small subtrees hanging on their elder siblings, packing from the last back on
-    their younger ones; both keep all distances, hence so does the mean of the two, and that is symmetric.
+    Packing from the first to the last moves small subtrees to one side, packing from the last to the first to the
+    other; both keep all distances, hence so does the mean of the two, which is symmetric.
     """
     forward = _packed_one_way(outlines, gap)
     mirrored = [([-b for b in bottoms], [-t for t in tops]) for tops, bottoms in reversed(outlines)]
@@ -172,7 +172,7 @@ def card_width(drawing: Drawing, item: Item) -> float:
 
 
 def text_width(text: str, size: float) -> float:
-    """In points, in the font that matplotlib would use."""
+    """Width of a text in points, in the font that matplotlib would use."""
     font = matplotlib_module("font_manager").FontProperties(size=size)
     return float(matplotlib_module("textpath").text_to_path.get_text_width_height_descent(text, font, False)[0])
 

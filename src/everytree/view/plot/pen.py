@@ -1,4 +1,4 @@
-"""Lines, boxes and words in points, whatever the axes are."""
+"""Drawing of lines, boxes and text in points, for any axes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pen:
 
     @classmethod
     def on(cls, ax: Any, width: float, height: float) -> Pen:
-        """Axes whose data coordinates are points times `scale`, with a margin of `GAP` around what is drawn."""
+        """Set up axes whose data coordinates are points times `scale`, with a margin of `GAP` around the drawing."""
         if ax is None:
             figure = matplotlib_module("pyplot").figure(figsize=(width / 72.0, height / 72.0))
             ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))

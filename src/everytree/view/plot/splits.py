@@ -33,7 +33,7 @@ def plot_split_probs(
     post : Posterior
     ax : matplotlib.axes.Axes, optional
     top : int
-        How many nodes.
+        Number of nodes.
     feature_names : sequence of str, optional
 
     Returns

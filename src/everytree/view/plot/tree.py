@@ -39,24 +39,24 @@ def plot_tree(
 ) -> Any:
     """Draw the top of a posterior's meta-tree, from the root on the left to the leaves on the right.
 
-    A node's head says what it asks, its colour and number how probable it is that it is split given that it is in the
-    tree. Below are what it predicts if it is a leaf (class probabilities side by side, or mean and standard deviation
-    on a scale that all nodes share) and the weight of its rows. Nodes are the paler the less likely they are in the
-    tree at all. What is left out is counted: "… 12 nodes".
+    The head of a node names the feature it splits on; its colour and number are the probability that it is split given
+    that it is in the tree. Below are its prediction if it is a leaf (class probabilities side by side, or mean and
+    standard deviation on a scale that all nodes share) and the weight of its rows. Nodes are paler the less likely they
+    are in the tree. Nodes that are left out are counted: "… 12 nodes".
 
     Parameters
     ----------
     post : Posterior
     feature_names : sequence of str, optional
     code_names : sequence or mapping of sequences of str, optional
-        For each feature what each code stands for; in a binary split at t, entry t is the largest value to the left.
+        For each feature the name of each code; in a binary split at t, entry t is the largest value to the left.
     class_names : sequence of str, optional
     max_depth, max_nodes : int
         Nodes below, and those least likely to be in the tree, are left out.
     ax : matplotlib.axes.Axes, optional
-        Drawn on at the scale that fits; a new figure of the right size by default.
+        Drawn on at a scale that fits; a new figure of the right size by default.
     **row_data
-        What the family wants to know of a row, such as `inputs`: one value, for all nodes.
+        Row data of the family, such as `inputs`: one value, for all nodes.
 
     Returns
     -------

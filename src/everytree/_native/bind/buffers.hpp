@@ -1,8 +1,7 @@
-// Reading what Python hands over, through the buffer protocol: no copies, no conversions, a fraction of a
-// microsecond.
+// Reads Python's arrays through the buffer protocol: no copies, no conversions, a fraction of a microsecond.
 //
-// Everything here answers "no" for what it cannot read as it is (lists, data frames, object arrays, floats
-// where codes belong); Python then converts and asks again.
+// Everything here returns false for what it cannot read in place (lists, data frames, object arrays, floats
+// instead of codes); Python then converts the argument and calls again.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -80,7 +79,7 @@ class Buffer {
     bool open_ = false;
 };
 
-// The width a code table must have: exactly `n_features`, or at least that many where the tree was not told.
+// The width of a code table: exactly `n_features`, or at least that many if the tree has no declared width.
 struct Width {
     std::int64_t n_features;
     bool exact;

@@ -1,4 +1,4 @@
-// Columns of numbers: their codes, and what is learnt of them before their schema is known.
+// Columns of numbers: their codes, and a scan of them before their schema is known.
 #include <deque>
 
 #include "bind/buffers.hpp"
@@ -13,8 +13,9 @@ namespace {
 // The cuts of a schema, and the codes of the number columns of a table.
 class Encoder {
   public:
-    // All cuts one after another, where each column's start and the last one's end, and whether a column's numbers are
-    // rounded to float32 first; for each column the code of every number of cuts below, -1 for missing, or nothing.
+    // All cuts one after another, the start of each column's cuts and the end of the last, and whether a column's
+    // numbers are rounded to float32 first; for each column the code for every number of cuts below, -1 for missing, or
+    // nothing.
     Encoder(Input<double> cuts, Input<std::int64_t> start, Input<std::uint8_t> single,
             const std::vector<Input<std::int32_t>>& groups) {
         const std::size_t n_columns = single.size();
@@ -34,7 +35,7 @@ class Encoder {
         }
     }
 
-    // Writes the codes of the columns that are not None; the place (row, column) of an infinite number, or None.
+    // Writes the codes of the columns that are not None; returns (row, column) of an infinite number, or None.
     template <class Code>
     nb::object encode(nb::list columns, State<Code> out, int n_jobs) const {
         const std::size_t width = trees_.size();
@@ -97,7 +98,7 @@ nb::object scan_numbers(nb::handle numbers, std::optional<Input<double>> known, 
     return nb::make_tuple(values, found.has_missing, found.infinite_row);
 }
 
-// Places and keys of the rows that a sample keeps.
+// Indices and keys of the rows that a sample keeps.
 nb::object draw_rows(std::uint64_t seed, std::uint64_t first_row, std::int64_t n_rows, std::uint64_t bound) {
     SampledRows sampled = without_gil(true, [&] { return sampled_rows(seed, first_row, n_rows, bound); });
     return nb::make_tuple(to_numpy(std::move(sampled.rows)), to_numpy(std::move(sampled.keys)));

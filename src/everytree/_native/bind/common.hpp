@@ -1,4 +1,4 @@
-// What all bindings use: how arrays come and go.
+// Conversions of arrays that all bindings use.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -45,10 +45,10 @@ Output<T> to_numpy(std::vector<T>&& values) {
     return to_numpy(std::move(values), {size});
 }
 
-// Worth letting other Python threads run: below this the release costs more than the work.
+// Minimum amount of work for which the GIL is released: below this the release costs more than it gains.
 inline constexpr std::int64_t rows_worth_releasing = 512;
 
-// Of the user, who may have waited long enough; for threads that run without the GIL.
+// Checks for an interrupt by the user; for threads that run without the GIL.
 inline void check_signals() {
     nb::gil_scoped_acquire held;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

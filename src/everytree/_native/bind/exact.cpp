@@ -1,4 +1,4 @@
-// The exact sum over trees and splits, one C++ type a family behind one Python type.
+// The exact sum over trees and splits: one C++ type per family behind one Python type.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,7 +53,7 @@ class TypedExact final : public ExactHandle {
     }
     std::vector<std::int64_t> n_expanded() const override { return kernel_.n_expanded(); }
     double log_upper() const override { return kernel_.log_upper(); }
-    // The threshold below which shares of the posterior may be left out, and what that leaves out in all.
+    // The threshold below which shares of the posterior may be left out, and the total that this leaves out.
     double threshold(double truncation, std::int64_t most, bool with_unknown) const override {
         return spread(with_unknown).threshold(truncation - kernel_.options().negligible, most);
     }
@@ -107,7 +107,7 @@ class TypedExact final : public ExactHandle {
     }
 
   private:
-    // Computed when first asked for, by one thread at a time.
+    // Computed on first use, by one thread at a time.
     const ExactSummary& sums() const {
         std::lock_guard alone(guard_.writing);
         if (!sums_)

@@ -1,4 +1,4 @@
-// Answers of an exact sum by lookup.
+// Predictions of an exact sum by lookup.
 #include <optional>
 
 #include "bind/common.hpp"
@@ -8,11 +8,11 @@
 namespace everytree {
 namespace {
 
-// AnswerTables as Python keeps them.
+// AnswerTables in the form Python keeps.
 using AnswerArrays = std::tuple<Output<std::int64_t>, Output<std::int32_t>, Output<std::int64_t>, Output<std::int32_t>,
                                 Output<std::int64_t>, Output<double>>;
 
-// Leaves as Python keeps them.
+// Leaves in the form Python keeps.
 struct LeafArrays {
     Input<double> weight;
     Input<std::int64_t> start;
@@ -59,7 +59,7 @@ auto find_leaves(Input<double> weight, Input<std::int64_t> start, Input<std::int
     return std::tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.leaves)));
 }
 
-// Answers by lookup, from arrays that Python keeps.
+// Predictions by lookup, from arrays that Python keeps.
 class TablesHandle {
   public:
     TablesHandle(Input<std::int64_t> set_start, Input<std::int32_t> column, Input<std::int64_t> map_start,

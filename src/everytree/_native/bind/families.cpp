@@ -54,7 +54,7 @@ Output<double> log_evidence(const std::string& name, int size, Numbers statistic
     });
 }
 
-// (n_rows, 3): the location of each row's predictive as a pair, and how much of its spread is due to the coefficients.
+// (n_rows, 3): the location of each row's predictive as a pair, and the share of its spread due to the coefficients.
 Output<double> linear_predictions(int size, Numbers parameters, Numbers inputs) {
     const LinearRegression family(size);
     const std::size_t width = static_cast<std::size_t>(size), n = inputs.size() / width;
@@ -80,7 +80,7 @@ Output<double> sum_statistics(const std::string& name, int size, Numbers statist
     });
 }
 
-// Each row's own contribution, (n_rows, n_statistics); None for columns that cannot be read as they are.
+// Each row's own contribution, (n_rows, n_statistics); None for columns that cannot be read in place.
 std::optional<Output<double>> row_statistics(const std::string& name, int size, nb::handle y, nb::handle weight,
                                              nb::handle extra, double constant, std::int64_t n_rows) {
     return with_family(name, size, [&](const auto& family) -> std::optional<Output<double>> {

@@ -1,4 +1,4 @@
-// Many trees at once: where rows end, and averages of what waits there.
+// Many trees at once: the nodes where rows end, and averages of the values there.
 #include "bind/forest.hpp"
 
 #include "bind/modules.hpp"
@@ -151,7 +151,7 @@ auto node_fates(const Tree& tree, Input<double> log_split, Input<double> log_sto
     return std::tuple(to_numpy(std::move(reached)), to_numpy(std::move(stop)));
 }
 
-// Where each row's nodes start, the nodes, and their log weights.
+// The start of each row's nodes, the nodes, and their log weights.
 auto pooled_paths(Input<std::int64_t> ends, Input<std::int32_t> parent, Input<double> log_reached,
                   Input<double> log_stop, Input<double> log_tree_weights, double log_negligible) {
     const std::size_t n_trees = log_tree_weights.size();

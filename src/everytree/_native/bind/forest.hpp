@@ -20,7 +20,7 @@ class ForestHandle {
 
     const ForestShape& shape() const { return shape_; }
 
-    // (n_rows, n_trees) nodes, or None for a table that cannot be read as it is.
+    // (n_rows, n_trees) nodes, or None for a table that cannot be read in place.
     std::optional<Output<std::int32_t>> ends(nb::handle X, int n_jobs) const;
 
     // (n_rows, n_values): the weighted sum over trees of the values of the node where a row ends.
@@ -28,7 +28,7 @@ class ForestHandle {
                                           int n_values, int n_jobs) const;
 
     // Adds rows to the statistics of each tree's terminals, (n_nodes, n_statistics), and to their numbers, (n_trees,).
-    // False where the arguments cannot be read as they are.
+    // False if the arguments cannot be read in place.
     bool count(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, const std::string& name, int size,
                double constant, const std::vector<State<double>>& statistics, State<std::int64_t> n_rows,
                int n_jobs) const;

@@ -10,12 +10,12 @@
 namespace everytree {
 namespace {
 
-// Where the shares of each row start, their nodes and log weights.
+// The start of each row's shares, their nodes and log weights.
 using RowShares = std::tuple<Output<std::int64_t>, Output<std::int32_t>, Output<double>>;
 
 struct GrowingState {
     State<std::uint8_t> nodes;  // GrowingNode records as bytes
-    nb::object points;          // uint8 or uint16: the kernel knows which
+    nb::object points;          // uint8 or uint16, as the kernel's type says
     State<double> log_odds, statistics, leaf, subtree, split_prob;
     State<std::int64_t> counts;  // nodes, points, root
 };
@@ -99,7 +99,7 @@ class TypedGrowing final : public GrowingHandle {
         std::vector<Share> mine;
         for (std::int64_t i = 0; i < n_rows; ++i) {
             mine.clear();
-            const std::vector<Code> row(codes.row(i), codes.row(i) + limit_.size());  // nobody else writes to it
+            const std::vector<Code> row(codes.row(i), codes.row(i) + limit_.size());  // no other thread writes to it
             kernel_.shares(row.data(), mine);
             for (const Share& share : mine) {
                 nodes.push_back(share.node);
@@ -149,7 +149,7 @@ std::unique_ptr<GrowingHandle> make_growing(const std::string& name, int size, b
     });
 }
 
-// The feature asked after the given answers, or -1 when all are asked.
+// The feature that is split on after the given codes, or -1 if all are used.
 std::int32_t feature_after(Input<std::int32_t> features, std::uint64_t seed, Input<std::int32_t> answers) {
     Path path(seed, {features.data(), features.data() + features.size()});
     for (std::size_t i = 0; i < answers.size() && !path.asked_all(); ++i) path.answer(answers.data()[i]);

@@ -1,4 +1,4 @@
-// Who may read and who may write.
+// Locks for readers and writers.
 #include "bind/guard.hpp"
 
 #include "bind/modules.hpp"

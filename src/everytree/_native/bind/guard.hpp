@@ -1,4 +1,4 @@
-// One thread at a time, also in a process that was forked while a thread of its parent was at work.
+// A lock for one thread at a time, also in a process that was forked while a thread of its parent was working.
 #pragma once
 #ifndef _WIN32
 #include <pthread.h>
@@ -16,8 +16,8 @@
 
 namespace everytree {
 
-// Threads have numbers from 1 on. None is used twice, neither in a process nor in those that are forked from it. A fork
-// leaves one thread, so a number that was given out before it belongs to that one or to nobody.
+// Threads have numbers from 1 on. None is used twice, neither in a process nor in those that are forked from it. Only
+// one thread survives a fork, so a number from before the fork belongs to that thread or to none.
 class ThreadNumber {
   public:
     static std::uint64_t mine() {
@@ -35,7 +35,7 @@ class ThreadNumber {
     inline static std::atomic<std::uint64_t> last_{0}, last_before_fork_{0}, left_by_fork_{0};
 };
 
-// Where threads sleep that wait for any guard: one place in a process, so that a fork can make it anew.
+// Where threads wait for any guard: one object per process, so that a fork can create it again.
 struct Parking {
     std::mutex mutex;
     std::condition_variable freed;
@@ -44,19 +44,19 @@ struct Parking {
         static Parking* const only = new Parking;  // never deleted: threads may still sleep when the process ends
         return *only;
     }
-    static void forked() { new (&lot()) Parking; }  // its old state may belong to threads that are gone
+    static void forked() { new (&lot()) Parking; }  // its old state may belong to threads that no longer exist
 };
 
-// One thread at a time. Taken while holding the GIL where it is free, and waited for without the GIL where it is not,
-// so that whoever holds it can go on. Recursive: a thread that holds several posteriors may update each.
+// One thread at a time. Taken while holding the GIL if it is free, and waited for without the GIL if it is not, so
+// that its holder can continue. Recursive: a thread that holds several posteriors may update each.
 //
-// A fork copies the guard as it is, but not the thread that holds it. A reader that is gone left everything whole, and
-// its guard is free. A writer that is gone left the arrays as they were in the middle of its work: they are never read
-// again, and whoever wants to is told so. Writing begins and ends with the GIL, which the thread that forks holds: a
-// copy never has new values without the mark of the writer.
+// A fork copies the guard as it is, but not the thread that holds it. A reader that no longer exists left everything
+// intact, and its guard is free. A writer that no longer exists left the arrays in the middle of its work: they are
+// never read again, and every use raises an error. Writing begins and ends while holding the GIL, which the thread that
+// forks holds: a copy never has new values without the mark of the writer.
 class Guard {
   public:
-    // The guard of a thread that changes what it protects.
+    // The guard of a thread that changes the protected arrays.
     class Writing {
       public:
         explicit Writing(Guard& guard) : guard_(guard) {}
@@ -91,7 +91,7 @@ class Guard {
         if (--depth_ > 0) return;
         holder_ = 0;
         if (n_waiting_ == 0) return;
-        std::lock_guard parked(Parking::lot().mutex);  // not between a look at the holder and the sleep that follows
+        std::lock_guard parked(Parking::lot().mutex);  // never between the test of the holder and the wait that follows
         Parking::lot().freed.notify_all();
     }
 
@@ -137,8 +137,8 @@ class Guard {
         std::atomic<int>& count_;
     };
 
-    std::atomic<std::uint64_t> holder_{0};  // the number of a thread; 0 is nobody
-    std::atomic<int> n_waiting_{0};         // at least: those of a fork's parent are counted too
+    std::atomic<std::uint64_t> holder_{0};  // the number of a thread; 0 for none
+    std::atomic<int> n_waiting_{0};         // an upper bound: those of a fork's parent are counted too
     int depth_ = 0, n_writes_ = 0;          // of the holder alone
 };
 

@@ -1,4 +1,4 @@
-// How priors compare on rows left out.
+// Comparison of priors on rows left out.
 #include "core/held_out.hpp"
 
 #include "bind/buffers.hpp"
@@ -9,14 +9,14 @@
 namespace everytree {
 namespace {
 
-// Where each row's nodes start, their log weights and posterior parameters.
+// The start of each row's nodes, their log weights and posterior parameters.
 using Components = std::tuple<Output<std::int64_t>, Output<double>, Output<double>>;
 
-// One tree and the rows it is asked about, checked.
+// One tree and the rows it predicts, checked.
 template <class Family>
 class HeldOutInput {
   public:
-    // False where the columns cannot be read as they are.
+    // False if the columns cannot be read in place.
     bool open(const Family& family, const Tree& tree, Input<double> statistics, Input<double> log_split,
               Input<double> log_stop, Input<std::int32_t> ends, Input<std::uint8_t> counted, nb::handle y,
               nb::handle weight, nb::handle extra, double constant, Input<std::uint8_t> scored,
@@ -58,7 +58,7 @@ class HeldOutInput {
     std::unique_ptr<RowChunk> rows_;
 };
 
-// What the scored rows of one tree are given by the tree without their groups, for each prior of the leaves and each of
+// Predictions of one tree for its scored rows, each without the row's group, for each prior of the leaves and each of
 // the splits: (n leaf priors, n split priors, n scored rows, n_values).
 std::optional<Output<double>> predict_held_out(const std::string& name, int size, const Tree& tree,
                                                Input<double> statistics, Input<double> priors, Input<double> log_split,
@@ -87,7 +87,7 @@ std::optional<Output<double>> predict_held_out(const std::string& name, int size
     });
 }
 
-// The mixtures behind those predictions, for one prior: where each row's nodes start, their log weights and posterior
+// The mixtures behind those predictions, for one prior: the start of each row's nodes, their log weights and posterior
 // parameters.
 std::optional<Components> held_out_components(const std::string& name, int size, const Tree& tree,
                                               Input<double> statistics, Input<double> prior, Input<double> log_split,

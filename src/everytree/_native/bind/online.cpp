@@ -18,7 +18,7 @@ struct OnlineState {
     State<double> boxes;
     State<std::uint8_t> some_missing;
     State<double> statistics, ranges;
-    Input<std::uint8_t> kinds;  // shared with copies, perhaps of a file: read only
+    Input<std::uint8_t> kinds;  // shared with copies, perhaps of a file: read-only
     State<std::int32_t> roots;
     State<std::int64_t> counts;
 };
@@ -38,7 +38,7 @@ class OnlineHandle {
     virtual void set_class_lists(Input<std::int64_t> start, Input<std::int32_t> number, Input<double> weight) = 0;
 };
 
-// Leaves of a family; `prior` is all that its kernels need of the prior.
+// Leaves of a family; `prior` holds the prior in the form of its kernels.
 template <class Family>
 struct FamilyLeaves {
     using Leaves = DenseLeaves<Family>;
@@ -109,7 +109,7 @@ class TypedOnline final : public OnlineHandle {
         kernel_.prior_changed();
     }
 
-    // Rows from `begin` on, for as long as there is room. Returns the first row that was not learned.
+    // Learns rows from `begin` on, as long as there is room. Returns the first row that was not learned.
     std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) override {
         const std::int64_t n_rows = check(rows);
         if (static_cast<std::int64_t>(y.size()) != n_rows || begin < 0) throw std::invalid_argument("one target a row");
@@ -138,7 +138,7 @@ class TypedOnline final : public OnlineHandle {
         return nb::cast(to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), n_out}));
     }
 
-    // The same as a mixture: where the shares of each row start, their statistics, log weights and nodes.
+    // Like predict, as a mixture: the start of each row's shares, their statistics, log weights and nodes.
     nb::object shares(Input<double> rows) override {
         const std::int64_t n_rows = check(rows);
         std::vector<std::int64_t> start{0};
@@ -163,7 +163,7 @@ class TypedOnline final : public OnlineHandle {
         kernel_.evidence().settle();
         kernel_.evidence().write_to_nodes();
     }
-    // Of each tree, averaged over its prunings; 0 before any row.
+    // Log evidence of each tree, averaged over its prunings; 0 before any row.
     nb::object log_evidence() override {
         std::vector<double> of_trees;
         kernel_.evidence().settle();
@@ -174,7 +174,7 @@ class TypedOnline final : public OnlineHandle {
         return nb::cast(to_numpy(std::move(of_trees)));
     }
 
-    // Where each node's classes start, which they are, and their weights.
+    // The start of each node's classes, the classes, and their weights.
     nb::object class_lists() override {
         if constexpr (has_lists) {
             PackedClasses all = kernel_.leaves().packed(kernel_.n_slots());

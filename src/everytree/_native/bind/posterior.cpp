@@ -1,4 +1,4 @@
-// A posterior over one meta-tree, one C++ type a family behind one Python type.
+// A posterior over one meta-tree: one C++ type per family behind one Python type.
 #include "core/posterior.hpp"
 
 #include <mutex>
@@ -17,7 +17,7 @@ namespace {
 class PosteriorHandle {
   public:
     virtual ~PosteriorHandle() = default;
-    // False where the arguments cannot be read as they are.
+    // False if the arguments cannot be read in place.
     virtual bool update(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     virtual void merge(Input<double> other) = 0;
     virtual std::optional<Output<double>> leave_one_out(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra,
@@ -31,7 +31,7 @@ class PosteriorHandle {
     virtual bool update_forest(const ForestHandle& forest, const std::vector<PosteriorHandle*>& all, nb::handle X,
                                nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     Guard guard;
-    std::int64_t version = 0;  // of the arrays: another one after whatever may have written to them
+    std::int64_t version = 0;  // of the arrays: changes after anything that may have written to them
 };
 
 struct PosteriorState {
@@ -110,7 +110,7 @@ class TypedPosterior final : public PosteriorHandle {
         for (PosteriorHandle* handle : all) {  // the caller holds the guards of all of them, for writing
             auto* typed = dynamic_cast<TypedPosterior*>(handle);
             if (typed == nullptr) throw std::invalid_argument("update_all: the posteriors must have the same family");
-            CodeBuffer same_width;  // each tree has its own say about the width of X
+            CodeBuffer same_width;  // each tree checks the width of X itself
             same_width.open(X, typed->state_.tree->width);
             kernels.push_back(&typed->kernel_);
             ++typed->version;

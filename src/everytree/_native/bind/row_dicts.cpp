@@ -16,7 +16,7 @@ struct FeatureValue {
     bool nominal;
 };
 
-// Numbers and texts as they are; of anything else, what Python makes of it. Returns what is wrong, if anything.
+// Reads numbers and texts directly; anything else is first converted by Python. Returns what is wrong, or null.
 const char* read_value(nb::handle object, nb::handle simplify, FeatureValue& out, bool simplified = false) {
     out = {std::numeric_limits<double>::quiet_NaN(), false};
     if (object.is_none()) return nullptr;
@@ -51,8 +51,8 @@ std::string complaint(nb::handle key, std::int64_t row, std::int64_t n_rows, con
            ", but is " + shown(object);
 }
 
-// (n_rows, n_features) values, NaN where a row has none, and the features of the rows that `index` does not know, as
-// (name, is nominal) in the order in which they come.
+// (n_rows, n_features) values, NaN where a row has none, and the features of the rows that are not in `index`, as
+// (name, is nominal) in order of appearance.
 nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t> kinds, nb::callable simplify) {
     const std::size_t n_features = kinds.size();
     std::vector<double> values(nb::len(rows) * n_features, std::numeric_limits<double>::quiet_NaN());
@@ -60,7 +60,7 @@ nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t> kinds
     const auto n_rows = static_cast<std::int64_t>(nb::len(rows));
     for (std::int64_t i = 0; i < n_rows; ++i) {
         const nb::dict row = nb::cast<nb::dict>(rows[i]);
-        for (const auto [borrowed_key, borrowed_object] : row) {  // held: `simplify` may be anybody's code
+        for (const auto [borrowed_key, borrowed_object] : row) {  // owned: `simplify` may run any code
             const nb::object key = nb::borrow(borrowed_key), object = nb::borrow(borrowed_object);
             FeatureValue read;
             if (const char* wrong = read_value(object, simplify, read))

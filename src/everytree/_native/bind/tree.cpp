@@ -1,4 +1,4 @@
-// Questions that need nothing but the shape of a meta-tree.
+// Functions that need only the shape of a meta-tree.
 #include "bind/tree.hpp"
 
 #include "bind/modules.hpp"
@@ -12,7 +12,7 @@ namespace {
 using Nodes = Input<std::int32_t>;
 using Numbers = Input<double>;
 
-// Terminals of all rows, or None for a table that cannot be read as it is.
+// Terminals of all rows, or None for a table that cannot be read in place.
 std::optional<Output<std::int32_t>> route_rows(const Tree& tree, nb::handle X, int n_jobs) {
     CodeBuffer buffer;
     if (!buffer.open(X, tree.width)) return std::nullopt;
@@ -50,7 +50,7 @@ auto top_trees(const Tree& tree, Numbers log_split, Numbers log_stop, std::int32
                       to_numpy(std::move(best.leaves)));
 }
 
-// One entry a node, kept by the tree.
+// One entry per node, kept by the tree.
 Output<const std::int32_t> lent(nb::handle owner, const std::vector<std::int32_t>& values) {
     return Output<const std::int32_t>(values.data(), {values.size()}, owner);
 }

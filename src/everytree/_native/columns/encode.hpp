@@ -15,13 +15,13 @@
 
 namespace everytree {
 
-// The cuts of one column behind a ruler of equal steps. How many steps x is along is computed, not searched, and never
-// falls as x grows: cuts of earlier steps are below x, cuts of later ones are not, and only those of its own step are
-// compared. Exact whatever the cuts are; fast where no step holds many, which quantiles of heavy tails do not grant.
+// The cuts of one column, found by equal steps between the first and the last. The step of x is computed, not searched,
+// and never decreases as x grows: cuts of earlier steps are below x, cuts of later ones are not, and only those of its
+// own step are compared. Exact for any cuts; fast if no step holds many, which quantiles of heavy tails do not ensure.
 class Ruler {
   public:
     Ruler(const double* cuts, std::size_t n_cuts) : cuts_(cuts, cuts + n_cuts) {
-        cuts_.push_back(std::numeric_limits<double>::infinity());  // which no number is above
+        cuts_.push_back(std::numeric_limits<double>::infinity());  // larger than every number
         const std::size_t n_steps = std::bit_ceil(4 * (n_cuts + 1));
         low_ = n_cuts ? cuts_.front() : 0.0;
         scale_ = n_cuts ? static_cast<double>(n_steps) / (cuts_[n_cuts - 1] - low_) : 0.0;
@@ -34,10 +34,10 @@ class Ruler {
             first_[step] = static_cast<std::uint32_t>(first_[step - 1] + n_in[step - 1]);
         most_ = *std::max_element(n_in.begin(), n_in.end());
     }
-    // Cuts in the fullest step.
+    // Number of cuts in the fullest step.
     std::size_t most() const { return most_; }
 
-    // The number of cuts strictly below each of n <= 1024 numbers; anything for NaN.
+    // The number of cuts strictly below each of n <= 1024 numbers; arbitrary for NaN.
     void count_below(const double* x, std::int64_t n, std::uint32_t* below) const {
         switch (most_) {  // loops of known length are unrolled
             case 0:
@@ -75,9 +75,9 @@ class Ruler {
     double low_ = 0.0, scale_ = 0.0, last_ = 0.0;
 };
 
-// The cuts of one column, laid out as a full binary tree in level order: node k asks `cut < x` and leads to 2k or
-// 2k + 1. Padded with infinity to 2^levels - 1 cuts, which no number is above, the number of the leaf below the last
-// level is 2^levels + code. Where there are groups, one for each of the n_cuts + 1 codes, they are what is written.
+// The cuts of one column, laid out as a full binary tree in level order: node k tests `cut < x` and leads to 2k or
+// 2k + 1. Padded with infinity, which no number exceeds, to 2^levels - 1 cuts, the number of the leaf below the last
+// level is 2^levels + code. If there are groups, one for each of the n_cuts + 1 codes, these are written instead.
 class CutTree {
   public:
     CutTree(const double* cuts, std::size_t n_cuts, bool single, std::vector<std::uint16_t> groups = {})
@@ -87,7 +87,7 @@ class CutTree {
         std::size_t next = 0;
         lay_out(1, cuts, next);
     }
-    // The largest code that a number can have, the missing one left aside.
+    // The largest code that a number can have, apart from the missing one.
     std::size_t largest_code() const {
         std::size_t largest = groups_.empty() ? n_cuts_ : 0;
         for (const std::uint16_t group : groups_)
@@ -115,7 +115,7 @@ class CutTree {
   private:
     static constexpr int in_flight = 8;
 
-    // Two loops, so that most columns, which have no groups, do not ask for them again and again.
+    // Two loops, so that columns without groups, which are most, do not test for them in every step.
     template <class Code>
     void write(const double* x, const std::uint32_t* below, std::int64_t n, Code* out, std::ptrdiff_t step) const {
         if (!groups_.empty()) {
@@ -158,12 +158,12 @@ class CutTree {
     bool single_;
 };
 
-// Where a number is infinite.
+// The position of an infinite number.
 struct InfinitePlace {
     std::int64_t row, column;
 };
 
-// Codes of a whole table, row-major; a column without data is left as it is. Throws InfinitePlace for the first
+// Codes of a whole table, row-major; a column without data is left unchanged. Throws InfinitePlace for the first
 // infinite number, by blocks of rows and by columns within a block. A block is small enough to stay in cache while its
 // columns are read and written one after another.
 template <class Code>

@@ -1,5 +1,5 @@
-// A look at every number of a column that is too long to keep: its distinct values while they are few, whether some are
-// missing, and where one is infinite. And which rows of a long table are drawn into a sample.
+// A scan of every number of a column that is too long to keep: its distinct values while they are few, whether some are
+// missing, and the row of an infinite one. Also the choice of the rows of a long table that are drawn into a sample.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -12,13 +12,13 @@
 
 namespace everytree {
 
-// Distinct numbers up to a limit, told apart by their bits; 0.0 and -0.0 are one.
+// Distinct numbers up to a limit, compared by their bits; 0.0 and -0.0 are equal.
 class FewNumbers {
   public:
     explicit FewNumbers(std::size_t most) : most_(most), slots_(std::bit_ceil(4 * most + 4), empty) {
         shift_ = 64 - std::countr_zero(slots_.size());
     }
-    // False where there are more than the limit.
+    // False if there are more than the limit.
     bool add(double x) {
         const auto bits = std::bit_cast<std::uint64_t>(x + 0.0);  // -0.0 + 0.0 is 0.0
         std::size_t at = (bits * 0x9e3779b97f4a7c15ULL) >> shift_;

@@ -1,4 +1,4 @@
-// Tables of codes: reading them, whatever their type, and refusing codes the tree does not know.
+// Tables of codes: reads any integer type and refuses codes that the tree does not know.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -39,7 +39,7 @@ struct CodeTable {
                                 (missing_too ? " and the missing code" : ""));
 }
 
-// A table as codes of one type: in place where it has that type already, else through a buffer, a chunk at a
+// A table as codes of one type: in place if it has that type already, else through a buffer, a chunk at a
 // time.
 template <class Code>
 class CodeReader {
@@ -52,7 +52,7 @@ class CodeReader {
     }
     std::int64_t n_rows() const { return table_.n_rows; }
 
-    // Rows begin .. begin + n; throws for numbers that are no codes at all.
+    // Rows begin .. begin + n; throws for numbers that are not codes.
     Codes<Code> rows(std::int64_t begin, std::int64_t n, std::vector<Code>& buffer) const {
         if (in_place_) {
             const std::ptrdiff_t stride = table_.row_stride / static_cast<std::ptrdiff_t>(sizeof(Code));
@@ -88,7 +88,7 @@ class CodeReader {
         }
     }
 
-    // In unsigned arithmetic every number that is no code is large, -1 the largest: one comparison finds them
+    // In unsigned arithmetic every number that is not a code is large, -1 the largest: one comparison finds them
     // all.
     template <class T>
     void convert_from(std::int64_t begin, std::int64_t n, Code* out) const {
@@ -132,7 +132,7 @@ class CodeReader {
     bool in_place_;
 };
 
-// Checks rows against the limits, sixteen at a time where they are neighbours.
+// Checks rows against the limits, sixteen at a time if they are contiguous.
 template <class Code>
 class CodeCheck {
   public:
@@ -174,7 +174,7 @@ class CodeCheck {
     std::vector<Code> limit_, shift_;
 };
 
-// What a table must satisfy to be read for several trees: as wide as the widest, and missing only where all agree.
+// Requirements of a table that is read for several trees: as wide as the widest, and missing only where all agree.
 class MergedLimits {
   public:
     void add(const CodeLimits& limits) {

@@ -1,6 +1,6 @@
-// Rows counted in every tree of a forest: into statistics alone, where evidence waits until all rows are there, or into
-// posteriors, whose evidence follows at once. A row that stops above a terminal, for want of a branch for its answer,
-// is left out of that tree.
+// Rows counted in every tree of a forest: into statistics alone, from which evidence is computed later, or into
+// posteriors, whose evidence is updated at once. A row that stops above a terminal, because there is no branch for its
+// code, is left out of that tree.
 #pragma once
 #include <vector>
 
@@ -48,7 +48,7 @@ class IntoStatistics {
     std::vector<TreeCounts> trees_;
 };
 
-// Into posteriors: the nodes that rows touch get their evidence, and nothing else is looked at.
+// Into posteriors: only the nodes that rows touch are updated.
 template <class Family>
 class IntoPosteriors {
   public:
@@ -73,7 +73,7 @@ class IntoPosteriors {
     void roll_back() {
         for (auto* kernel : kernels_) kernel->roll_back();
     }
-    // Rows with weight that each tree has placed.
+    // Number of rows with weight that each tree has placed.
     const std::vector<std::int64_t>& n_rows() const { return n_rows_; }
 
   private:
@@ -87,7 +87,7 @@ class ForestCount {
     ForestCount(const ForestShape& forest, const Family& family, Into& into)
         : forest_(forest), family_(family), into_(into) {}
 
-    // All rows are checked before the first one is added: one that is refused has changed nothing.
+    // All rows are checked before the first one is added, so that a refused row changes nothing.
     void run(const CodeTable& table, const RowColumns& columns, int n_jobs) {
         const CodeReader<Code> codes(table, forest_.limits());
         check(codes, columns, n_jobs);
@@ -121,7 +121,7 @@ class ForestCount {
     }
 
     void add(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
-        // The places of a chunk's rows in all trees should stay in the cache together.
+        // The nodes of a chunk's rows in all trees should stay in the cache together.
         const auto n_trees = static_cast<std::int64_t>(forest_.n_trees());
         const std::int64_t size = std::clamp<std::int64_t>(65536 / n_trees, 256, chunk_rows);
         const auto size_of = [&](std::int64_t chunk) { return std::min(size, table.n_rows() - chunk * size); };

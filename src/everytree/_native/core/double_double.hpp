@@ -1,7 +1,7 @@
-// Sums that do not lose digits: a number kept as an unevaluated pair high + low of doubles (about 32 digits).
+// Sums without loss of digits: a number kept as an unevaluated pair high + low of doubles (about 32 digits).
 //
 // Why: the spread of a million rows at 1e6 +/- 1 is the small difference of two sums of order 1e18. In one
-// double it drowns; in a pair it survives, stays additive, and rows can be taken away again.
+// double it is lost; in a pair it survives, stays additive, and rows can be subtracted again.
 #pragma once
 #include <cmath>
 
@@ -49,7 +49,7 @@ inline DoubleDouble operator+(DoubleDouble a, DoubleDouble b) {
     return ordered_sum(top.high, top.low + rest.low);
 }
 
-// The same in half the steps for two numbers of one sign, which cannot cancel.
+// The same in half the steps for two numbers of the same sign, which cannot cancel.
 inline DoubleDouble same_sign_sum(DoubleDouble a, DoubleDouble b) {
     const DoubleDouble top = exact_sum(a.high, b.high);
     return ordered_sum(top.high, top.low + (a.low + b.low));

@@ -1,12 +1,12 @@
 // The leaf models: how a row becomes statistics, and how statistics become evidence and posterior parameters.
 //
-// A family is a small value with these members; the kernels are templates over it and know nothing else of it.
+// A family is a small value with these members; the kernels are templates over it and use nothing else.
 //   layout            how a node's statistics lie in memory (below)
-//   n_extra           columns a row brings beside y: exposure, censored, inputs
+//   n_extra           columns of a row beside y: exposure, censored, inputs
 //   n_hyper           prior hyperparameters as the user gives them; prepare() turns them into n_prior numbers, with
 //                     everything that does not depend on data computed once
-//   n_parameters      what posterior() writes: all that the predictive distribution needs
-//   supports(row)     is the row possible at all? complain(row) says what is wrong when not
+//   n_parameters      numbers that posterior() writes: all that the predictive distribution needs
+//   supports(row)     whether the row is possible; complain(row) says what is wrong if it is not
 //   add(stat, row)    statistics += weight * the row's contribution
 //   log_evidence      log of the integral of p(rows | theta) p(theta) over theta
 //   tabulate(prior)   optional: called once when all nodes have this prior, to prepare shortcuts
@@ -32,11 +32,11 @@ struct Complaint {
     const char* argument;
     double value;
     std::string must;
-    int column = -1;  // where the argument has several
+    int column = -1;  // if the argument has several
 };
 
 // Statistics of one node: first sums that are plain doubles, then sums that are DoubleDouble pairs. The first n_weights
-// sums, whichever they are, are of numbers that are never negative.
+// sums, of either type, are of nonnegative numbers.
 struct Layout {
     int n_plain;
     int n_pairs;
@@ -47,7 +47,7 @@ struct Layout {
         for (int i = 0; i < n_plain; ++i) into[i] += from[i];
         for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, load_pair(from + i));
     }
-    // False where more would be taken away than there is.
+    // False if more would be subtracted than there is.
     bool subtract(double* into, const double* from) const {
         bool was_there = true;
         for (int i = 0; i < n_plain; ++i) {
@@ -113,7 +113,7 @@ struct Categorical {
     void posterior(const double* stat, const double* prior, double* alpha) const {
         for (int c = 0; c < n_classes; ++c) alpha[c] = prior[c] + stat[c];
     }
-    // What predictions average: the probability of each class.
+    // The predictions that are averaged: the probability of each class.
     int n_expected() const { return n_classes; }
     void expected(const double* alpha, double* probabilities) const {
         double total = 0.0;
@@ -133,7 +133,7 @@ struct Categorical {
         return log_beta_ratio(prior, stat, n_classes, prior[n_classes], scratch.data());
     }
 
-    // Most nodes of a tree hold few rows, and rows mostly weigh 1: the same few rising factorials again and again.
+    // Most nodes of a tree hold few rows, and most rows have weight 1: the same few rising factorials occur repeatedly.
     void tabulate(const double* prior) { tabulate(prior, std::min(256, 1024 / (n_classes + 1))); }
     void tabulate(const double* prior, std::int64_t n_counts) {
         table_size_ = static_cast<int>(std::min<std::int64_t>(n_counts, 1 << 20));
@@ -188,8 +188,8 @@ struct Geometric {
     }
 };
 
-// What Poisson and Exponential share: a rate lambda ~ Gamma(shape, rate), events that happen at that rate,
-// and the total time they had to happen in. Evidence: Gamma(shape + events) / Gamma(shape)
+// Common part of Poisson and Exponential: a rate lambda ~ Gamma(shape, rate), events that happen at that rate,
+// and the total time in which they can happen. Evidence: Gamma(shape + events) / Gamma(shape)
 // * rate^shape / (rate + time)^(shape + events).
 struct RatePrior {
     static constexpr int n_hyper = 2, n_prior = 2, n_parameters = 2;
@@ -219,7 +219,7 @@ struct Poisson : RatePrior {
         const double exposure = row.extra[0];
         add_same_sign_to_pair(stat, exact_product(row.weight, row.y));
         add_same_sign_to_pair(stat + 2, exact_product(row.weight, exposure));
-        if (row.y < n_log_factorials) {  // what a double lacks is a 1e-12th of the row's evidence at most
+        if (row.y < n_log_factorials) {  // the error of a double is at most 1e-12 of the row's evidence
             const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
             add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)]));
         } else {
@@ -270,7 +270,7 @@ struct Exponential : RatePrior {
 };
 
 // y ~ N(mu, 1 / tau), mu given tau ~ N(mean, 1 / (strength tau)), tau ~ Gamma(shape, rate = scale).
-// Statistics: weight, sum of y and sum of y^2, all three as pairs: what the weight lacks of its digits comes back
+// Statistics: weight, sum of y and sum of y^2, all three as pairs: rounding errors of the weight would be
 // multiplied by (mean / spread)^2. Posterior with W = weight:
 //   strength' = strength + W,  mean' = (strength mean + sum y) / strength',  shape' = shape + W / 2,
 //   scale' = scale + (squares about the sample mean) / 2 + strength W (sample mean - mean)^2 / (2 strength').
@@ -288,7 +288,7 @@ struct Normal {
         add_same_sign_to_pair(stat + 4, weighted * row.y);
     }
     void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
-    // parameters: mean', strength', shape', scale', and what the double mean' lacks of the exact one.
+    // parameters: mean', strength', shape', scale', and the rounding error of mean' as a double.
     void posterior(const double* stat, const double* prior, double* parameters) const {
         const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
         DoubleDouble mean(prior[0]);
@@ -299,7 +299,7 @@ struct Normal {
         parameters[3] = prior[3] + added_scale(stat, prior);
         parameters[4] = mean.low;
     }
-    // What predictions average: the mean.
+    // The prediction that is averaged: the mean.
     int n_expected() const { return 1; }
     void expected(const double* parameters, double* mean) const { *mean = parameters[0]; }
     double log_evidence(const double* stat, const double* prior) const {
@@ -312,7 +312,7 @@ struct Normal {
                0.5 * std::log1p(weight / prior[1]);
     }
 
-    // What the evidence has that depends on the number of rows alone: most nodes hold few, and rows mostly weigh 1.
+    // The part of the evidence that depends on the number of rows alone: most nodes hold few, and most weights are 1.
     void tabulate(const double* prior) {
         table_.resize(256);
         for (std::size_t k = 0; k < table_.size(); ++k) {
@@ -344,7 +344,7 @@ struct Normal {
 // log y ~ N(mu, sigma^2), mu ~ N(mean, sigma^2 / strength), sigma known. Statistics: weight, sum of log y and sum of
 // (log y)^2, all three as pairs. Posterior with W = weight:
 //   strength' = strength + W,  mean' = (strength mean + sum of log y) / strength',
-// and the evidence is that of the logarithms less the sum of log y, by which densities of y and of log y differ.
+// and the evidence is that of the logarithms minus the sum of log y, the log ratio of the densities of log y and y.
 struct LogNormal {
     static constexpr bool is_discrete = false;
     static constexpr int n_extra = 0, n_hyper = 3, n_prior = 3, n_parameters = 3;

@@ -1,7 +1,7 @@
-// Many trees over the same table: where a row ends in each of them, and the average of what waits there.
+// Many trees over the same table: the node where a row ends in each of them, and the average of the values there.
 //
-// A row may have an answer that a tree has no branch for: a category that was never seen, a value that was never
-// missing. It then stops at the node that asks.
+// A row may have a code that a tree has no branch for: a category that was never seen, a value that was never
+// missing. It then stops at the node that splits on it.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace everytree {
 
 class ForestShape {
   public:
-    // known[k]: codes 0 .. known[k] - 1 are answers of column k.
+    // known[k]: codes 0 .. known[k] - 1 of column k are known.
     ForestShape(std::vector<TreeView> trees, std::vector<std::uint16_t> known)
         : trees_(std::move(trees)), known_(std::move(known)) {
         limit_.assign(known_.size(), std::numeric_limits<std::uint16_t>::max());
@@ -36,11 +36,11 @@ class ForestShape {
     const TreeView& tree(std::size_t tree) const { return trees_[tree]; }
     bool is_terminal(std::size_t tree, std::int32_t node) const { return trees_[tree].n_children[node] == 0; }
     std::int64_t n_features() const { return static_cast<std::int64_t>(known_.size()); }
-    // Any code may come; the walk itself stops where it has to.
+    // Any code is allowed; the walk itself stops where it must.
     CodeLimits limits() const { return {limit_.data(), shift_.data(), static_cast<int>(known_.size())}; }
 
-    // Which of rows begin .. begin + n have a code that some tree may not know; several rows at a time where they are
-    // neighbours, since most have none.
+    // Finds the rows of begin .. begin + n with a code that some tree may not know; several rows at a time if they
+    // are contiguous, since most have none.
     template <class Code>
     void find_unusual(const Codes<Code>& codes, std::int64_t begin, std::int64_t n,
                       std::vector<std::int64_t>& unusual) const {
@@ -55,7 +55,7 @@ class ForestShape {
         }
     }
 
-    // Where rows begin .. begin + n end in one tree.
+    // Finds the nodes where rows begin .. begin + n end in one tree.
     template <class Code>
     void ends(std::size_t tree, const Codes<Code>& codes, std::int64_t begin, std::int64_t n,
               const std::vector<std::int64_t>& unusual, std::int32_t* at) const {
@@ -75,7 +75,7 @@ class ForestShape {
         return odd != 0;
     }
 
-    // The largest code of each column that is an answer, for as many rows as are looked at together.
+    // The largest known code of each column, repeated for the rows that are compared together.
     template <class Code>
     const std::vector<Code>& top_known() const {
         if constexpr (sizeof(Code) == 1)
@@ -92,7 +92,7 @@ class ForestShape {
         return tops;
     }
 
-    // Rows that may have an answer without a branch stay where it is asked for. Several in flight, as in `route`.
+    // Rows with a code without a branch stop at the node that splits on it. Several rows in flight, as in `route`.
     template <class Code>
     void walk_unusual(const TreeView& tree, const Codes<Code>& codes, std::int64_t begin,
                       const std::vector<std::int64_t>& unusual, std::int32_t* at) const {
@@ -122,8 +122,8 @@ class ForestShape {
         return is_stuck ? here : to;
     }
 
-    // The tree for rows that have a known answer to everything: branches for missing values do not matter then, and
-    // almost every tree is one of binary splits. Empty for the others.
+    // The tree for rows whose codes are all known: branches for missing values do not matter then, and almost every
+    // tree has binary splits only. Empty for the others.
     static std::vector<BinaryRouteNode> one_word_a_node(const TreeView& tree) {
         std::vector<BinaryRouteNode> words(static_cast<std::size_t>(tree.n_nodes));
         for (std::int64_t s = 0; s < tree.n_nodes; ++s) {
@@ -143,7 +143,7 @@ class ForestShape {
     std::vector<std::vector<BinaryRouteNode>> words_;
 };
 
-// One worker's scratch.
+// Scratch memory of one worker.
 template <class Code>
 struct ForestScratch {
     std::vector<Code> codes;
@@ -151,7 +151,7 @@ struct ForestScratch {
     std::vector<std::int32_t> at;
 };
 
-// Calls each(begin, n, codes, scratch) for chunks of rows, on several threads; whatever it writes belongs to its rows.
+// Calls each(begin, n, codes, scratch) for chunks of rows, on several threads; it may write only to its own rows.
 template <class Code, class Each>
 void over_rows(const ForestShape& forest, const CodeTable& table, int n_jobs, Each each) {
     const CodeReader<Code> reader(table, forest.limits());
@@ -180,7 +180,7 @@ void ends_of_rows(const ForestShape& forest, const CodeTable& table, int n_jobs,
                     });
 }
 
-// What waits at the nodes of one tree: n_values numbers for each node.
+// The values at the nodes of one tree: n_values numbers for each node.
 struct NodeValues {
     const double* data;
     double weight;
@@ -213,8 +213,8 @@ void average(const ForestShape& forest, const CodeTable& table, const std::vecto
                     });
 }
 
-// For a row that ends in a node (a terminal, or wherever it had to stop): the average of `values` over the nodes on its
-// path, weighted by the probability that the pruned tree's leaf is there. One downward sweep, all nodes at once.
+// For a row that ends in a node (a terminal, or wherever it stops): the average of `values` over the nodes on its path,
+// weighted by the probability that the pruned tree's leaf is there. One downward sweep, all nodes at once.
 inline void average_along_paths(const TreeView& tree, const SplitPrior& prior, const double* leaf,
                                 const double* subtree, const double* values, int n_values, double* out) {
     const auto n_nodes = static_cast<std::size_t>(tree.n_nodes);

@@ -1,11 +1,11 @@
-// Corollary 2: a meta-tree without a depth limit, of which only the nodes where rows part are stored.
+// Corollary 2: a meta-tree without a depth limit, of which only the nodes where rows separate are stored.
 //
-// The virtual tree asks, at every node, one of the features not asked above it, chosen by a hash of the path.
-// A run of virtual nodes in which all rows seen give the same answers holds the same rows throughout, so with
+// The virtual tree splits, at every node, on one of the features not used above it, chosen by a hash of the path.
+// A run of virtual nodes in which all rows seen have the same codes holds the same rows throughout, so with
 // one prior for all nodes it acts as a single node that is split with the product of their probabilities:
 //   (1 - g1) leaf + g1 ((1 - g2) leaf + g2 q) = (1 - g1 g2) leaf + g1 g2 q.
-// A stored node stands for such a run, from depth `entry` to depth `branch`, where its rows part. A point is
-// a stored node whose rows are all equal: its run goes on to the last question and never parts.
+// A stored node represents such a run, from depth `entry` to depth `branch`, where its rows separate. A point is
+// a stored node whose rows are all equal: its run goes on to the last feature without a branch.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,12 +18,12 @@
 namespace everytree {
 
 struct GrowingNode {
-    std::int32_t parent, first_child, next_sibling;  // -1: none; siblings in increasing order of their answer
+    std::int32_t parent, first_child, next_sibling;  // -1: none; siblings in increasing order of their code
     std::int32_t entry, branch;                      // depths of the first and the last virtual node of the run
-    std::int32_t point;                              // a row that came through here
-    std::int32_t answer;                             // to the parent's question
+    std::int32_t point;                              // a row that passed through here
+    std::int32_t answer;                             // the code of the parent's feature that leads here
 };
-static_assert(sizeof(GrowingNode) == 28);  // no gaps: copies of records in NumPy copy nothing but fields
+static_assert(sizeof(GrowingNode) == 28);  // no padding: copies of records in NumPy copy nothing but fields
 
 template <class Code>
 struct GrowingArrays {
@@ -36,7 +36,7 @@ struct GrowingArrays {
     std::int32_t root;
 };
 
-// The questions on one path. A function of the seed and the answers alone, so that shards grow the same tree.
+// The features on one path: a function of the seed and the codes alone, so that shards grow the same tree.
 class Path {
   public:
     Path(std::uint64_t seed, const std::vector<std::int32_t>& features) : state_(scramble(seed)), left_(features) {
@@ -83,8 +83,8 @@ class GrowingKernel {
         if constexpr (requires { family_.tabulate(nullptr); }) family_.tabulate(leaf_prior);
     }
 
-    // The arrays may have moved since the last call. Room for two more nodes and one more point a row is the
-    // caller's duty.
+    // The arrays may have moved since the last call. The caller ensures room for two more nodes and one more point
+    // per row.
     void attach(const GrowingArrays<Code>& arrays) {
         arrays_ = arrays;
         touched_.grow(arrays.n_nodes);
@@ -99,7 +99,7 @@ class GrowingKernel {
         }
     }
 
-    // Rows begin .. begin + n, already checked. Returns how many had weight.
+    // Adds rows begin .. begin + n, already checked. Returns how many had weight.
     std::int64_t insert(const CodeReader<Code>& table, const RowColumns& columns, std::int64_t begin, std::int64_t n) {
         const Codes<Code> codes = table.rows(begin, n, buffer_);
         rows_.read(family_, columns, begin, n);
@@ -108,7 +108,7 @@ class GrowingKernel {
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
             if (!(row.weight > 0.0)) continue;
-            own_row_.assign(codes.row(begin + i), codes.row(begin + i) + n_features_);  // nobody else writes to it
+            own_row_.assign(codes.row(begin + i), codes.row(begin + i) + n_features_);  // no other thread writes to it
             const std::int32_t leaf = find_or_insert(own_row_.data());
             family_.add(statistics(leaf), row);
             touched_.touch(leaf);
@@ -117,7 +117,7 @@ class GrowingKernel {
         return n_weighted;
     }
 
-    // Points of another posterior with the same questions, with their statistics.
+    // Adds points of another posterior with the same features, with their statistics.
     void insert_points(const Code* points, const double* statistics_of, std::int64_t n) {
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int32_t leaf = find_or_insert(points + i * n_features_);
@@ -133,7 +133,7 @@ class GrowingKernel {
         touched_.clear();
     }
 
-    // The mixture for one row. At a stored node the row either goes on to a child, or parts from the rows of
+    // The mixture for one row. At a stored node the row either goes on to a child, or separates from the rows of
     // the node at some depth of its run, or is equal to its point.
     void shares(const Code* row, std::vector<Share>& out) const {
         if (arrays_.n_nodes == 0) {
@@ -171,8 +171,8 @@ class GrowingKernel {
     bool is_point(std::int32_t s) const { return node(s).branch == last_depth(); }
     bool equals(const Code* row, std::int32_t s) const { return std::equal(row, row + n_features_, point_of(s)); }
 
-    // Walks the run of s along the row's answers. Returns the child that goes on, or -1; then the row parts
-    // from the rows of s at `depth`, where `path` stands.
+    // Walks the run of s along the row's codes. Returns the child that goes on, or -1; then the row separates
+    // from the rows of s at `depth`, the position of `path`.
     std::int32_t follow(const Code* row, std::int32_t s, Path& path, std::int32_t& depth) const {
         const Code* same = point_of(s);
         for (; depth < node(s).branch; ++depth) {
@@ -221,7 +221,7 @@ class GrowingKernel {
         return new_node({parent, -1, -1, entry, last_depth(), point, answer});
     }
 
-    // Rows part inside the run of s: a new node takes its upper part and its place, s keeps the rest below
+    // Rows separate inside the run of s: a new node takes its upper part and its position, s keeps the rest below
     // it.
     std::int32_t split_run(std::int32_t s, std::int32_t depth, std::int32_t answer_of_s) {
         const GrowingNode old = node(s);
@@ -284,7 +284,7 @@ class GrowingKernel {
     }
 
     // Log posterior probability that the run of s ends somewhere from its entry to `depth`, where a row leaves it, and
-    // that it goes on beyond: there it is g_entry ... g_depth times the evidence of what is left, over that of all.
+    // that it goes on: the latter is g_entry ... g_depth times the evidence of the rest, divided by that of the whole.
     // Both in logs and neither as one minus the other, which would lose the smaller one.
     LogFates parting_at(std::int32_t s, std::int32_t depth) const {
         const double upper = log_run_split(node(s).entry, depth);

@@ -1,10 +1,10 @@
-// How well each of many priors predicts rows of one tree that are left out: nothing is regrown, nothing is counted
-// again. Rows that belong together form a group, which is left out as a whole.
+// How well each of many priors predicts rows of one tree that are left out: nothing is grown or counted again. Rows
+// that belong together form a group, which is left out as a whole.
 //
 // Without a group, statistics and evidence change at the nodes that its rows touch and nowhere else. So for each group
 // the recursion of Theorem 1 runs over its touched nodes, children first, in the evidence of all rows; its rows are
-// predicted by the mixtures over their paths; and what was there before is put back. For a group of one row that is its
-// path alone.
+// predicted by the mixtures over their paths; then the old values are restored. For a group of one row these are the
+// nodes of its path.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -21,8 +21,8 @@ struct HeldOutRows {
     RowView rows;
     const std::int32_t* at;  // the terminal of each row
     std::int64_t n;
-    const std::uint8_t* counted;  // whether the row is in the statistics and must be taken away
-    const std::uint8_t* scored;   // whether the row is predicted; others are only taken away with their group
+    const std::uint8_t* counted;  // whether the row is in the statistics and must be subtracted
+    const std::uint8_t* scored;   // whether the row is predicted; others are only subtracted with their group
     const std::int64_t* start;    // (n_groups + 1,) the first row of each group
     std::int64_t n_groups;
     std::int64_t n_scored() const {
@@ -90,18 +90,18 @@ class HeldOut {
     }
 
   private:
-    // Scored rows that stand alone and leave the same tree behind: of one class and weight, in one terminal. What such
-    // rows are given is worked out for the first of them.
+    // Scored rows that form groups of their own and leave equal trees: of one class and weight, in one terminal. Their
+    // predictions are computed for the first of them.
     struct Twins {
         std::vector<std::size_t> first;  // for each scored row, the first scored row like it
-        std::vector<std::size_t> asked;  // those that are the first of their kind
-        std::vector<bool> is_left;       // for each group, whether its row is the twin of an earlier one
+        std::vector<std::size_t> asked;  // the first of each set of equal rows
+        std::vector<bool> is_left;       // for each group, whether its row equals an earlier one
     };
     Twins find_twins(const HeldOutRows& held) const {
         Twins twins;
         twins.is_left.resize(static_cast<std::size_t>(held.n_groups), false);
         std::unordered_map<std::int64_t, std::pair<std::int64_t, std::size_t>>
-            seen;  // row, and its place among the scored
+            seen;  // row, and its index among the scored rows
         std::size_t n_scored = 0;
         for (std::int64_t group = 0; group < held.n_groups; ++group) {
             const std::int64_t begin = held.start[group], end = held.start[group + 1];
@@ -132,7 +132,7 @@ class HeldOut {
     };
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
 
-    // For each group the nodes it touches, their evidence as leaves without it, and what they then say of each scored
+    // For each group the nodes it touches, their evidence as leaves without it, and their predictions for each scored
     // row. None of it depends on the prior of the splits.
     void take_out_groups(const HeldOutRows& held, const Twins& twins, std::vector<double>* all_parameters = nullptr) {
         touched_start_.assign(1, 0);
@@ -143,7 +143,7 @@ class HeldOut {
         path_.clear();
         says_.clear();
         TouchedNodes set(tree_.n_nodes);
-        std::vector<std::size_t> place(static_cast<std::size_t>(tree_.n_nodes));  // of a touched node among its group's
+        std::vector<std::size_t> place(static_cast<std::size_t>(tree_.n_nodes));  // of a touched node within its group
         for (std::int64_t group = 0; group < held.n_groups; ++group) {
             if (!twins.is_left.empty() && twins.is_left[static_cast<std::size_t>(group)]) continue;
             const std::int64_t begin = held.start[group], end = held.start[group + 1];
@@ -183,7 +183,7 @@ class HeldOut {
         }
     }
 
-    // What the nodes on a row's path say of it, the end first.
+    // Predictions of a row by the nodes on its path, the end first.
     void ask_path(const Row& row, std::int32_t at, bool is_alone, bool is_counted,
                   const std::vector<std::size_t>& place) {
         once_.assign(size_, 0.0);
@@ -196,7 +196,7 @@ class HeldOut {
                 family_.posterior(rest, prior_, parameters_.data());
                 says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
                 family_.expected(parameters_.data(), &says_.back() + 1 - family_.n_expected());
-            } else if (is_alone && is_counted && row.weight == 1.0) {  // with the row is as it was
+            } else if (is_alone && is_counted && row.weight == 1.0) {  // the tree with the row is the original one
                 says_.push_back(leaf_[s] - leaf_without_[place[s]]);
             } else {
                 with_row_.assign(rest, rest + size_);
@@ -222,7 +222,7 @@ class HeldOut {
         for (std::int64_t s = tree_.n_nodes - 1; s >= 0; --s) sweep_node(tree_, prior, s, evidence);
     }
 
-    // `use` each scored row, in order, while weight_ holds the weights on its path without its group.
+    // Calls `use` for each scored row, in order, while weight_ holds the weights on its path without its group.
     template <class Use>
     void for_each_scored_row(const SplitPrior& prior, Use use) {
         fates_.resize(touched_.size());
@@ -242,8 +242,8 @@ class HeldOut {
         }
     }
 
-    // The evidence of the subtree below a node, its children being done, and the probabilities of the node's two fates,
-    // of which the smaller keeps its digits.
+    // The evidence of the subtree below a node, its children being done, and the probabilities that the node is split
+    // and that it is not, of which the smaller keeps its digits.
     double weigh_node(const SplitPrior& prior, std::int32_t s, double leaf, Fates& fates) const {
         if (tree_.n_children[s] == 0) {
             fates = {1.0, 0.0};
@@ -295,15 +295,15 @@ class HeldOut {
     const double *statistics_, *prior_;
     std::size_t size_;
     std::vector<double> leaf_, subtree_, split_prob_;
-    // One entry a touched node of a group, groups one after another; group i has those from touched_start_[i] on.
+    // One entry per touched node of a group, groups one after another; group i has those from touched_start_[i] on.
     std::vector<std::size_t> touched_start_;
     std::vector<std::int32_t> touched_;
     std::vector<double> leaf_without_;
     std::vector<Fates> fates_;
-    // One entry a node on the path of a scored row: its place in touched_, and what it says of the row.
+    // One entry per node on the path of a scored row: its index in touched_, and its prediction.
     std::vector<std::size_t> row_start_, path_start_, path_;
     std::vector<double> says_;
-    // Of one group or row at a time.
+    // For one group or row at a time.
     std::vector<double> removed_, rest_, once_, with_row_, parameters_, before_, weight_;
 };
 

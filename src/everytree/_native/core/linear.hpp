@@ -101,8 +101,8 @@ struct LinearRegression {
         z[0] = tail[0] + 0.5 * stat[0];
         z[1] = tail[1] + 0.5 * solution.residual;
     }
-    // The location u . z as a pair, and u . u. Both sums are of large numbers that cancel where inputs or targets are
-    // far from zero.
+    // The location u . z as a pair, and u . u. Both are sums of large numbers that cancel if inputs or targets are far
+    // from zero.
     void predict(const double* parameters, const double* x, double* location, double* spread) const {
         const double *inverse = parameters, *z = parameters + 2 * n_triangle;
         DoubleDouble dot;
@@ -145,14 +145,14 @@ struct LinearRegression {
     static DoubleDouble as_pair(const DoubleDouble& value) { return value; }
     static DoubleDouble as_pair(const QuadDouble& value) { return value.pair(); }
 
-    // False where a pivot is so small a difference that numbers of this kind have lost too many of its digits.
+    // False if a pivot is so small a difference that numbers of this type have lost too many of its digits.
     template <class Number>
     bool factorise(const double* stat, const double* prior, Solution& out) const {
         constexpr bool is_last_resort = std::is_same_v<Number, QuadDouble>;
         const auto seen = [stat](int pair) { return stat ? load_pair(stat + 1 + 2 * pair) : DoubleDouble(); };
         const double *given = prior + n_triangle, *least = given + 2 * (n_inputs + 1) + 3;
         std::vector<Number> scaled(n_triangle), lower(n_triangle), pivots(n_inputs), t(n_inputs);  // scaled: U D
-        // The sum of what is given and what was seen, in all digits of these numbers.
+        // The sum of prior and statistics, in all digits of these numbers.
         const auto sum = [](DoubleDouble prior_part, DoubleDouble seen_part) {
             return Number(seen_part) - Number(-prior_part);
         };
@@ -170,7 +170,7 @@ struct LinearRegression {
                     continue;
                 }
                 if (!is_last_resort && as_pair(value).high < 1e-18 * entry) return false;
-                // Rows only ever add to a pivot; the floor keeps that true where the statistics themselves are rounded.
+                // Rows only add to a pivot; the floor keeps that true although the statistics themselves are rounded.
                 if (stat && as_pair(value).high < least[i]) value = Number(DoubleDouble(least[i]));
                 pivots[i] = value;
             }

@@ -1,4 +1,4 @@
-// For what rarely runs beside what always does: kept out of the caller, which then keeps its registers.
+// For rare code beside frequent code: kept out of the caller, which then keeps its registers.
 #pragma once
 
 #if defined(_MSC_VER)

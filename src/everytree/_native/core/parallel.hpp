@@ -1,4 +1,4 @@
-// Threads over fixed chunks of rows. Created per call, so that nothing is left over for a fork to trip on.
+// Threads over fixed chunks of rows. Created per call, so that a fork never finds threads of an earlier call.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace everytree {
 
-// Calls run(worker) on so many threads, the calling one among them. A machine that grants fewer only makes this slower.
+// Calls run(worker) on this many threads, including the calling one. If fewer can be created, it only takes longer.
 template <class Run>
 void on_threads(std::int64_t n_workers, Run run) {
     std::vector<std::thread> threads;
@@ -55,8 +55,8 @@ void in_chunks(std::int64_t n_chunks, int n_jobs, Work work) {
     if (failure) std::rethrow_exception(failure);
 }
 
-// The same, and then, for each chunk in increasing order, finish(chunk, worker) on the thread that did the work. What
-// `finish` computes therefore never depends on n_jobs.
+// Like in_chunks, and then, for each chunk in increasing order, finish(chunk, worker) on the thread that did the work.
+// The results of `finish` therefore never depend on n_jobs.
 template <class Work, class Finish>
 void in_ordered_chunks(std::int64_t n_chunks, int n_jobs, Work work, Finish finish) {
     if (n_jobs <= 1 || n_chunks <= 1) {
@@ -80,13 +80,13 @@ void in_ordered_chunks(std::int64_t n_chunks, int n_jobs, Work work, Finish fini
             } catch (...) {
                 mine = std::current_exception();
             }
-            // A turn is mostly near: to sleep and be woken takes longer than to look a few times more.
+            // The turn usually comes soon: sleeping and waking takes longer than testing a few more times.
             for (int look = 0; look < 2000 && turn != chunk; ++look) {
             }
             std::unique_lock lock(mutex);
             turn_changed.wait(lock, [&] { return turn == chunk || failure; });
             if (failure) return;
-            lock.unlock();  // only the thread whose turn it is comes past here
+            lock.unlock();  // only the thread whose turn it is gets here
             if (!mine) {
                 try {
                     finish(chunk, worker);

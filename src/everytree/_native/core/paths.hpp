@@ -1,4 +1,4 @@
-// The paths of rows from the root down, and how much of the posterior stops at each of their nodes.
+// The paths of rows from the root down, and the posterior probability that the leaf is at each of their nodes.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace everytree {
 
-// Which distinct path each row takes; then, path by path, the nodes from the root to the end and the log of their
+// The distinct path of each row; then, path by path, the nodes from the root to the end and the log of their
 // weights prod(split_prob above) * (1 - split_prob).
 struct RowPaths {
     std::vector<std::int32_t> path_of_row;
@@ -19,7 +19,7 @@ struct RowPaths {
     std::vector<double> log_weights;
 };
 
-// Numbers the distinct ends of rows in the order in which they come.
+// Numbers the distinct ends of rows in order of appearance.
 inline std::vector<std::int32_t> distinct_ends(std::int64_t n_nodes, const std::int32_t* ends, std::size_t n_rows,
                                                std::vector<std::int32_t>& number_of_row) {
     std::vector<std::int32_t> distinct;
@@ -38,7 +38,7 @@ inline std::vector<std::int32_t> distinct_ends(std::int64_t n_nodes, const std::
     return distinct;
 }
 
-// In logs, and from evidences: where a split is all but certain, one minus its probability has no digits left.
+// In logs, and from evidences: where a split is almost certain, one minus its probability has no digits left.
 inline RowPaths paths_of_rows(const TreeView& tree, const SplitPrior& prior, const double* leaf, const double* subtree,
                               const std::int32_t* ends, std::size_t n_rows) {
     RowPaths paths;

@@ -1,4 +1,4 @@
-// The mixtures of a forest: for each row, all nodes on its way through every tree, with the weight of each.
+// The mixtures of a forest: for each row, all nodes on its path through every tree, with the weight of each.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -39,7 +39,7 @@ struct PooledPaths {
              double log_negligible) {
         const std::size_t first = nodes.size();
         for (std::size_t tree = 0; tree < n_trees; ++tree) {
-            bool is_end = true;  // whatever is below the end of the row, the row knows nothing of it
+            bool is_end = true;  // the end of the row counts with everything below it
             for (std::int64_t s = ends[tree]; s >= 0; s = pool.parent[s], is_end = false) {
                 const double share = pool.log_reached[s] + (is_end ? 0.0 : pool.log_stop[s]);
                 if (share < log_negligible || log_tree_weights[tree] < log_negligible) continue;

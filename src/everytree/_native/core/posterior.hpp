@@ -1,6 +1,6 @@
 // One meta-tree and one family: statistics in, evidence and split probabilities out.
 //
-// The arrays belong to NumPy; a kernel borrows them and adds only scratch that means nothing between calls.
+// The arrays belong to NumPy; a kernel borrows them and adds only scratch memory that is not kept between calls.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -52,7 +52,7 @@ class PosteriorKernel {
     }
 
     // Corollary 1 for any number of rows. Returns how many rows had weight. Any exception leaves all arrays
-    // as they were: terminals are put back from `replaced_`, and nothing else has been written by then.
+    // unchanged: terminals are restored from `replaced_`, and nothing else has been written by then.
     template <class Code>
     std::int64_t update(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
         const std::int64_t n_chunks = (table.n_rows() + chunk_rows - 1) / chunk_rows;
@@ -78,7 +78,7 @@ class PosteriorKernel {
         return n_weighted;
     }
 
-    // The steps of an update, for those who bring the rows themselves: begin_rows, then add_rows or add_row
+    // The steps of an update, for callers that supply the rows themselves: begin_rows, then add_rows or add_row
     // any number of times, then end_rows and sweep_touched; or roll_back at any time before that.
 
     void begin_rows(std::int64_t n_rows) {
@@ -113,7 +113,7 @@ class PosteriorKernel {
         touched_.clear();
     }
 
-    // Statistics of another posterior over the same tree, node by node.
+    // Adds statistics of another posterior over the same tree, node by node.
     void merge(const double* other) {
         begin_rows(0);
         for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node) {
@@ -143,7 +143,7 @@ class PosteriorKernel {
     }
 
     // Evidence and split probability of the touched nodes from their new statistics; `leaf_evidence(node)` is
-    // the evidence of one node, so that update_all can answer it from another tree.
+    // the evidence of one node, which update_all may take from another tree.
     template <class LeafEvidence>
     void sweep_touched(LeafEvidence leaf_evidence) {
         for (const std::int32_t node : touched_.nodes()) {
@@ -192,7 +192,7 @@ class PosteriorKernel {
     }
 
     // Few rows: each terminal's statistics are saved when it is first touched. Many rows: all of them were
-    // saved beforehand, and which ones changed is seen afterwards; that spares every row a look.
+    // saved beforehand, and changes are found afterwards, which saves a test per row.
     template <bool ManyRows>
     std::int64_t add_rows_as(const RowView rows, const std::int32_t* at, std::int64_t n) {
         std::int64_t n_weighted = 0;
@@ -200,7 +200,7 @@ class PosteriorKernel {
         const std::size_t size = size_;
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
-            if (!(row.weight > 0.0)) continue;  // as if it were not there
+            if (!(row.weight > 0.0)) continue;  // counts as absent
             if constexpr (!ManyRows)
                 if (!touched_.holds(at[i])) save(at[i]);
             family_.add(all + at[i] * size, row);
@@ -209,7 +209,7 @@ class PosteriorKernel {
         return n_weighted;
     }
 
-    // Out of the loop above, where it happens once a terminal.
+    // Kept out of the loop above: it happens once per terminal.
     EVERYTREE_NOINLINE void save(std::int32_t terminal) {
         const double* stat = statistics(terminal);
         saved_.push_back(terminal);
@@ -259,7 +259,7 @@ class PosteriorKernel {
         return with - without;
     }
 
-    // An inner node holds the rows of its children, no more and no less.
+    // An inner node holds exactly the rows of its children.
     void gather_from_children(std::int32_t node) {
         const std::int32_t n_children = arrays_.tree.n_children[node];
         if (n_children == 0) return;

@@ -1,6 +1,6 @@
-// Logarithms and gamma functions to about 32 digits, for differences of large ones that plain doubles lose.
+// Logarithms and gamma functions to about 32 digits, for differences of large values that plain doubles lose.
 //
-// Four times to ten times as slow as the plain ones in special.hpp, which call these only where their own terms cancel.
+// Four to ten times slower than the plain ones in special.hpp, which call these only where their own terms cancel.
 #pragma once
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace everytree {
 
-// What log Gamma(x) has beyond (x - 1/2) log x - x + log(2 pi) / 2, for x >= 10: absolute error below 1e-15.
+// log Gamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2), for x >= 10: absolute error below 1e-15.
 inline double stirling_rest(double x) {
     const double inverse = 1.0 / x, square = inverse * inverse;
     double series = -691.0 / 360360.0;
@@ -59,7 +59,7 @@ inline BinaryExponent binary_exponent(double x) {
     return {static_cast<int>(biased) - 1023, std::bit_cast<double>((2046 - biased) << 52)};
 }
 
-// Of a positive number.
+// Logarithm of a positive number.
 inline DoubleDouble precise_log(DoubleDouble x) {
     const auto [exponent, unit] = binary_exponent(x.high);
     const DoubleDouble scaled{x.high * unit, x.low * unit};  // in [1, 2]
@@ -96,7 +96,7 @@ inline DoubleDouble fine_log(double x) {
     return log_two * exponent + (cell.log + (exact_sum(rest.high, square.high) + low));
 }
 
-// log Gamma(x) - x log(t). Below 32 as log Gamma(x + 32) less the logs of what is between.
+// log Gamma(x) - x log(t). Below 32 as log Gamma(x + 32) minus the logs of the numbers between.
 inline DoubleDouble precise_log_gamma_less_power(DoubleDouble x, DoubleDouble log_t) {
     DoubleDouble between(1.0), y = x;
     for (; y.high < 32.0; y = y + 1.0) between = between * y;
@@ -104,7 +104,7 @@ inline DoubleDouble precise_log_gamma_less_power(DoubleDouble x, DoubleDouble lo
     DoubleDouble value = (y - 0.5) * log_y - x * log_t - y + half_log_two_pi + stirling_rest(y.high);
     return between.high == 1.0 ? value : value - precise_log(between);
 }
-// log(k!) for the counts that mostly come.
+// log(k!) for the most common counts.
 inline constexpr int n_log_factorials = 4096;
 inline const std::array<double, n_log_factorials>& log_factorials() {
     static const std::array<double, n_log_factorials> table = [] {

@@ -1,6 +1,6 @@
 // Numbers as sums of four doubles (about 60 digits), for the rare matrix that is singular to within 32 digits.
 //
-// Slow and short rather than fast: whatever is added is swept into order a few times.
+// Slow but short: every sum is renormalised a few times.
 #pragma once
 #include "core/double_double.hpp"
 
@@ -41,7 +41,7 @@ class QuadDouble {
     }
 
   private:
-    // The sum of some numbers, largest parts first; each sweep moves what does not fit into a double one place down.
+    // The sum of some numbers, largest parts first; each pass moves the rounding errors one place down.
     template <int n>
     static QuadDouble swept(double (&terms)[n]) {
         for (int sweep = 0; sweep < n_parts + 1; ++sweep)

@@ -1,7 +1,7 @@
-// Which nodes of several meta-trees hold the same rows, whatever the data: those with the same set of
+// Which nodes of several meta-trees hold the same rows for any data: those with the same set of
 // conditions.
 //
-// A region is what the conditions on a path allow, feature by feature; the order of the path does not matter,
+// A region is the set of codes that the conditions on a path allow, by feature; the order of the path does not matter,
 // and `code <= 5` followed by `code <= 3` is `code <= 3`. Regions are compared by a 128-bit hash that is a
 // sum over features, so that a child's follows from its parent's in constant time.
 #pragma once
@@ -18,7 +18,7 @@ namespace everytree {
 struct Allowed {
     std::int32_t feature = -1, low = 0, high = 65535;
     bool missing = true;
-    bool own_branch = false;  // whether the tree has a branch for the missing code, or takes it for a large one
+    bool own_branch = false;  // whether the tree has a branch for the missing code, or treats it as a large one
 };
 
 struct RegionKey {
@@ -37,7 +37,7 @@ inline RegionKey key_of(const Allowed& allowed) {
     return {first, scramble(first ^ 0x6a09e667f3bcc908ULL ^ (codes << 7))};
 }
 
-// What the answer that leads to child `offset` of a node says about the node's feature.
+// The codes of the node's feature that lead to child `offset` of a node.
 inline Allowed answer(const RouteNode& node, std::int32_t offset) {
     Allowed said{node.feature, 1, 0, offset == node.missing, node.missing != no_missing_branch};
     if (node.mask) {
@@ -53,7 +53,7 @@ inline Allowed answer(const RouteNode& node, std::int32_t offset) {
 // The region of every node of one tree.
 inline std::vector<RegionKey> region_keys(const TreeView& tree) {
     std::vector<RegionKey> keys(static_cast<std::size_t>(tree.n_nodes));
-    std::vector<Allowed> last(keys.size());  // of the feature that the node's parent asks
+    std::vector<Allowed> last(keys.size());  // of the feature that the node's parent splits on
     for (std::int64_t node = 1; node < tree.n_nodes; ++node) {
         const std::int32_t parent = tree.parent[node];
         Allowed now = answer(tree.routes[parent], static_cast<std::int32_t>(node) - tree.first_child[parent]);
@@ -67,7 +67,7 @@ inline std::vector<RegionKey> region_keys(const TreeView& tree) {
             now.low = std::max(now.low, before.low);
             now.high = std::min(now.high, before.high);
             now.missing = now.missing && before.missing;
-            if (now.low > now.high) now.low = 1, now.high = 0;  // no code at all, in one spelling
+            if (now.low > now.high) now.low = 1, now.high = 0;  // no code at all, in one form
             break;
         }
         const RegionKey fresh = key_of(now);
@@ -82,7 +82,7 @@ struct Member {
     std::int32_t tree, node;
 };
 
-// Many trees laid over each other. Depends on their shapes alone.
+// Many trees over each other. Depends on their shapes alone.
 class SharedPlan {
   public:
     explicit SharedPlan(const std::vector<TreeView>& trees) {
@@ -95,13 +95,13 @@ class SharedPlan {
     std::vector<std::vector<std::int32_t>> shared;  // of every node of every tree; -1 where it is the only one
     std::int64_t n_shared = 0;
     // Those among them that are terminals in some tree: counted by the first tree in which they are (the
-    // owner), for all.
+    // owner), for all trees.
     std::vector<std::int32_t> owner;          // of a shared region; -1 where it is nowhere a terminal
     std::vector<Member> terminals;            // those of region r are terminals[first_terminal[r]] ..
     std::vector<std::size_t> first_terminal;  // .. terminals[first_terminal[r + 1]]
     std::vector<bool> counts,
         counts_alone;  // of a tree: has rows to count; shares no terminal with any other
-    // Where to start looking for a row's terminal: the terminal in an earlier tree tells.
+    // Where to start looking for a row's terminal, given its terminal in an earlier tree.
     std::vector<std::int32_t> guide;  // the earlier tree, or -1
     std::vector<std::vector<std::int32_t>>
         start;                      // for each node of the guide, the deepest node known to hold its rows
@@ -110,7 +110,7 @@ class SharedPlan {
 
   private:
     std::vector<std::vector<std::int32_t>> region_;  // of every node of every tree
-    std::vector<Member> first_;                      // where each region was met first
+    std::vector<Member> first_;                      // where each region occurred first
 
     void number_regions(const std::vector<TreeView>& trees) {
         for (const TreeView& tree : trees) n_nodes += tree.n_nodes;

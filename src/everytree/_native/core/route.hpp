@@ -1,4 +1,4 @@
-// The routing rule, in its only place: where a row goes from a node.
+// The routing rule, in its only place: the child to which a row goes from a node.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace everytree {
 
-// The rule. What a walk carries from node to node is the node's number.
+// The rule. The state of a walk is the number of the node.
 struct AnyWalk {
     const RouteNode* nodes;
     using Here = std::int32_t;
@@ -28,7 +28,7 @@ struct AnyWalk {
     }
 };
 
-// The rule again, for nodes of one word. What the walk carries is the node itself, already loaded; a
+// The rule again, for nodes of one word. The state of the walk is the node itself, already loaded; a
 // terminal's `next` is its own number.
 struct BinaryWalk {
     const BinaryRouteNode* nodes;

@@ -1,4 +1,4 @@
-// Targets, weights and whatever else a row brings, read chunk by chunk into doubles, whatever their type was.
+// Targets, weights and other columns of rows, read chunk by chunk into doubles from any type.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace everytree {
 
 enum class Scalar { uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64 };
 
-// One number a row, anywhere in memory; without data, a constant.
+// One number per row, anywhere in memory; without data, a constant.
 struct Column {
     const char* data = nullptr;
     std::ptrdiff_t stride = 0;
@@ -56,7 +56,7 @@ struct Column {
     template <class T>
     void copy(std::int64_t begin, std::int64_t n, double* out, std::ptrdiff_t step) const {
         const char* at = data + begin * stride;
-        if (stride == sizeof(T) && step == 1) {  // a loop that the compiler makes several numbers at a time of
+        if (stride == sizeof(T) && step == 1) {  // a loop that the compiler vectorises
             for (std::int64_t i = 0; i < n; ++i) out[i] = number<T>(at + i * static_cast<std::ptrdiff_t>(sizeof(T)));
             return;
         }
@@ -70,7 +70,7 @@ struct Column {
     }
 };
 
-// As few digits as tell the number from all others.
+// The shortest text that identifies the number.
 inline std::string shortest(double value) {
     char text[32];
     for (int digits = 1; digits <= 17; ++digits) {
@@ -87,7 +87,7 @@ struct RowColumns {
 
 inline constexpr std::int64_t chunk_rows = 8192;
 
-// Rows as they lie in a chunk: plain pointers, which loops can keep in registers.
+// Rows of a chunk: plain pointers, which loops can keep in registers.
 struct RowView {
     const double *y, *weight, *extra;
     std::ptrdiff_t n_extra;
@@ -106,7 +106,7 @@ class RowChunk {
         columns.y.read(begin, n, y_.data(), 1);
         read_weights(columns.weight, begin, n);
         for (int e = 0; e < n_extra_; ++e) columns.extra[e].read(begin, n, extra_.data() + e, n_extra_);
-        std::int64_t n_wrong = 0;  // counted, not branched on: the compiler then checks several rows at a time
+        std::int64_t n_wrong = 0;  // counted without branches: the compiler then checks several rows at a time
         const RowView rows = view();
         for (std::int64_t i = 0; i < n; ++i) n_wrong += family.supports(rows[i]) ? 0 : 1;
         if (columns.weight.data != nullptr)

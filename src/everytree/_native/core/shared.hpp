@@ -1,5 +1,5 @@
-// One update of many meta-trees: rows of a region are counted once and its evidence is computed once, in
-// whichever trees it occurs (the remark after Theorem 1 in the paper).
+// One update of many meta-trees: rows of a region are counted once and its evidence is computed once, for
+// all trees in which it occurs (the remark after Theorem 1 in the paper).
 #pragma once
 #include <cstring>
 #include <vector>
@@ -46,10 +46,10 @@ class SharedUpdate {
         std::vector<Code> codes;
     };
 
-    // New rows: into the tree itself where no other tree has the terminal, else into the region's fresh
+    // New rows: into the tree itself if no other tree has the terminal, else into the region's new
     // statistics.
     std::int64_t count(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
-        // The places of a chunk's rows in all trees should stay in the cache together.
+        // The nodes of a chunk's rows in all trees should stay in the cache together.
         const std::int64_t size =
             std::clamp<std::int64_t>(65536 / static_cast<std::int64_t>(kernels_.size()), 256, chunk_rows);
         const std::int64_t n_chunks = (table.n_rows() + size - 1) / size;
@@ -94,7 +94,7 @@ class SharedUpdate {
         route(kernels_[t]->arrays().tree.below(plan_.levels_known[t]), codes, begin, n, at.data());
     }
 
-    // Trees that allow the same codes need not all look at them.
+    // Trees that allow the same codes are checked once.
     std::vector<const PosteriorKernel<Family>*> kernels_with_own_limits() const {
         std::vector<const PosteriorKernel<Family>*> chosen;
         const auto same = [](const CodeLimits& a, const CodeLimits& b) {
@@ -124,7 +124,7 @@ class SharedUpdate {
         }
     }
 
-    // What was counted once, into every tree that has it.
+    // Adds what was counted once to every tree that has the region.
     void distribute() {
         for (const std::int32_t r : touched_.nodes())
             for (std::size_t i = plan_.first_terminal[r]; i < plan_.first_terminal[r + 1]; ++i)
@@ -132,8 +132,8 @@ class SharedUpdate {
         for (auto* kernel : kernels_) kernel->end_rows();
     }
 
-    // Evidence depends on nothing but statistics and prior: where both are the same to the bit in the tree
-    // that met the region first, its answer is this tree's answer too.
+    // Evidence depends only on statistics and prior: if both are the same to the bit in the tree that has
+    // the region first, its evidence is used for this tree too.
     void sweep(std::int32_t t, SharedReport& report) {
         auto& kernel = *kernels_[t];
         const std::int32_t* shared = plan_.shared[t].data();

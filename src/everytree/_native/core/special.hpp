@@ -1,6 +1,6 @@
-// Gamma functions, and the ratios of them that evidences are made of, without losing digits.
+// Gamma functions and their ratios in evidences, without loss of digits.
 //
-// std::lgamma writes a global sign and is therefore no good from several threads; positive arguments need no sign.
+// std::lgamma writes a global sign and is therefore unsafe in several threads; positive arguments need no sign.
 // Differences of log gammas are never taken where both are large: log Gamma(1e9) has an absolute error of 1e-6.
 #pragma once
 #include <cmath>
@@ -12,16 +12,16 @@ namespace everytree {
 
 inline constexpr double log_two_pi = 1.8378770664093454836;
 
-// Whether terms of this absolute sum have cancelled so far that their rounding shows in the value.
+// Whether terms of this absolute sum cancel so far that rounding errors become visible in the value.
 inline bool has_cancelled(double value, double size) { return size > 16.0 && size > 1024.0 * std::fabs(value); }
 
-// Whether pairs of doubles do better: they lose in the 32nd digit of log Gamma of the largest argument, plain numbers
-// in the 16th of their own terms.
+// Whether pairs of doubles are more accurate: they lose in the 32nd digit of log Gamma of the largest argument, plain
+// numbers in the 16th of their own terms.
 inline bool is_worth_pairs(double value, double size, double largest) {
     return has_cancelled(value, size) && largest < 1e13 * size;
 }
 
-// Smaller arguments are moved up by the recurrence.
+// Smaller arguments are increased by the recurrence.
 inline double log_gamma(double x) {
     double shift = 1.0;
     while (x < 10.0) {
@@ -38,7 +38,7 @@ inline double log_rising(double x, double n) {
     return (x + n - 0.5) * std::log1p(n / x) + n * (std::log(x) - 1.0) + (stirling_rest(x + n) - stirling_rest(x));
 }
 
-// log Gamma(x) - x log(t). Apart, both are of order x log x; together only of order x, and so is the rounding error.
+// log Gamma(x) - x log(t). Separately, both are of order x log x; together only of order x, and so is the error.
 inline double log_gamma_less_power(double x, double t) {
     if (x < 10.0) return log_gamma(x) - x * std::log(t);
     return (x - 0.5) * std::log(x / t) - 0.5 * std::log(t) - x + 0.5 * log_two_pi + stirling_rest(x);
@@ -50,9 +50,9 @@ EVERYTREE_NOINLINE inline double precise_log_gamma_ratio(double x, double t, Dou
     return (after - precise_log_gamma_less_power(x, precise_log(t)) + rest).high;
 }
 
-// log of Gamma(x + n) / Gamma(x) * t^x / (t + s)^(x + n), and `rest` besides. Few events: as rising factorial and
-// powers. Many: as the difference of two of the above, unless the prior's own is the larger of the two evils. Where
-// either loses digits: in pairs.
+// log of Gamma(x + n) / Gamma(x) * t^x / (t + s)^(x + n), plus `rest`. Few events: as rising factorial and powers.
+// Many: as the difference of two of the above, unless that of the prior is less accurate. If either loses digits: in
+// pairs.
 inline double log_gamma_ratio(double x, double t, DoubleDouble n, DoubleDouble s, DoubleDouble rest = {}) {
     double value = 0.0, size = 0.0;
     bool is_difference = false;
@@ -74,7 +74,7 @@ inline double log_gamma_ratio(double x, double t, DoubleDouble n, DoubleDouble s
 }
 
 // log of the multivariate beta function, sum of log Gamma(x_c) - log Gamma(sum of x_c), without the cancellation: the
-// powers meet as (x_c - 1/2) log(x_c / sum), and the ratio next to 1 is taken through what is missing to 1.
+// powers combine to (x_c - 1/2) log(x_c / sum), and a ratio near 1 is computed from its distance to 1.
 inline double log_beta(const double* x, int n) {
     double sum = 0.0;
     for (int c = 0; c < n; ++c) sum += x[c];
@@ -86,7 +86,7 @@ inline double log_beta(const double* x, int n) {
     double total = -stirling_rest(sum);
     double n_large = -1.0;
     for (int c = 0; c < n; ++c) {
-        if (x[c] < 10.0) {  // its own power stays apart: log Gamma(x_c) - x_c log(sum)
+        if (x[c] < 10.0) {  // its own power stays separate: log Gamma(x_c) - x_c log(sum)
             total += log_gamma(x[c]) - x[c] * std::log(sum) + x[c];
             continue;
         }
@@ -100,7 +100,7 @@ inline double log_beta(const double* x, int n) {
     return total + 0.5 * n_large * (log_two_pi - std::log(sum));
 }
 
-// The same in pairs, of x + n.
+// The same in pairs, for x + n.
 inline DoubleDouble precise_log_beta(const double* x, const double* n, int size) {
     DoubleDouble sum, total;
     for (int c = 0; c < size; ++c) {
@@ -170,7 +170,7 @@ EVERYTREE_NOINLINE inline double precise_log_negative_binomial(double k, double 
 }
 
 // log probability of k under a negative binomial with the given shape: a Poisson count whose rate has a gamma
-// distribution, odds = exposure / rate of that gamma. Through deviances, as everything else cancels for large shapes.
+// distribution, odds = exposure / rate of that gamma. By deviances, since all other forms cancel for large shapes.
 inline double log_negative_binomial(double k, double shape, double odds) {
     if (k == 0.0) return -shape * std::log1p(odds);
     const double n = shape + k, p = 1.0 / (1.0 + odds), q = odds / (1.0 + odds);

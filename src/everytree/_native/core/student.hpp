@@ -15,7 +15,7 @@ struct Tails {
     double below, above, density;
 };
 
-// One t distribution with everything that does not depend on y computed once.
+// One t distribution; everything that does not depend on y is computed once.
 class Student {
   public:
     Student(double freedom, double location, double scale)
@@ -24,7 +24,7 @@ class Student {
           inverse_scale_(1.0 / scale),
           log_beta_constant_(log_rising(0.5 * freedom, 0.5) - 0.5 * std::log(3.141592653589793)) {}
 
-    // The same degrees of freedom elsewhere, without computing the constant again.
+    // The same degrees of freedom at another location, without computing the constant again.
     Student(const Student& other, double location, double scale)
         : freedom_(other.freedom_),
           location_(location),
@@ -112,14 +112,14 @@ class StudentTable {
         const Student standard(freedom, 0.0, 1.0);
         Knot left = knot(standard, 0);
         for (int k = 0; k < n_cells; ++k) {
-            // At v = 1 the curvature has no limit below three degrees of freedom: that of the cubic.
+            // At v = 1 the curvature has no limit below three degrees of freedom: that of the cubic is used.
             const Knot right =
                 k + 1 < n_cells ? knot(standard, k + 1) : Knot{0.0, 0.0, 6.0 * left.value + 2.0 * left.slope};
             cells_[k] = between(left, right);
             left = right;
         }
     }
-    // Up to here the smallest tails are that exact too, beside |z|; heavy ones are no polynomials of v at v = 1.
+    // Up to here small tails have that relative accuracy too; heavy tails are not polynomials of v at v = 1.
     double reach() const { return reach_; }
 
     // P(T > |z|).
@@ -137,7 +137,7 @@ class StudentTable {
     }
 
   private:
-    using Cell = std::array<double, 6>;  // a polynomial in the share of the cell that lies before v
+    using Cell = std::array<double, 6>;  // a polynomial in the fraction of the cell before v
     struct Knot {
         double value, slope, curvature;
     };
@@ -196,7 +196,7 @@ class StudentMixture {
         return sum;
     }
 
-    // The same by tables, to 1e-10, where every part has one.
+    // The same by tables, to 1e-10, if every part has one.
     Tails roughly_at(double y) const {
         if (rough_.size() < parts_.size()) return at(y);
         Tails sum{0.0, 0.0, 0.0};
@@ -210,7 +210,7 @@ class StudentMixture {
         return sum;
     }
 
-    // The y with P(Y <= y) = p: Newton's method on the log of the smaller tail, kept inside a bracket; roughly first,
+    // The y with P(Y <= y) = p: Newton's method on the log of the smaller tail, kept inside a bracket; first roughly,
     // then to the last digit.
     double quantile(double p) const {
         const bool has_tables = rough_.size() == parts_.size() && p > 1e-6 && p < 1.0 - 1e-6;
@@ -234,8 +234,8 @@ class StudentMixture {
             const double difference = tail > 0.0 ? std::log(tail) - log_target : -1e3;
             return upper ? -difference : difference;
         };
-        // The bracket may not hold the answer yet: until both sides are known, Newton's steps may go beyond it, each
-        // time farther.
+        // The bracket may not hold the solution yet: until both sides are known, Newton's steps may leave it, each time
+        // farther.
         double slope = 0.0, farthest = std::max(high - low, first_step);
         bool has_low = false, has_high = false;
         for (int i = 0; i < 400; ++i) {

@@ -1,4 +1,4 @@
-// Many mixtures of Student's t at once, one a unit: the entries of a unit are neighbours, and `start` says where.
+// Many mixtures of Student's t at once, one per unit: the entries of a unit are contiguous, from its `start` on.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ struct StudentUnits {
     std::span<const std::int64_t> start;
     std::span<const double> weight, freedom, location, scale;
 
-    // Numbers that a distribution has, and some weight in every unit.
+    // Checks the parameters of each distribution, and that every unit has some weight.
     void check_unit(std::int64_t begin, std::int64_t end) const {
         double total = 0.0;
         for (std::int64_t i = begin; i < end; ++i) {
@@ -42,8 +42,8 @@ struct StudentUnits {
         for (std::size_t u = 0; u + 1 < start.size(); ++u) check_unit(start[u], start[u + 1]);
     }
 
-    // A table for each entry, shared by those of the same degrees of freedom; none where there are too few units to
-    // make them worth while.
+    // A table for each entry, shared by those with the same degrees of freedom; none if there are too few units to make
+    // them worthwhile.
     std::vector<const StudentTable*> tables(std::size_t n_units) const {
         if (n_units < 16) return {};
         std::vector<const StudentTable*> of_entry(freedom.size(), nullptr);
@@ -97,7 +97,7 @@ inline std::vector<double> student_quantiles(const StudentUnits& units, std::spa
         1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p[u]); });
 }
 
-// Mixtures that are asked about many points each.
+// Mixtures that are evaluated at many points each.
 class StudentMixtures {
   public:
     explicit StudentMixtures(const StudentUnits& units) {
@@ -108,7 +108,7 @@ class StudentMixtures {
         for (std::size_t i = 0; i < units.weight.size(); ++i)
             parts_.push_back({units.weight[i], Student(shapes[i]->standard, units.location[i], units.scale[i]),
                               shapes[i]->table.get()});
-        // Neighbours share a table, so that it is still in the cache.
+        // Entries next to each other share a table, so that it stays in the cache.
         for (std::size_t u = 0; u + 1 < start_.size(); ++u)
             std::stable_sort(parts_.begin() + start_[u], parts_.begin() + start_[u + 1],
                              [](const Part& a, const Part& b) { return a.student.freedom() < b.student.freedom(); });
@@ -116,7 +116,7 @@ class StudentMixtures {
     StudentMixtures(const StudentMixtures&) = delete;  // parts point to tables
     StudentMixtures& operator=(const StudentMixtures&) = delete;
 
-    // P(Y > y) of a unit where is_above, else P(Y <= y), point by point; fastest where points of a unit are neighbours.
+    // P(Y > y) of a unit if is_above, else P(Y <= y), point by point; fastest if points of a unit are contiguous.
     std::vector<double> tails(std::span<const std::int64_t> unit, std::span<const double> y,
                               std::span<const bool> is_above, int n_jobs) const {
         const std::size_t n = y.size();
@@ -134,7 +134,7 @@ class StudentMixtures {
         return out;
     }
 
-    // (n_units,): E|Y - y| - E|Y - origin|; more than one degree of freedom wherever there is weight.
+    // (n_units,): E|Y - y| - E|Y - origin|; all components with weight have more than one degree of freedom.
     std::vector<double> extra_distances(std::span<const double> y, std::span<const double> origin, int n_jobs) const {
         const std::size_t n = start_.size() - 1;
         if (y.size() != n || origin.size() != n) throw std::invalid_argument("arrays of the wrong size");
@@ -151,7 +151,7 @@ class StudentMixtures {
     static constexpr std::size_t together = 4096;
     static std::int64_t n_chunks(std::size_t n) { return static_cast<std::int64_t>((n + together - 1) / together); }
 
-    // One number of degrees of freedom, with a table where so many entries share it that they look it up often.
+    // One number of degrees of freedom, with a table if so many entries share it that they look it up often.
     struct Shape {
         explicit Shape(double freedom) : standard(freedom, 0.0, 1.0) {}
         Student standard;

@@ -15,8 +15,8 @@ struct PerNode {
     double operator[](std::int64_t node) const { return data[node * stride]; }
 };
 
-// Log prior odds of the two fates of a node: log g and log(1 - g). Terminals are never split, whatever these
-// say.
+// Log prior probabilities that a node is split and that it is not: log g and log(1 - g). Terminals are never split,
+// whatever these are.
 struct SplitPrior {
     PerNode log_split, log_stop;
 };
@@ -26,7 +26,7 @@ struct Fate {
 };
 
 // q = (1 - g) leaf + g product of children, and the share of the second term in it, in logs. g = 0 and g = 1
-// are infinities of the right sign and need no care.
+// are infinities of the right sign and need no special case.
 inline Fate weigh(double log_stop_and_leaf, double log_split_and_children) {
     const double difference = log_stop_and_leaf - log_split_and_children;
     if (difference > 0.0) {
@@ -37,8 +37,8 @@ inline Fate weigh(double log_stop_and_leaf, double log_split_and_children) {
     return {log_split_and_children + std::log1p(ratio), 1.0 / (1.0 + ratio)};
 }
 
-// Log probabilities of the two fates. From the difference of the two terms alone, so that they belong to probabilities
-// that sum to 1 to the last digit however large the evidences are, and the smaller one keeps its digits.
+// Log probabilities that a node is split and that it is not. From the difference of the two terms alone, so that the
+// probabilities sum to 1 to the last digit for any size of the evidences, and the smaller one keeps its digits.
 struct LogFates {
     double stop, split;
 };
@@ -52,7 +52,7 @@ inline LogFates log_fates(double log_stop_and_leaf, double log_split_and_childre
     return {difference - log_sum, -log_sum};
 }
 
-// The same of an inner node, its evidence and that of its children being known.
+// The same for an inner node, from its evidence and that of its children.
 inline LogFates fates_of_node(const TreeView& tree, const SplitPrior& prior, std::int64_t node, const double* leaf,
                               const double* subtree) {
     double children = 0.0;
@@ -61,7 +61,7 @@ inline LogFates fates_of_node(const TreeView& tree, const SplitPrior& prior, std
     return log_fates(prior.log_stop[node] + leaf[node], prior.log_split[node] + children);
 }
 
-// What is derived from the statistics; owned by NumPy, written here.
+// Quantities derived from the statistics; owned by NumPy, written here.
 struct EvidenceView {
     double* leaf;
     double* subtree;
@@ -102,7 +102,7 @@ class TouchedNodes {
     }
 
     // Adds all ancestors and puts children before parents, in time linear in the nodes touched. `rank_of`
-    // grows strictly from parent to child.
+    // increases strictly from parent to child.
     template <class ParentOf, class RankOf>
     void close_upward(ParentOf parent_of, RankOf rank_of) {
         const std::size_t n_first = nodes_.size();

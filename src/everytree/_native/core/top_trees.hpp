@@ -1,9 +1,9 @@
 // The k most probable pruned trees, exactly and lazily.
 //
 // Below a node there is one alternative that stops, and one that splits for every choice of an alternative in each
-// child. A node lists its alternatives best first, but only as far as its parent asks: after an alternative that uses
-// ranks (r_1, r_2, ...) of the children, the next candidates raise one of these ranks by one, at or after the place
-// raised last, so that each choice is met once. No recursion: a chain of any depth is fine.
+// child. A node lists its alternatives best first, but only as far as its parent needs them: after an alternative that
+// uses ranks (r_1, r_2, ...) of the children, the next candidates raise one of these ranks by one, at or after the
+// place raised last, so that each choice occurs once. No recursion: trees may have any depth.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ class TopTrees {
         for (std::int64_t s = tree.n_nodes - 1; s >= 0; --s) best_[s] = std::max(log_stop[s], best_split(s));
     }
 
-    // Log probability of the tree of this rank at the root; false where there are not so many of positive probability.
+    // Log probability of the tree of this rank at the root; false if there are fewer trees of positive probability.
     bool has(std::int32_t rank) { return rank == 0 ? best_[0] > never : ensure(0, rank); }
     double log_prob(std::int32_t rank) const { return value(0, rank); }
 
@@ -57,7 +57,7 @@ class TopTrees {
         std::int64_t ranks;        // where the children's ranks start; -1: it stops
         std::int32_t last_raised;  // the place raised last
         bool stops() const { return ranks < 0; }
-        // Of equals the one that stops comes first.
+        // In a tie the one that stops comes first.
         bool operator<(const Alternative& other) const {
             return log_prob != other.log_prob ? log_prob < other.log_prob : stops() < other.stops();
         }
@@ -88,7 +88,7 @@ class TopTrees {
         return !state.found.empty() && !state.found.back().stops() && state.to_raise < tree_.n_children[s];
     }
 
-    // Makes alternative `rank` of node s known; false where there is none.
+    // Computes alternative `rank` of node s; false if there is none.
     bool ensure(std::int32_t s, std::int32_t rank) {
         std::vector<Choice> open{{s, rank}};
         while (!open.empty()) {
@@ -117,8 +117,8 @@ class TopTrees {
         }
     }
 
-    // Adds what follows from the alternative found last. Where that needs an alternative of a child that is not known
-    // yet, says which one and goes on from there when called again.
+    // Adds the successors of the alternative found last. If that needs an alternative of a child that is not known yet,
+    // returns which one, and continues from there when called again.
     Choice raise_ranks(std::int32_t s) {
         State& state = *states_[s];
         for (; raising(s); ++state.to_raise) {
@@ -151,7 +151,7 @@ class TopTrees {
     std::vector<std::int32_t> ranks_;
 };
 
-// Log probabilities of the k best trees, and their leaves one after another with where each tree's start.
+// Log probabilities of the k best trees, and their leaves one after another with the start of each tree's leaves.
 struct BestTrees {
     std::vector<double> log_probs;
     std::vector<std::int64_t> start{0};

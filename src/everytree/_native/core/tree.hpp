@@ -10,10 +10,10 @@
 
 namespace everytree {
 
-// What routing needs to know of one node, in a quarter of a cache line.
+// The routing data of one node, in a quarter of a cache line.
 struct RouteNode {
     std::int32_t next;        // first child; a terminal leads to itself
-    std::int32_t feature;     // column asked; 0 at a terminal
+    std::int32_t feature;     // column that is split on; 0 at a terminal
     std::uint16_t threshold;  // binary split: codes above it go to the second child; 65535: no code is above
     std::uint16_t mask;       // multiway split: 65535, so that the code itself is the child; else 0
     std::uint16_t missing;    // child for the missing code; 65535: this node has no such branch
@@ -24,7 +24,7 @@ static_assert(sizeof(RouteNode) == 16);
 
 // The same for a binary split without a branch for missing values, in one word: 65535 - threshold in bits
 // 0..15, next in 16..47, feature in 48..63. Adding a code above the threshold to the word carries one into
-// `next`, which is then the second child; that is all there is to a step. A multiway split of two codes is a
+// `next`, which is then the second child; that is one step. A multiway split of two codes is a
 // binary split at 0.
 using BinaryRouteNode = std::uint64_t;
 inline BinaryRouteNode binary_route(std::int32_t feature, std::int32_t next, bool is_terminal, std::int32_t threshold) {
@@ -32,7 +32,7 @@ inline BinaryRouteNode binary_route(std::int32_t feature, std::int32_t next, boo
     return (65535 - above) | static_cast<std::uint64_t>(next) << 16 | static_cast<std::uint64_t>(feature) << 48;
 }
 
-// How a split divides the codes of a column: at a threshold, one code against all others, or every code for itself.
+// How a split divides the codes of a column: at a threshold, one code against all others, or into all codes.
 enum class ColumnKind : std::uint8_t { ordered, one_against_rest, multiway };
 
 struct TreeView {
@@ -45,7 +45,7 @@ struct TreeView {
     std::int64_t n_nodes;
     int shallowest_terminal, deepest_terminal;
 
-    // The same tree for rows that are known to be at least so deep in it already.
+    // The same tree for rows that are known to have reached this depth already.
     TreeView below(int levels) const {
         TreeView view = *this;
         view.shallowest_terminal = shallowest_terminal > levels ? shallowest_terminal - levels : 0;
@@ -54,7 +54,7 @@ struct TreeView {
     }
 };
 
-// What codes a column may hold: code + shift <= limit in the arithmetic of the code's own type. Where a
+// The codes a column may hold: code + shift <= limit in the arithmetic of the code's own type. If a
 // column has a branch for missing values the shift is 1 and the missing code, the largest of its type, wraps
 // around to 0.
 struct CodeLimits {

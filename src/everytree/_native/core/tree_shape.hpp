@@ -1,4 +1,4 @@
-// All that the kernels know of a meta-tree, derived from the five arrays that define it.
+// Everything that the kernels need of a meta-tree, derived from the five arrays that define it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace everytree {
 
-// The array contract of trees/metatree.py: -1 where a node has no such thing. The arrays are borrowed.
+// The array contract of trees/metatree.py: -1 where a node has no such entry. The arrays are borrowed.
 struct TreeArrays {
     const std::int32_t *feature, *first_child, *n_children, *threshold, *missing_child;
     std::int64_t n_nodes;
@@ -75,8 +75,8 @@ class TreeShape {
                 throw std::invalid_argument("the features of a tree must be from 0 to n_features - 1");
     }
 
-    // Codes of a threshold split are free, those of a multiway split have a branch each. A column nobody asks may hold
-    // any code, the missing one too.
+    // A column with threshold splits may hold any code, one with multiway splits only those with a branch. A column
+    // without splits may hold any code, including the missing one.
     void limit_codes(std::size_t n_features) {
         constexpr std::uint16_t free = std::numeric_limits<std::uint16_t>::max();
         limit_.assign(n_features, free);

@@ -1,4 +1,4 @@
-// Families by name, as Python knows them.
+// Families by their names in Python.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,5 @@
-// What the regions of an exact sum say together, from the root down: the probability of each region, and sums over the
-// whole joint posterior of trees and splits.
+// Results of an exact sum, computed from the root down: the probability of each region, and sums over the whole joint
+// posterior of trees and splits.
 #pragma once
 #include <array>
 
@@ -11,7 +11,7 @@ inline double weighted_log(double log_p) {
     return log_p == -std::numeric_limits<double>::infinity() ? 0.0 : std::exp(log_p) * log_p;
 }
 
-// How posterior mass is spread: sums and counts of shares of about the same size, by their binary exponent.
+// The distribution of posterior mass: sums and counts of shares of about the same size, by their binary exponent.
 struct Spread {
     static constexpr int n_sizes = 1100;
     std::array<double, n_sizes> sum{};
@@ -31,7 +31,7 @@ struct Spread {
             count[i] += other.count[i];
         }
     }
-    // The largest threshold below which shares add up to `mass` at most; a larger one if more than `most` are above.
+    // The largest threshold below which shares add up to at most `mass`; a larger one if more than `most` are above.
     double threshold(double mass, std::int64_t most) const {
         double left_out = 0.0;
         int size = n_sizes - 1;
@@ -43,7 +43,7 @@ struct Spread {
         }
         return size == n_sizes - 1 ? 0.0 : std::ldexp(1.0, -size);
     }
-    // All that is below a threshold of the kind above.
+    // The total below such a threshold.
     double below(double threshold) const {
         double all = 0.0;
         for (int i = n_sizes - 1; i >= 0 && std::ldexp(1.0, -i) < threshold; --i) all += sum[i];
@@ -55,12 +55,12 @@ struct Spread {
 struct ExactSummary {
     std::vector<double> root_feature, expected_splits;  // by column
     double expected_leaves = 0.0, entropy = 0.0;
-    Spread ending;  // of the places where rows end: regions that are leaves, splits into leaves
-    Spread asked;   // of the columns that rows are asked for: where they end if nobody knows the answer
+    Spread ending;                          // of the places where rows end: regions that are leaves, splits into leaves
+    Spread asked;                           // of the columns that are split on: rows end there if their code is unknown
     std::vector<std::vector<double>> mass;  // probability that a region is in the tree, level by level
 };
 
-// What some regions of a level add to the sums, and the mass they pass on.
+// The contribution of some regions of a level to the sums, and the mass they pass on.
 struct SummaryPart {
     RegionView view;
     ExactSummary sums;
@@ -154,8 +154,8 @@ ExactSummary summarise(const ExactKernel<Family>& kernel, const Watch& watch) {
     return out;
 }
 
-// Probability that each column is asked in some region that holds rows: 1 less that it is asked nowhere, swept upward.
-// Regions whose probability is below `negligible` are taken not to ask anything.
+// Probability that each column is used in some region that holds rows: 1 minus that of no use, swept upward.
+// Regions whose probability is below `negligible` are treated as leaves.
 template <class Family>
 std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
                                 double negligible, const Watch& watch) {

@@ -16,7 +16,7 @@ inline CodeSet interval(std::uint64_t lo, std::uint64_t hi) { return lo | hi << 
 inline int lowest_of(CodeSet set) { return static_cast<int>(set & 0xffffffffu); }
 inline int highest_of(CodeSet set) { return static_cast<int>(set >> 32); }
 
-// The one code set that is no set: of a row whose answer nobody knows. It never is a condition otherwise.
+// A special value: the code of a row is unknown. It is never a condition otherwise.
 inline constexpr CodeSet unknown_codes = ~CodeSet{0};
 
 struct Condition {
@@ -24,7 +24,7 @@ struct Condition {
     CodeSet codes;
 };
 
-// A set of conditions is told by the sum of their keys: the order of the questions does not matter.
+// A set of conditions is identified by the sum of their keys: their order does not matter.
 inline Key key_of(const Condition& condition) {
     const std::uint64_t mixed =
         scramble(condition.codes + 0x9e3779b97f4a7c15ull * (static_cast<std::uint64_t>(condition.column) + 1));
@@ -36,7 +36,7 @@ inline Key key_of(const Condition* begin, const Condition* end) {
     return key;
 }
 
-// Appends a region's conditions, sorted by column, with one more that takes the place of what is known of its column.
+// Appends a region's conditions, sorted by column, with one more that replaces the condition on its column.
 inline void append_with(const Condition* begin, const Condition* end, const Condition& more,
                         std::vector<Condition>& to) {
     const Condition* c = begin;

@@ -1,4 +1,4 @@
-// One region of an exact sum, as a search for the best trees wants to see it.
+// One region of an exact sum, for the search for the best trees.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -8,8 +8,8 @@
 
 namespace everytree {
 
-// Its evidences, its candidates with the log probability of each, and where their children are: a number on the next
-// level, -1 where no rows are, -2 below the last level.
+// Its evidences, its candidates with the log probability of each, and their children: an index in the next level, -1
+// without rows, -2 below the last level.
 struct RegionFacts {
     double log_leaf, log_stop;
     std::vector<double> log_split;

@@ -1,7 +1,7 @@
 // The exact sum over every tree and every choice of splits, to a given depth.
 //
 // A region is a set of conditions: for each column the codes that are still possible. The log evidence of its rows,
-// averaged over all trees below it, depends on that set and on its depth alone, not on the order of the questions:
+// averaged over all trees below it, depends on that set and on its depth alone, not on the order of the conditions:
 //   Q(S) = (1 - g) leaf(S) + g * mean over candidate splits of prod over children Q(child).
 // Regions are listed level by level, each set once, down to the last level but one; the last splits are counted from
 // their parents without being listed. Regions without rows have Q = 1 and are not listed at all.
@@ -36,7 +36,7 @@ struct Level {
     const Condition* begin(std::size_t region) const { return conditions.data() + start[region]; }
     const Condition* end(std::size_t region) const { return conditions.data() + start[region + 1]; }
 
-    // The first regions alone, so many of them expanded.
+    // Keeps only the first regions, this many of them expanded.
     void keep(std::size_t n_regions, std::size_t n_to_expand) {
         start.resize(n_regions + 1);
         conditions.resize(start.back());
@@ -47,22 +47,22 @@ struct Level {
     }
 };
 
-// What a run may spend. Regions that are listed but not expanded when it is spent get bounds.
+// The budget of a run. Regions that are listed but not expanded when it is spent get bounds.
 struct Budget {
     std::int64_t regions = std::numeric_limits<std::int64_t>::max();  // listed
     double seconds = std::numeric_limits<double>::infinity();
-    // Regions to expand on each level, to do again what was done before; empty where not even the root was looked into.
+    // Regions to expand on each level, to repeat an earlier run; empty if not even the root was expanded.
     std::optional<std::vector<std::int64_t>> expansions;
 };
 
-// What a region's posterior says about its own fate.
+// Posterior probabilities of a region: that it is a leaf, and of each candidate split.
 struct RegionFate {
     double log_stop = 0.0;
     std::vector<double> log_split;  // of each candidate
 };
 
-// Calls work(first, last, part) for stretches of regions on several threads, a part to each, and finish(first, part,
-// worker) for each stretch in order.
+// Calls work(first, last, part) for ranges of regions on several threads, each with its own part, and finish(first,
+// part, worker) for each range in order.
 template <class Part, class Work, class Finish>
 void over_regions(std::size_t n_regions, std::size_t together, std::vector<Part>& parts, Work work, Finish finish) {
     in_ordered_chunks(
@@ -92,8 +92,8 @@ class ExactKernel : public RegionReader<Family> {
     using Reader::stop_of_child;
     using Reader::unseen;
 
-    // Level by level down, then up again. proceed(depth, done, total) is called now and then and may throw, and so may
-    // the watch's poll. The watch has been running since the caller began.
+    // Level by level down, then up again. proceed(depth, done, total) is called from time to time and may throw, and so
+    // may the watch's poll. The watch has been running since the caller began.
     template <class Proceed>
     void run(const Budget& budget, Watch& watch, Proceed proceed) {
         levels_.assign(1, Level{});
@@ -116,7 +116,7 @@ class ExactKernel : public RegionReader<Family> {
     bool is_expanded(int depth, std::size_t region) const {
         return depth + 1 < static_cast<int>(levels_.size()) && region < levels_[depth].n_expanded();
     }
-    // Regions whose children were listed, on each level; none at all where not even the root was looked into.
+    // Number of regions whose children were listed, on each level; empty if not even the root was expanded.
     std::vector<std::int64_t> n_expanded() const {
         std::vector<std::int64_t> n;
         for (const Level& level : levels_)
@@ -127,23 +127,23 @@ class ExactKernel : public RegionReader<Family> {
     double log_leaf(int depth, std::size_t region, bool can_be_split) const {
         return levels_[depth].leaf[region] + (can_be_split || !looks_into_root_ ? options().log_stop[depth] : 0.0);
     }
-    // Room of its own for each thread.
+    // Memory of its own for each thread.
     template <class Part>
     std::vector<Part> parts(const Watch& watch) const {
         std::vector<Part> all(static_cast<std::size_t>(std::max(options().n_jobs, 1)));
         for (std::size_t worker = 0; worker < all.size(); ++worker) view_of(all[worker]).pace = {&watch, worker == 0};
         return all;
     }
-    // Regions that a thread takes at once: fewer where each of them is much work.
+    // Number of regions that a thread takes at once: fewer if each of them is much work.
     std::size_t together(std::size_t most) const {
         return static_cast<std::size_t>(
             std::clamp<std::int64_t>(steps_together / Reader::n_steps(), 1, static_cast<std::int64_t>(most)));
     }
 
   private:
-    // Shares of the seconds there are. Listing ends after the first of them, or when the evidence of what is listed
-    // would take all up to the second. Where that takes longer than was thought, the lowest level ends when there is
-    // just time for the others, these end by the third, and the root by the fourth.
+    // Shares of the available seconds. Listing ends after the first of them, or when the evidence of the listed regions
+    // would take until the second. If that takes longer than estimated, the lowest level ends when there is just time
+    // for the others, these end by the third, and the root by the fourth.
     static constexpr double listing_share = 0.5, forecast_share = 0.9, upper_share = 1.3, root_share = 1.4;
     static constexpr double least_seconds_for_root = 0.05;
     static constexpr std::int64_t steps_together = 1 << 20;
@@ -155,7 +155,7 @@ class ExactKernel : public RegionReader<Family> {
     }
 
     // The next level: children of all regions of this one, each set of conditions once. Rows are counted on several
-    // threads; what was found is listed in order, so that the numbers of regions do not depend on how many.
+    // threads; the results are listed in order, so that the numbers of regions do not depend on the number of threads.
     template <class Proceed>
     void expand(int depth, Proceed proceed) {
         levels_.emplace_back();
@@ -180,7 +180,7 @@ class ExactKernel : public RegionReader<Family> {
         };
         const auto finish = [&](std::size_t first, Expansion& own, int worker) {
             if (worker == 0) proceed(depth, first, from.size());
-            if (depth == 0) seconds_each_[0] = watch_->elapsed();  // the root's children are found once more
+            if (depth == 0) seconds_each_[0] = watch_->elapsed();  // the root's children are found again
             std::size_t at = 0;
             for (std::size_t i = 0; i < own.n_children.size() && !is_spent_; ++i) {
                 if (!list_children(depth, first + i, own, at, at + own.n_children[i], known)) is_spent_ = true;
@@ -188,12 +188,12 @@ class ExactKernel : public RegionReader<Family> {
             }
             if (own.n_children.size() < own.n_asked) is_spent_ = true;
         };
-        // Few of them together where there are few in all, so that listing begins soon.
+        // Small batches if there are few in total, so that listing begins soon.
         const std::size_t few = std::clamp<std::size_t>(from.size() / 64, 16, 64);
         over_regions(n_to_expand, together(few), found, work, finish);
     }
 
-    // Two regions a column and region, each of which is found once from each of its conditions.
+    // Two regions per column and region, each of which is found once from each of its conditions.
     std::size_t n_children_expected(int depth) const {
         const std::size_t n = 2 * levels_[depth].size() * Reader::n_columns() / static_cast<std::size_t>(depth + 1);
         const std::size_t most = budget_.seconds == std::numeric_limits<double>::infinity() ? n : std::size_t{1} << 16;
@@ -208,8 +208,8 @@ class ExactKernel : public RegionReader<Family> {
     struct Expansion {
         RegionView view;
         std::vector<Child> children;
-        std::vector<std::size_t> n_children;  // of each region that was looked at to the end
-        std::size_t n_asked = 0;              // regions that were to be looked at
+        std::vector<std::size_t> n_children;  // of each region that was completed
+        std::size_t n_asked = 0;              // regions to be completed
     };
     void find_children(const Level& level, std::size_t first, std::size_t last, Expansion& found) const {
         for (std::size_t region = first; region < last; ++region) {
@@ -231,8 +231,8 @@ class ExactKernel : public RegionReader<Family> {
             found.n_children.push_back(found.children.size() - n_before);
         }
     }
-    // Lists children at .. end of one region, each with its number on the next level; all of them, or none and false
-    // where that would be more than the budget.
+    // Lists children at .. end of one region, each with its number on the next level; all of them, or none and false if
+    // that would exceed the budget.
     bool list_children(int depth, std::size_t region, Expansion& found, std::size_t at, std::size_t end,
                        KeyIndex& known) {
         Level &from = levels_[depth], &to = levels_[depth + 1];
@@ -269,14 +269,14 @@ class ExactKernel : public RegionReader<Family> {
         return false;
     }
 
-    // Whether the evidence of all that is listed can still be found in time. What that takes on a level is measured on
-    // a few of its regions when the first ones are listed.
+    // Whether the evidence of all listed regions can still be computed in time. The time for a level is measured on a
+    // few of its regions when the first ones are listed.
     bool is_time_for_evidence(int depth, View& view) {
         if (budget_.seconds == std::numeric_limits<double>::infinity()) return true;
         if (static_cast<int>(seconds_each_.size()) <= depth) seconds_each_.push_back(measure_evidence(depth, view));
         return watch_->elapsed() + seconds_of_levels(depth + 1) < forecast_share * budget_.seconds;
     }
-    // Seconds that the evidence of one region of a level takes, the median of some.
+    // Seconds for the evidence of one region of a level, the median of some.
     double measure_evidence(int depth, View& view) const {
         constexpr std::size_t most = 9;
         const std::size_t n = levels_[depth].size();
@@ -293,7 +293,7 @@ class ExactKernel : public RegionReader<Family> {
                          seconds.end());
         return seconds[seconds.size() / 2] / static_cast<double>(std::max(options().n_jobs, 1));
     }
-    // Seconds that the evidence of the first levels takes.
+    // Seconds for the evidence of the first levels.
     double seconds_of_levels(int n_levels) const {
         double seconds = 0.0;
         for (int depth = 0; depth < std::min(n_levels, static_cast<int>(seconds_each_.size())); ++depth)
@@ -301,8 +301,8 @@ class ExactKernel : public RegionReader<Family> {
         return seconds;
     }
 
-    // Evidence of a level. Regions that there is no time for are not listed any more, so that the ones above them that
-    // lead there count as not expanded; the root is looked into at all only if there is time.
+    // Evidence of a level. Regions for which there is no time are removed from the list, so that the regions above that
+    // lead there count as not expanded; the root is expanded only if there is time.
     template <class Proceed>
     void evaluate_in_time(int depth, Proceed proceed) {
         const std::size_t n = levels_[depth].size();
@@ -323,7 +323,7 @@ class ExactKernel : public RegionReader<Family> {
         return (is_lowest ? 1.0 : upper_share) * budget_.seconds - seconds_of_levels(depth);
     }
 
-    // Regions of a level from `first` on, and all below that nothing else leads to, are not listed any more.
+    // Removes the regions of a level from `first` on, and all below that nothing else leads to.
     void forget_from(int depth, std::size_t first) {
         Level& above = levels_[depth - 1];
         const auto is_there = [&](std::int32_t child) { return child < static_cast<std::int32_t>(first); };
@@ -336,7 +336,7 @@ class ExactKernel : public RegionReader<Family> {
         above.keep(above.size(), n_kept);
         for (std::size_t below = static_cast<std::size_t>(depth); below < levels_.size(); ++below) {
             const std::vector<std::int32_t>& children = levels_[below - 1].children;
-            // Numbers were given in order: what is left are the first ones.
+            // Numbers were given in order: the remaining ones come first.
             const auto last = std::max_element(children.begin(), children.end());
             const auto n = static_cast<std::size_t>(last == children.end() ? 0 : *last + 1);
             levels_[below].keep(n, std::min(n, levels_[below].n_expanded()));
@@ -344,7 +344,7 @@ class ExactKernel : public RegionReader<Family> {
     }
 
     // Evidence of all regions of a level, the one below being done; on several threads, the same bits for any number.
-    // Returns how many of them there was time for.
+    // Returns how many of them were done in time.
     template <class Proceed>
     std::size_t evaluate(int depth, Proceed proceed) {
         Level& level = levels_[depth];
@@ -388,7 +388,7 @@ class ExactKernel : public RegionReader<Family> {
                             options().log_split[depth] - std::log(static_cast<double>(view.terms.size())) + best_below);
     }
 
-    // The region's terms if its children, which were not looked at, are leaves by choice.
+    // The region's terms if its children, which were not visited, are leaves by choice.
     void frontier_terms(int depth, View& view) const {
         each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
             double product = 0.0;
@@ -417,13 +417,13 @@ class ExactKernel : public RegionReader<Family> {
         view.terms.clear();
         view.upper_terms.clear();
         if (depth >= options().max_depth) return 0.0;
-        if (!looks_into_root_) {  // one split stands for all, of which nothing is known but that it may be the best
+        if (!looks_into_root_) {  // one split stands for all: only an upper bound is known
             view.terms.push_back(-std::numeric_limits<double>::infinity());
             view.upper_terms.push_back(Reader::most(view.total.data()));
             return view.terms[0];
         }
         if (is_expanded(depth, region)) return inner_terms(depth, region, view);
-        if (depth + 1 < options().max_depth) {  // what is below was not looked at: its children are leaves at least
+        if (depth + 1 < options().max_depth) {  // the levels below were not visited: the children are leaves at least
             frontier_terms(depth, view);
             view.upper_terms.assign(view.terms.size(), Reader::most(view.total.data()));
         } else {
@@ -474,11 +474,11 @@ class ExactKernel : public RegionReader<Family> {
     }
 
     std::vector<Level> levels_;
-    bool looks_into_root_ = true;  // false where there was no time even for that: the root is a leaf then
-    // Of the run that is going on.
+    bool looks_into_root_ = true;  // false if there was no time even for that: the root is a leaf then
+    // Of the current run.
     Budget budget_;
     Watch* watch_ = nullptr;
-    std::vector<double> seconds_each_;  // that the evidence of one region takes, on each level
+    std::vector<double> seconds_each_;  // for the evidence of one region, on each level
     std::int64_t n_listed_ = 0;
     std::atomic<bool> is_spent_ = false;
 };

@@ -1,4 +1,4 @@
-// Numbers for keys of 128 well mixed bits, in order of their first appearance: one flat table, nothing to chase.
+// Numbers for keys of 128 well mixed bits, in order of first appearance: one flat table without pointers.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -17,10 +17,10 @@ struct Key {
 
 class KeyIndex {
   public:
-    // Room for so many keys; it grows where there are more.
+    // Room for this many keys; it grows if there are more.
     explicit KeyIndex(std::size_t n_expected = 500) : slots_(std::bit_ceil(2 * n_expected + 2), Slot{{}, none}) {}
 
-    // The key's number, and whether it was given just now.
+    // The key's number, and whether it is new.
     std::pair<std::int32_t, bool> number(const Key& key) {
         if (2 * (n_ + 1) > slots_.size()) grow();
         Slot& slot = find(key);
@@ -29,7 +29,7 @@ class KeyIndex {
         return {static_cast<std::int32_t>(n_++), true};
     }
 
-    // Asks for the memory that `number` will look at: most of its time is waiting for that.
+    // Prefetches the memory that `number` will read: most of its time is waiting for that.
     void expect(const Key& key) const {
 #if defined(__GNUC__)
         __builtin_prefetch(&slots_[key.one & (slots_.size() - 1)]);

@@ -1,5 +1,5 @@
-// Where rows end: the regions that are leaves of some tree, each set of conditions once, with the posterior probability
-// that it is a leaf. A row's predictive is the average over the ones that hold it.
+// The regions that are leaves of some tree, each set of conditions once, with the posterior probability that it is a
+// leaf. A row's predictive is the average over the ones that hold it.
 #pragma once
 #include "exact/answers.hpp"
 
@@ -27,7 +27,7 @@ struct LeafPart {
         start.assign(1, 0);
         conditions.clear();
     }
-    // A leaf: a region's conditions, and one more that takes the place of what is known of its column.
+    // A leaf: a region's conditions, and one more that replaces the condition on its column.
     void add(const Condition* begin, const Condition* end, const Condition* more, double own_weight, const double* stat,
              std::size_t size) {
         const std::size_t first = conditions.size();
@@ -81,7 +81,7 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
     }
 }
 
-// All leaves whose share of the posterior reaches the threshold; with_unknown adds those of rows with unknown answers.
+// All leaves whose share of the posterior reaches the threshold; with_unknown adds those of rows with unknown codes.
 template <class Family>
 LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
                            double threshold, bool with_unknown, const Watch& watch) {

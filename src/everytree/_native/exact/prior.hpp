@@ -1,4 +1,4 @@
-// What the prior alone says of a region without rows: nothing is learnt there, but trees may go on.
+// Prior expectations for a region without rows: nothing is learnt there, but trees may go on.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -13,12 +13,12 @@
 
 namespace everytree {
 
-// Expected leaves below a region, the entropy of what is there, and its most probable tree.
+// Expected leaves below a region, the entropy of its trees, and its most probable tree.
 struct Unseen {
     double leaves = 1.0, entropy = 0.0, log_best = 0.0;
 };
 
-// Only how many columns there are of each kind and number of splits matters, so few of these are ever computed.
+// Only the number of columns of each kind and number of splits matters, so few of these are computed.
 class UnseenRegions {
   public:
     using Shapes = std::map<std::pair<ColumnKind, int>, int>;  // (kind, codes left - 1) -> columns
@@ -43,7 +43,7 @@ class UnseenRegions {
             const int n_codes = n_own + 1;
             Shapes others = shapes;
             if (--others[shape] == 0) others.erase(shape);
-            // Sizes of the children of each split of such a column, and how many splits are alike.
+            // Sizes of the children of each split of such a column, and the number of equal splits.
             std::vector<std::pair<std::vector<int>, double>> splits;
             if (kind == ColumnKind::multiway) {
                 splits.push_back({std::vector<int>(static_cast<std::size_t>(n_codes), 1), 1.0});

@@ -1,4 +1,4 @@
-// Looking at one region: its rows, how they can be split, and what the children would hold.
+// One region: its rows, its possible splits, and the statistics of the children.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace everytree {
 
-// A region being looked at: its rows, what each column may still be, and the statistics of each code of each column.
+// The current region: its rows, the codes each column may still have, and the statistics of each code of each column.
 struct RegionView {
     std::vector<std::uint64_t> rows;
     std::vector<CodeSet> codes;
-    std::vector<double> by_code;  // (n_codes, size) of the column looked at last
+    std::vector<double> by_code;  // (n_codes, size) of the current column
     std::vector<double> total;
     std::vector<CodeSet> child_sets;
     std::vector<double> above;  // (n_codes, size) of all codes from each one on, of an ordered column
@@ -29,7 +29,7 @@ struct ExactOptions {
     int max_depth;
     bool only_nontrivial;                     // candidates are the splits that separate the rows present
     std::vector<double> log_split, log_stop;  // by depth, 0 .. max_depth - 1
-    double negligible;  // posterior mass that regions have together at most, of which nothing is asked
+    double negligible;  // maximum posterior mass of all regions together whose splits are left out
     int n_jobs;
 };
 
@@ -63,7 +63,7 @@ class RegionReader {
     const ExactOptions& options() const { return options_; }
     std::size_t n_columns() const { return static_cast<std::size_t>(table_.n_columns()); }
 
-    // Steps that one region takes, at most.
+    // Maximum number of steps for one region.
     std::int64_t n_steps() const { return n_steps_; }
 
     // Rows, code sets and statistics of a region.
@@ -81,8 +81,8 @@ class RegionReader {
     }
     double leaf_evidence(const double* stat) const { return family_.log_evidence(stat, prior_.data()); }
 
-    // Calls candidate(column, code, child sets, child statistics) for every candidate split of the region in view,
-    // whose view.child_rows then tells how many rows each child has.
+    // Calls candidate(column, code, child sets, child statistics) for every candidate split of the current region,
+    // with the number of rows of each child in view.child_rows.
     template <class Candidate>
     void each_candidate(View& view, Candidate candidate) const {
         const std::size_t size = statistics_.size();
@@ -109,10 +109,10 @@ class RegionReader {
         }
     }
 
-    // Calls asked(column, number of children) for every candidate split of the region in view, in the same order.
+    // Calls asked(column, number of children) for every candidate split of the current region, in the same order.
     template <class Asked>
     void each_asked(View& view, Asked asked) const {
-        if (options_.only_nontrivial) {  // which ones these are is told by the rows
+        if (options_.only_nontrivial) {  // the rows decide which ones these are
             each_candidate(view,
                            [&](int k, int, const std::vector<CodeSet>& sets, const double*) { asked(k, sets.size()); });
             return;
@@ -137,7 +137,7 @@ class RegionReader {
         });
     }
 
-    // Log probability beforehand that a child in view is a leaf: it is one with certainty where nothing can be asked.
+    // Log prior probability that a child in view is a leaf: it is one with certainty if it cannot be split.
     double stop_of_child(View& view, int column, CodeSet codes, std::size_t child, int depth) const {
         if (depth >= options_.max_depth) return 0.0;
         if (options_.only_nontrivial)
@@ -147,7 +147,7 @@ class RegionReader {
         return 0.0;
     }
 
-    // How many splits there are of all codes of a region in view.
+    // Number of splits of all codes of a region in view.
     double n_possible_splits(const View& view) const {
         double n = 0.0;
         for (int k = 0; k < table_.n_columns(); ++k) n += n_splits(table_.kind(k), view.codes[k]);
@@ -166,7 +166,7 @@ class RegionReader {
         return unseen(view, column, codes, depth).log_best;
     }
 
-    // What the prior alone says of a region without rows: nothing to learn there, but trees may go on.
+    // Prior expectations for a region without rows: nothing is learnt there, but trees may go on.
     Unseen unseen(View& view, int column, CodeSet codes, int depth) const {
         if (options_.only_nontrivial || depth >= options_.max_depth) return {};
         UnseenRegions::Shapes shapes;
@@ -179,8 +179,8 @@ class RegionReader {
         return unseen_.of(shapes, depth, view.pace);
     }
 
-    // The log evidence of these rows is never above this, however they are divided: as many leaves as there are
-    // classes, each of one class; 1 for probabilities; densities have no bound.
+    // An upper bound of the log evidence of these rows for any division: as many leaves as there are classes, each of
+    // one class; 1 for probabilities; densities have no bound.
     double most(const double* stat) const {
         if constexpr (requires { family_.tabulated(0); }) {
             std::vector<double> alone(statistics_.size());
@@ -196,7 +196,7 @@ class RegionReader {
     }
 
   private:
-    // The same for classes that are counted as bits and columns that are asked by thresholds: whole numbers throughout.
+    // The same for classes that are counted as bits and columns with threshold splits: whole numbers throughout.
     void last_terms_of_bits(View& view) const
         requires requires(const Family& f) { f.tabulated(0); }
     {
@@ -242,7 +242,7 @@ class RegionReader {
     }
     static constexpr int max_bit_classes = 64;
 
-    // The work on a region is counted at once, or column by column where it is long, so that the watch is looked at.
+    // The work on a region is counted at once, or column by column if it is long, so that the watch is checked.
     bool is_long_work() const { return n_steps_ > (1 << 16); }
     void spend_on(View& view, int k) const {
         if (is_long_work()) view.pace.spend(n_steps_of(k));
@@ -276,7 +276,7 @@ class RegionReader {
                                     view.rows_by_code.data());
             return;
         }
-        if (statistics_.counts_bits() && hi == lo + 1) {  // of two codes, what is not the one is the other
+        if (statistics_.counts_bits() && hi == lo + 1) {  // the rows of one of two codes are those without the other
             one(lo);
             view.rows_by_code[hi] = 0;
             for (std::size_t i = 0; i < size; ++i) {
@@ -287,7 +287,7 @@ class RegionReader {
         }
         for (int code = lo; code <= hi; ++code) one(code);
     }
-    // Every threshold of an ordered column whose codes were counted: sums up to it grow, sums beyond it are at hand.
+    // Every threshold of an ordered column whose codes were counted: sums up to it and sums beyond it.
     template <class Candidate>
     void each_threshold(View& view, int k, Candidate& candidate) const {
         const std::size_t size = statistics_.size();
@@ -316,7 +316,7 @@ class RegionReader {
         });
     }
 
-    // Statistics of a child of some categories, and how many rows it has.
+    // Statistics of a child of some categories, and its number of rows.
     std::int64_t gather(const View& view, CodeSet set, double* out) const {
         const std::size_t size = statistics_.size();
         std::int64_t n_rows = 0;
@@ -329,7 +329,7 @@ class RegionReader {
         return n_rows;
     }
 
-    // Whether some column tells the rows of a child apart.
+    // Whether some column separates the rows of a child.
     bool rows_differ(View& view, const Condition& condition) const {
         std::vector<std::uint64_t> rows = view.rows;
         table_.restrict_to(condition, rows.data());

@@ -1,4 +1,4 @@
-// A table for the exact sum: how the codes of a column can be split, and rows as bits.
+// The table of an exact sum: the possible splits of a column, and rows as bits.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace everytree {
 
-// Calls row(place) for each bit that is set in words first .. last.
+// Calls row(place) for each set bit of words first .. last.
 template <class OneRow>
 void each_bit(const std::uint64_t* words, std::size_t first, std::size_t last, OneRow row) {
     for (std::size_t w = first; w < last; ++w)
@@ -27,7 +27,7 @@ inline void check_codes(const std::uint16_t* codes, std::int64_t n_rows, const s
             if (codes[i * n_columns + k] >= n_codes[k]) throw std::invalid_argument("code out of range");
 }
 
-// The bits of all rows, each at its place.
+// The bits of all rows, each at its position.
 inline std::vector<std::uint64_t> rows_as_bits(const std::int64_t* place, std::int64_t n_rows, std::int64_t n_places) {
     std::vector<std::uint64_t> bits(static_cast<std::size_t>((n_places + 63) / 64), 0);
     for (std::int64_t i = 0; i < n_rows; ++i) {
@@ -38,8 +38,8 @@ inline std::vector<std::uint64_t> rows_as_bits(const std::int64_t* place, std::i
 }
 
 // Rows as bits, in an order in which each class starts a word of its own: a mask of rows for each code of a column. A
-// wide column has more codes than a word has bits, so that masks would take more room and time than its rows do: it has
-// the code of each row instead.
+// wide column has more codes than a word has bits, so that masks would take more memory and time than its rows do: it
+// stores the code of each row instead.
 class BitTable {
   public:
     BitTable(const std::uint16_t* codes, std::int64_t n_rows, const std::vector<int>& n_codes,
@@ -72,9 +72,9 @@ class BitTable {
     int n_codes(int column) const { return n_codes_[column]; }
     ColumnKind kind(int column) const { return kinds_[column]; }
     bool is_wide(std::size_t column) const { return n_codes_[column] > 64; }
-    // Of a wide column: the code of the row at each place.
+    // For a wide column: the code of the row at each position.
     const std::uint16_t* codes(int column) const { return codes_[column].data(); }
-    // Of the others: the rows with a code.
+    // For the others: the rows with a code.
     const std::uint64_t* equal(int column, int code) const {
         return equal_.data() + (first_[column] + code) * n_words_;
     }
@@ -84,7 +84,7 @@ class BitTable {
         return n == 64 ? ~CodeSet{0} : (CodeSet{1} << n) - 1;
     }
 
-    // rows &= those that meet the condition
+    // rows &= those that satisfy the condition
     void restrict_to(const Condition& condition, std::uint64_t* rows) const {
         if (is_wide(condition.column)) {
             const std::uint16_t* own = codes(condition.column);
@@ -113,7 +113,7 @@ class BitTable {
         }
     }
 
-    // Whether a column tells some rows apart.
+    // Whether a column separates some rows.
     bool differ(int column, const std::vector<std::uint64_t>& rows) const {
         if (is_wide(column)) {
             const std::uint16_t* own = codes(column);
@@ -146,7 +146,7 @@ class BitTable {
 };
 
 // Calls split(code, child sets) for each candidate split of a column, in one fixed order; code is the threshold, the
-// category set apart, or -1 for a split into all.
+// single category, or -1 for a split into all.
 template <class Split>
 void each_split(ColumnKind kind, CodeSet codes, std::vector<CodeSet>& children, Split split) {
     if (kind == ColumnKind::ordered) {
@@ -172,7 +172,7 @@ void each_split(ColumnKind kind, CodeSet codes, std::vector<CodeSet>& children, 
         children[0] = left & (~left + 1);
         children[1] = codes ^ children[0];
         split(std::countr_zero(left), children);
-        if (n == 2) return;  // the other one is the same split
+        if (n == 2) return;  // the other category gives the same split
     }
 }
 
@@ -183,7 +183,7 @@ inline int n_splits(ColumnKind kind, CodeSet codes) {
     return kind == ColumnKind::multiway || n == 2 ? 1 : n;
 }
 
-// Where the statistics of sets of rows come from: rows that count 1 each, by class, are counted as bits.
+// The source of the statistics of sets of rows: rows that count 1 each, by class, are counted as bits.
 template <class Family>
 class RowStatistics {
   public:
@@ -201,7 +201,7 @@ class RowStatistics {
         return count;
     }
 
-    // Rows of rows & mask, whose statistics are known: a row's own may all be 0.
+    // Number of rows in rows & mask, given their statistics: those of a single row may all be 0.
     std::int64_t n_rows(const std::uint64_t* rows, const std::uint64_t* mask, std::size_t n_words,
                         const double* stat) const {
         std::int64_t n = 0;

@@ -1,6 +1,6 @@
-// Prediction by lookup. All leaves with conditions on the same columns are one table over the codes of these columns:
-// each of its cells is the sum over the leaves that hold it, so a row costs one lookup a set of columns, however many
-// leaves there are. Codes that no leaf of a set tells apart share a cell.
+// Prediction by lookup. All leaves with conditions on the same columns form one table over the codes of these columns:
+// each of its cells is the sum over the leaves that hold it, so a row costs one lookup per set of columns, however many
+// leaves there are. Codes that no leaf of a set distinguishes share a cell.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -53,7 +53,7 @@ struct LeafView {
     }
 };
 
-// The leaves that hold each row: where its entries start, and the leaves.
+// The leaves that hold each row: the start of its entries, and the leaves.
 struct LeavesOfRows {
     std::vector<std::int64_t> start{0}, leaves;
 };
@@ -71,8 +71,8 @@ inline LeavesOfRows leaves_of_rows(const LeafView& leaves, const ColumnView& col
 struct AnswerTables {
     std::vector<std::int64_t> set_start{0};   // of each set's columns
     std::vector<std::int32_t> column;         // of all sets
-    std::vector<std::int64_t> map_start{0};   // of each of these columns' map from codes to places in the table
-    std::vector<std::int32_t> place;          // one a code and one for answers nobody knows; places add up to a cell
+    std::vector<std::int64_t> map_start{0};   // of each of these columns' map from codes to offsets in the table
+    std::vector<std::int32_t> place;          // one per code and one for unknown codes; offsets add up to a cell
     std::vector<std::int64_t> first_cell{0};  // of each set
     std::vector<double> cells;                // (n_cells, width)
 };
@@ -123,7 +123,7 @@ class TableBuilder {
         }
     }
 
-    // The place among a set's columns of the ordered one that has most groups, or -1 where none has many.
+    // The index of the ordered column of a set with the most groups, or -1 if none has many.
     std::int64_t wide_column(std::size_t set) const {
         std::int64_t wide = -1;
         std::size_t most = 64;
@@ -135,9 +135,9 @@ class TableBuilder {
         return wide;
     }
 
-    // A leaf holds a stretch of a wide column's groups. Stretches are sums of a few that are halves of halves: nodes 1
-    // .. 2 n - 1 of a binary tree, the last n of which are the groups themselves, so that a leaf costs the logarithm of
-    // n and each group in the end adds up the nodes above it.
+    // A leaf holds a range of a wide column's groups. A range is the sum of a few nodes 1 .. 2 n - 1 of a binary tree,
+    // the last n of which are the groups themselves, so that a leaf costs the logarithm of n; in the end each group
+    // adds up the nodes above it.
     void fill_wide_set(std::size_t set, std::int64_t wide, const double* values, std::size_t width,
                        FillScratch& scratch) {
         const auto n = static_cast<std::int64_t>(one_of_group_[wide].size()),
@@ -174,7 +174,7 @@ class TableBuilder {
                     add_times(1.0, sum_of(above, cell), width, sum_of(node, cell));
         }
     }
-    // First and last group of an ordered column's codes; unknown answers are a group of their own.
+    // First and last group of an ordered column's codes; unknown codes are a group of their own.
     std::pair<std::int64_t, std::int64_t> groups_of(std::int64_t j, CodeSet codes) const {
         const std::int32_t* place = out_.place.data() + out_.map_start[j];
         const std::int64_t stride = place[one_of_group_[j][1]];
@@ -200,7 +200,7 @@ class TableBuilder {
         }
         sort_sets();
     }
-    // In order of their columns, so that one after the other have most of them in common.
+    // In order of their columns, so that consecutive sets have most of them in common.
     void sort_sets() {
         const auto columns_of = [&](std::size_t set) {
             return std::vector<std::int32_t>(out_.column.begin() + out_.set_start[set],
@@ -220,7 +220,7 @@ class TableBuilder {
         leaves_of_.swap(sorted);
     }
 
-    // Maps of one set's columns: codes that its leaves do not tell apart have the same place.
+    // Maps of one set's columns: codes that its leaves do not distinguish have the same offset.
     void lay_out(std::size_t set) {
         std::int64_t n_cells = 1;
         for (std::int64_t j = out_.set_start[set]; j < out_.set_start[set + 1]; ++j) {
@@ -245,7 +245,7 @@ class TableBuilder {
         out_.first_cell.push_back(out_.first_cell.back() + n_cells);
     }
 
-    // The group of each code, numbered in order of first appearance; the last is that of unknown answers.
+    // The group of each code, numbered in order of first appearance; the last is that of unknown codes.
     std::vector<std::int32_t> groups(std::int32_t column, const std::vector<CodeSet>& told) const {
         const int n = columns_.n_codes[column];
         std::vector<std::int32_t> group(static_cast<std::size_t>(n) + 1, 0);
@@ -263,7 +263,7 @@ class TableBuilder {
         group[n] = with_unknown_ ? *std::max_element(group.begin(), group.end() - 1) + 1 : 0;
         return group;
     }
-    // Groups that are partly in a set become two, and numbers are given again in order of appearance.
+    // Groups that are partly in a set become two, and are numbered again in order of appearance.
     static void part_by(CodeSet set, int n, std::vector<std::int32_t>& group) {
         std::vector<std::pair<std::int32_t, bool>> seen;
         for (int code = 0; code < n; ++code) {
@@ -299,7 +299,7 @@ class TableBuilder {
 
 struct LookUpScratch {
     std::vector<std::uint16_t> by_column;         // codes of the rows, column by column
-    std::vector<std::vector<std::int32_t>> upto;  // sums of the places of a set's first columns
+    std::vector<std::vector<std::int32_t>> upto;  // sums of the offsets of a set's first columns
 };
 
 struct TablesView {
@@ -313,7 +313,7 @@ struct TablesView {
     std::int64_t n_columns;
     const std::int32_t* n_codes;
 
-    // Every lookup of codes 0 .. n_codes, the last of which is the unknown one, is inside its set's table.
+    // Checks that every lookup of codes 0 .. n_codes, the last of which is the unknown one, is inside its set's table.
     void check(std::int64_t n_set_columns, std::int64_t n_maps, std::int64_t n_places, std::int64_t n_cells) const {
         if (set_start[0] != 0 || set_start[n_sets] != n_set_columns || n_maps != n_set_columns || map_start[0] != 0 ||
             map_start[n_maps] != n_places || first_cell[0] != 0 || first_cell[n_sets] != n_cells)
@@ -338,7 +338,7 @@ struct TablesView {
         }
     }
 
-    // How many of its first columns each set has in common with the one before, their maps included.
+    // The number of first columns that each set has in common with the one before, including their maps.
     std::vector<std::int32_t> shared() const {
         std::vector<std::int32_t> n_shared(static_cast<std::size_t>(n_sets), 0);
         for (std::int64_t set = 1; set < n_sets; ++set) {
@@ -354,7 +354,7 @@ struct TablesView {
     }
 
     // Adds up the cells of some rows, (n_rows, width). Sets in the outer loop: a table stays in the cache for all rows,
-    // and what a set has in common with the one before is not added up again.
+    // and the part in common with the set before is not added up again.
     void look_up(const std::uint16_t* codes, std::size_t n_rows, const std::vector<std::int32_t>& n_shared, double* out,
                  LookUpScratch& scratch) const {
         transpose(codes, n_rows, scratch);

@@ -1,4 +1,4 @@
-// The clock of an exact sum, looked at from inside long work, and whether the caller wants it to stop.
+// The clock of an exact sum, checked from inside long work, and whether the caller wants it to stop.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace everytree {
 
-// Thrown where work has to end: time or room is spent.
+// Thrown if work has to end: the time or the budget is spent.
 struct BudgetSpent {};
 
 class Watch {
   public:
     using Clock = std::chrono::steady_clock;
 
-    // `poll` is called on the caller's thread now and then and may throw.
+    // `poll` is called on the caller's thread from time to time and may throw.
     explicit Watch(std::function<void()> poll = {}) : poll_(std::move(poll)) {}
 
     double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-    // Work past this many seconds from the start is out of time. Set between stretches of work, not during one.
+    // Work past this many seconds from the start is out of time. Set between pieces of work, not during one.
     void set_deadline(double seconds) { deadline_ = seconds; }
 
     void look(bool is_caller) const {
@@ -39,7 +39,7 @@ class Watch {
     mutable double next_poll_ = seconds_between_polls;  // the caller's thread alone reads and writes it
 };
 
-// Counts a thread's steps, so that the watch is looked at after many of them; a step is a word of rows, or less.
+// Counts a thread's steps, so that the watch is checked after many of them; a step is a word of rows, or less.
 struct Pace {
     const Watch* watch = nullptr;
     bool is_caller = false;

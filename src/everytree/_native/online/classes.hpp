@@ -10,7 +10,7 @@
 
 namespace everytree {
 
-// From so many on, a look at all classes costs more than a list of those that are there.
+// From this number on, a pass over all classes costs more than a list of those that occur.
 inline constexpr int many_classes = 32;
 
 struct ClassWeight {
@@ -25,7 +25,7 @@ struct PackedClasses {
     std::vector<double> weight;
 };
 
-// Gamma(x + n) / Gamma(x) for one x, looked up where n is a number of rows that weigh 1.
+// Gamma(x + n) / Gamma(x) for one x, looked up if n is a number of rows of weight 1.
 class RisingFactorial {
   public:
     RisingFactorial() = default;
@@ -36,7 +36,7 @@ class RisingFactorial {
         if (knows(n)) return known_[static_cast<std::size_t>(n)];
         return n == 0.0 ? 0.0 : log_rising(x_, n);
     }
-    // Those of a and b over that of a + b, B(x + a, b) / B(x, b), B the beta function.
+    // The product of those of a and b divided by that of a + b: B(x + a, b) / B(x, b), B the beta function.
     double log_ratio(double a, double b) const {
         if (a == 0.0 || b == 0.0) return 0.0;
         if (knows(a) && knows(b) && knows(a + b)) return (*this)(a) + (*this)(b) - (*this)(a + b);
@@ -53,8 +53,8 @@ class RisingFactorial {
     std::vector<double> known_;
 };
 
-// theta ~ Dirichlet, all classes alike: they share the concentration equally. What does not depend on the rows takes no
-// time and no room for each class, so that one more of them is cheap.
+// theta ~ Dirichlet, with the concentration shared equally by all classes. Quantities that do not depend on the rows
+// take no time and memory per class, so that adding a class is cheap.
 class ClassLists {
   public:
     ClassLists(int n_classes, double concentration) : concentration_(concentration), of_all_(concentration) {
@@ -90,7 +90,7 @@ class ClassLists {
         for (ClassWeight& each : lists_[s]) each.weight *= factor;
     }
 
-    // Classes that the node has not change nothing, and are one class without rows.
+    // Classes without rows in the node do not matter one by one: together they are one class without rows.
     double log_evidence(std::int32_t s) {
         const List& list = lists_[s];
         const double total = total_of(list);
@@ -101,11 +101,11 @@ class ClassLists {
         return log_ratio;
     }
 
-    // What it changes that the rows of two nodes are apart: log of the evidence of both, each by itself, over that of
-    // their rows together. Classes that only one of them has cancel.
+    // Log ratio of the evidence of two nodes, each by itself, to that of their rows together. Classes that only one of
+    // them has cancel.
     struct Parting {
         double log_ratio;
-        bool share_classes;  // else it does not depend on the number of classes
+        bool share_classes;  // if not, it does not depend on the number of classes
     };
     Parting part(std::int32_t left, std::int32_t right) {
         const List &one = lists_[left], &other = lists_[right];
@@ -171,7 +171,7 @@ class ClassLists {
   private:
     using List = std::vector<ClassWeight>;
 
-    // Up to so many the terms of a sum are so small that what cancels is below 1e-11.
+    // Up to this number the terms of a sum are so small that cancellation is below 1e-11.
     static constexpr double few_rows = 4096.0;
 
     const List& list_of(const OnlineShare& share) const { return share.node < 0 ? nothing_ : lists_[share.node]; }

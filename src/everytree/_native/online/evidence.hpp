@@ -1,7 +1,7 @@
 // The evidence of the nodes of an online forest, kept in the nodes themselves.
 //
-// The kernel is a template over this and over `SplitGains`. Both follow what happens to the trees, answer once they are
-// settled, and rank the pairs of sibling leaves by what these add to the log evidence of their cell.
+// The kernel is a template over this and over `SplitGains`. Both follow all changes of the trees, give results once
+// they are up to date, and rank the pairs of sibling leaves by what these add to the log evidence of their cell.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -25,13 +25,13 @@ class NodeEvidence {
         for (std::int64_t s = 0; s < pool_.count(slots_used); ++s) rank(static_cast<std::int32_t>(s));
     }
 
-    // All evidence must be derived anew when it is next needed, and need not be followed until then.
+    // All evidence must be derived again when it is next needed, and is not updated until then.
     void prior_changed() { is_settled_ = false; }
     void settle() {
         if (!is_settled_) derive_all();
     }
     void settle_ranks() { settle(); }
-    EVERYTREE_NOINLINE void derive_all() {  // seldom: apart from what every row does
+    EVERYTREE_NOINLINE void derive_all() {  // rare: kept apart from the work on every row
         pool_.each_node([this](std::int32_t s) { evaluate(s); });
         is_settled_ = true;
     }
@@ -44,7 +44,7 @@ class NodeEvidence {
     void odds_changed(std::int32_t s) {
         if (is_settled_) evaluate(s);
     }
-    // The node knows all rows of the two leaves it had: evidence is weighed anew above it.
+    // The node holds all rows of the two leaves it had: evidence is updated above it.
     void forgotten(std::int32_t s) {
         pool_.node(s).subtree = pool_.node(s).leaf;
         for (std::int32_t up = pool_.node(s).parent; up >= 0; up = pool_.node(up).parent) weigh_fates(up);
@@ -55,14 +55,14 @@ class NodeEvidence {
         if (!pool_.is_leaf(s)) weigh_fates(s);
     }
 
-    // That an inner node is a leaf, against that it is split.
+    // Log odds that an inner node is a leaf rather than split.
     double odds(std::int32_t s) const {
         const OnlineNode& at = pool_.node(s);
         return std::exp(at.log_stop + at.leaf - at.log_split - children(s));
     }
     double log_evidence(std::int32_t s) const { return pool_.node(s).subtree; }
-    void statistics_replaced() const {}  // with nodes that have their evidence
-    void write_to_nodes() const {}       // they have it
+    void statistics_replaced() const {}  // along with nodes that have their evidence
+    void write_to_nodes() const {}       // they have it already
 
   private:
     double children(std::int32_t s) const {

@@ -1,10 +1,10 @@
-// Evidence where classes come all the time and nothing decays: only what each node's splits add to its own.
+// Evidence for many new classes without decay: only the gain of each node's splits over the node as a leaf.
 //
 // With q the evidence of a node's subtree and L that of its rows in one leaf, the gain log(q / L) is that of
 //   q / L = (1 - g) + g (L_left L_right / L) (q_left / L_left) (q_right / L_right).
-// Of L_left L_right / L all classes cancel that the two children do not share, and the concentration is the same
-// however many classes share it. So one more class changes the gain of those nodes alone below which two children have
-// a class in common. All others stay as they are, to the last bit, and no evidence of a leaf is ever needed to predict.
+// In L_left L_right / L all classes cancel that the two children do not share, and the concentration is the same for
+// any number of classes. So a new class changes the gain only of nodes whose children have a class in common. All
+// others stay the same to the last bit, and the evidence of a leaf is never needed to predict.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -26,7 +26,7 @@ class SplitGains {
         gains_.resize(static_cast<std::size_t>(pool_.arrays().capacity));
         useless_.resize(pool_.arrays().capacity);
     }
-    // Nothing is known yet then but what the pairs add.
+    // Only the gains of the pairs are known then.
     void statistics_replaced() {
         gains_.assign(gains_.size(), {});
         useless_.clear(pool_.arrays().capacity);
@@ -34,12 +34,12 @@ class SplitGains {
             if (pool_.is_pair(static_cast<std::int32_t>(s))) evaluate(static_cast<std::int32_t>(s));
     }
 
-    void prior_changed() {}  // nodes know how many classes there were when they were evaluated
+    void prior_changed() {}  // nodes store how many classes there were when they were evaluated
     void settle() {
         for (std::int64_t tree = 0; tree < pool_.arrays().n_trees; ++tree)
             if (pool_.root(tree) >= 0) settle_below(pool_.root(tree));
     }
-    // What the pairs add, and nothing above them.
+    // The gains of the pairs, and nothing above them.
     void settle_ranks() {
         if (ranked_for_ == leaves_.n_classes()) return;
         waiting_.clear();
@@ -89,14 +89,14 @@ class SplitGains {
     }
 
   private:
-    // Of a leaf, and of a node that is to be evaluated, to begin with.
+    // The initial state of a leaf, and of a node that is to be evaluated.
     struct Gain {
         double of_children = 0.0, gain = 0.0;
         int n_classes = 0;  // when it was evaluated
         bool depends_on_prior = false;
     };
 
-    // Whatever is not current makes all nodes above it so.
+    // A node that is not current makes all nodes above it not current.
     bool is_current(std::int32_t s) const {
         const Gain& mine = gains_[s];
         if (mine.n_classes == 0) return pool_.is_leaf(s);

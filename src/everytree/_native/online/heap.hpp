@@ -6,8 +6,8 @@
 
 namespace everytree {
 
-// A binary heap of nodes that knows where each one stands, so that usefulness may change. Equals are ordered by their
-// number: what is on top does not depend on how it got there, and the heap need not be stored.
+// A binary heap of nodes that stores the position of each, so that usefulness may change. Ties are ordered by their
+// number: the top does not depend on the history, and the heap need not be stored.
 class LeastUseful {
   public:
     void clear(std::int64_t capacity) {

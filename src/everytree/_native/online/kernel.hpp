@@ -1,8 +1,8 @@
 // An online forest: Mondrian trees that grow with the rows, each averaged over all its prunings.
 //
-// A node stands for all of its cell from the time of its parent to its own. Detail goes on while 1 + time doubles with
+// A node represents its cell from the time of its parent to its own. Splitting goes on while 1 + time doubles with
 // probability `split_prior`, so that from time a to time b it does with G(a, b) = split_prior^log2((1 + b) / (1 + a)).
-// As G(a, b) G(b, c) = G(a, c), a split that is put in between changes nothing about the rows before it:
+// As G(a, b) G(b, c) = G(a, c), a split that is inserted in between does not change the evidence of earlier rows:
 //   (1 - G(a, b)) leaf + G(a, b) ((1 - G(b, c)) leaf + G(b, c) q) = (1 - G(a, c)) leaf + G(a, c) q.
 #pragma once
 #include <algorithm>
@@ -31,7 +31,7 @@ class OnlineKernel {
   public:
     OnlineKernel(Leaves leaves, const OnlineOptions& options)
         : leaves_(std::move(leaves)), options_(options), exponent_(std::log2(options.split_prior)) {}
-    OnlineKernel(const OnlineKernel&) = delete;  // its parts know each other
+    OnlineKernel(const OnlineKernel&) = delete;  // its parts hold pointers to each other
     OnlineKernel& operator=(const OnlineKernel&) = delete;
 
     void attach(const OnlineArrays& arrays) {
@@ -44,14 +44,14 @@ class OnlineKernel {
         evidence_.attach();
     }
 
-    // After another prior, or more classes: all evidence must be derived anew, at once where rows decay, else when it
-    // is next needed. It is a function of the statistics then, whenever that may be.
+    // After a new prior, or more classes: all evidence must be derived again, at once if rows decay, else when it is
+    // next needed. In both cases it is a function of the statistics.
     void prior_changed() {
         evidence_.prior_changed();
         if (decays()) refresh();
     }
 
-    // False, and nothing done, where the arrays must grow first: each tree may need two nodes.
+    // Returns false without changes if the arrays must grow first: each tree may need two nodes.
     bool learn(const double* row, const Row& target) {
         const OnlineArrays& arrays = pool_.arrays();
         if (pool_.room() < 2 * arrays.n_trees && arrays.capacity < options_.max_nodes) return false;
@@ -73,13 +73,13 @@ class OnlineKernel {
         return true;
     }
 
-    // The average of one row over all trees and their prunings; the evidence is settled.
+    // The average of one row over all trees and their prunings; the evidence is up to date.
     void shares(const double* row, std::vector<OnlineShare>& out) {
         out.clear();
         for (std::int64_t tree = 0; tree < n_trees(); ++tree) shares_of_tree(row, tree, out);
     }
 
-    // Every node as of now.
+    // Brings every node up to date.
     void refresh() {
         pool_.each_node([this](std::int32_t s) { age(s); });
         evidence_.derive_all();
@@ -111,7 +111,7 @@ class OnlineKernel {
         if (weight > 0.0) out.push_back({s, weight, fraction(pool_.node(s).stamp)});
     }
 
-    // The row as a tree sees it: categories at their places in this tree.
+    // The row as a tree sees it: categories at their positions in this tree.
     const double* view_of(const double* row, std::int64_t tree) {
         if (nominal_.empty()) return row;
         std::copy(row, row + view_.size(), view_.begin());
@@ -122,7 +122,7 @@ class OnlineKernel {
 
     // ---- structure -------------------------------------------------------------------------------------------------
 
-    // The row's path, the tree grown where the row parts from the rows before it.
+    // The row's path; the tree is extended where the row separates from earlier rows.
     void walk(std::int64_t tree, const double* row) {
         path_.clear();
         std::int32_t s = pool_.root(tree);
@@ -191,7 +191,7 @@ class OnlineKernel {
     // ---- decay -----------------------------------------------------------------------------------------------------
 
     bool decays() const { return std::isfinite(options_.half_life); }
-    // What is left of the weight that a row had at the time of the stamp.
+    // The remaining fraction of a row's weight since the time of the stamp.
     double fraction(std::int64_t stamp) const {
         const std::int64_t rows = pool_.count(n_seen) - stamp;
         return !decays() || rows == 0 ? 1.0 : std::exp2(-static_cast<double>(rows) / options_.half_life);
@@ -202,7 +202,7 @@ class OnlineKernel {
         if (left != 1.0) leaves_.scale(s, left);
         at.stamp = pool_.count(n_seen);
     }
-    // So many nodes a row that a round takes an eighth of the half-life, but at least 4 and at most 16.
+    // The number of nodes per row such that a round takes an eighth of the half-life, but at least 4 and at most 16.
     void refresh_some(std::int64_t tree) {
         const double round = static_cast<double>(pool_.n_nodes()) / static_cast<double>(pool_.arrays().n_trees);
         const int n = static_cast<int>(std::clamp(std::ceil(8.0 * round / options_.half_life), 4.0, 16.0));
@@ -214,9 +214,9 @@ class OnlineKernel {
         }
     }
 
-    // ---- forgetting ------------------------------------------------------------------------------------------------
+    // ---- removing nodes --------------------------------------------------------------------------------------------
 
-    // The node knows all rows of its two leaves: statistics stay as they are.
+    // The node holds all rows of its two leaves: its statistics do not change.
     void forget(std::int32_t s) {
         OnlineNode& at = pool_.node(s);
         std::int32_t& cursor = pool_.cursor(at.tree);

@@ -1,9 +1,9 @@
-// What the nodes of an online forest know of their rows: the statistics of a family, in one array.
+// The statistics of the nodes of an online forest: those of a family, in one array.
 //
-// The kernel is a template over this and over `ClassLists`, which holds many classes in another way:
+// The kernel is a template over this and over `ClassLists`, which stores many classes differently:
 //   clear, copy, add, scale   statistics of a node
-//   log_evidence              of the rows of a node, were it a leaf
-//   average                   what is predicted, by the shares of nodes in it
+//   log_evidence              of the rows of a node, if it is a leaf
+//   average                   the prediction, from the shares of nodes in it
 //   append                    all statistics of a share, those of no rows for the prior
 #pragma once
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace everytree {
 struct OnlineShare {
     std::int32_t node;
     double weight;
-    double fraction;  // what is left of the weight of the node's rows, which decay
+    double fraction;  // remaining fraction of the weight of the node's rows, which decay
 };
 
 template <class Family>

@@ -1,8 +1,8 @@
 // The trees of an online forest in memory: nodes of all trees in one pool, and the box of the rows of each.
 //
-// Every split lies outside the box of the rows that were there before it (a Mondrian process grows so), hence all of
-// them are on one side of it: rows never have to be moved, and the statistics of a node are at any time those of all
-// rows that the present questions send to it.
+// Every split lies outside the box of the rows that were there before it (a property of Mondrian processes), hence all
+// of them are on one side of it: rows never have to be moved, and the statistics of a node are always those of all rows
+// that the present splits send to it.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -17,14 +17,14 @@ struct OnlineNode {
     std::int32_t missing_right;  // whether rows without the feature go right
     std::int32_t tree;
     double time, threshold;      // when it is split, in Mondrian time; infinite for a leaf
-    double log_split, log_stop;  // log prior probabilities of its two fates; a leaf has but one
+    double log_split, log_stop;  // log prior probabilities that it is split and that it is not; a leaf has only one
     double leaf, subtree;        // log evidences, as of the last time the node was evaluated
     std::int64_t stamp;          // the row at which the statistics were last brought up to date
 };
 static_assert(sizeof(OnlineNode) == 80);
 
-// Owned by NumPy. A row is one double a feature: its value, or NaN where it has none. Features that nobody has yet
-// are features that all rows lack, so room for more of them costs no special case.
+// Owned by NumPy. A row is one double per feature: its value, or NaN where it has none. Features not seen yet are
+// features that all rows lack, so room for more of them needs no special case.
 struct OnlineArrays {
     OnlineNode* nodes;
     double* boxes;               // (capacity, 2, n_features): lowest and highest value; inf, -inf where none has one
@@ -56,7 +56,7 @@ class OnlinePool {
     double* upper(std::int32_t s) const { return lower(s) + arrays_.n_features; }
     std::uint8_t* missing(std::int32_t s) const { return arrays_.some_missing + s * arrays_.n_features; }
 
-    // The rule of routing: at most the threshold goes left.
+    // The routing rule: at most the threshold goes left.
     std::int32_t child(std::int32_t s, const double* row) const {
         const OnlineNode& at = node(s);
         const double value = row[at.feature];
@@ -67,7 +67,7 @@ class OnlinePool {
     // An inner node whose children are leaves.
     bool is_pair(std::int32_t s) const { return !is_leaf(s) && is_leaf(node(s).left) && is_leaf(node(s).right); }
 
-    // Of all trees, children before parents.
+    // All nodes of all trees, children before parents.
     template <class Use>
     void each_node(Use use) const {
         for (std::int64_t tree = 0; tree < arrays_.n_trees; ++tree) {
@@ -81,7 +81,7 @@ class OnlinePool {
         while (!is_leaf(s)) s = node(s).left;
         return s;
     }
-    // Round and round a tree, children before parents.
+    // The next node of a tree in a cycle, children before parents.
     std::int32_t next(std::int32_t s) const {
         const std::int32_t parent = node(s).parent;
         if (parent < 0) return first_below(s);

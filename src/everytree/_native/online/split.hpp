@@ -1,4 +1,4 @@
-// Where a Mondrian tree grows: outside the boxes of the rows it has, by chance that depends on the rows' features
+// The growth of a Mondrian tree: random splits outside the boxes of its rows, which depend on the rows' features
 // alone.
 #pragma once
 #include <bit>
@@ -14,8 +14,8 @@ inline std::uint64_t seed_of_tree(std::uint64_t seed, std::int64_t tree) {
     return scramble(scramble(seed) + static_cast<std::uint64_t>(tree));
 }
 
-// Where a tree lays a category on the unit interval: elsewhere in every tree, so that thresholds divide categories in
-// all ways, and nothing has to be remembered of a category.
+// The position of a category on the unit interval: different in every tree, so that thresholds divide categories in all
+// ways, and nothing has to be stored for a category.
 inline double place_of_category(double code, std::uint64_t tree_seed) {
     return static_cast<double>(scramble(std::bit_cast<std::uint64_t>(code) ^ tree_seed) >> 11) * 0x1p-53;
 }
@@ -61,8 +61,8 @@ class SplitFinder {
         }
     }
 
-    // Whether the row that was measured parts from the rows of node s before those part from each other; `above` is
-    // the time of the parent.
+    // Whether the row that was measured separates from the rows of node s before those separate from each other;
+    // `above` is the time of the parent.
     Meeting meet(const OnlinePool& pool, std::int32_t s, const double* row, double above, Draws& draws, Split& split) {
         if (!find_extents(pool, s, row)) return Meeting::inside;
         double total = 0.0;
@@ -82,8 +82,8 @@ class SplitFinder {
     }
 
   private:
-    // How far the row is outside the box, feature by feature; false where it is inside. A feature that only one of the
-    // two has counts as far as the ends of a range. Without branches, for nearly all nodes end here.
+    // How far the row is outside the box, feature by feature; false if it is inside. A feature that only one of the two
+    // has counts as the whole range. Without branches, since nearly all nodes end here.
     bool find_extents(const OnlinePool& pool, std::int32_t s, const double* row) {
         constexpr double nowhere = std::numeric_limits<double>::infinity();
         const double *low = pool.lower(s), *high = pool.upper(s), *scale = scale_.data();
@@ -105,8 +105,8 @@ class SplitFinder {
         return outside;
     }
 
-    // Rows without the feature stay with those that were there before; where these all lack it, or the new row does,
-    // having it is the question.
+    // Rows without the feature stay with the earlier rows; if these all lack it, or the new row does, the split is on
+    // having the feature.
     static void place(const OnlinePool& pool, std::int32_t s, double value, std::int32_t feature, double where,
                       Split& split) {
         const double low = pool.lower(s)[feature], high = pool.upper(s)[feature];
@@ -121,11 +121,11 @@ class SplitFinder {
         split.missing_right = !split.new_right;
         const double from = split.new_right ? high : value, to = split.new_right ? value : low;
         split.threshold = from + where * (to - from);
-        if (!(split.threshold < to)) split.threshold = from;  // rounding: what is above must stay above
+        if (!(split.threshold < to)) split.threshold = from;  // rounding: numbers above must stay above
     }
 
     std::vector<double> scale_, extent_;
-    std::vector<std::int64_t> lacking_;  // features that the row has not
+    std::vector<std::int64_t> lacking_;  // features that the row lacks
 };
 
 }  // namespace everytree

@@ -1,4 +1,4 @@
-// Values of features as an online forest has them: doubles, also of texts.
+// Values of features in an online forest: doubles, also for texts.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -87,7 +87,7 @@ def simplify(value: Any) -> Any:
 
 
 def _days(moment: datetime.date) -> float:
-    """Days since 1970: in local time where no zone is given, whatever the zone of this machine."""
+    """Days since 1970; a time without a zone is taken as written, whatever the zone of this machine."""
     if not isinstance(moment, datetime.datetime):
         moment = datetime.datetime.combine(moment, datetime.time())
     start = datetime.datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else datetime.UTC)

@@ -157,7 +157,7 @@ def _absent(why: str) -> str:
 def _imported(model: Any) -> list[str]:
     if getattr(model, "structures_", None) is None:
         return []
-    return ["The structures of this model came from another library; the ones judged here were grown anew."]
+    return ["The structures of this model came from another library; those scored here were grown again."]
 
 
 def _quality(quality: Quality, more: list[str]) -> str:

@@ -95,7 +95,7 @@ def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality
         else "The model that this page shows was not asked, since it may have seen these rows."
     )
     how = (
-        f"The estimator, with the same parameters, was fitted anew {FOLDS} times to three quarters of the table{drawn}"
+        f"The estimator, with the same parameters, was fitted again {FOLDS} times to three quarters of the table{drawn}"
         f"{plain}. Each of {len(rows):,} rows was predicted by those that had not seen it. {why}"
     )
     title = "The same estimator, refitted to parts of the table" + (", beside a plain forest" if has_plain else "")

@@ -176,7 +176,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         empty._keep_early(None)
         return empty
 
-    # ---- what was learnt --------------------------------------------------------------------------------------------
+    # ---- fitted attributes ------------------------------------------------------------------------------------------
 
     @property
     def forest_(self) -> Any:

@@ -148,5 +148,5 @@ class ExactForest:
         wide[codes >= self.n_codes] = 65535  # unknown
         known = missing & self.has_missing
         wide[known] = np.broadcast_to(self.n_codes, codes.shape)[known]
-        wide[:, np.array(self.posterior.n_codes) == 1] = 0  # never asked
+        wide[:, np.array(self.posterior.n_codes) == 1] = 0  # never split on
         return wide

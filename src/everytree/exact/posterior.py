@@ -31,14 +31,14 @@ from everytree.exact.prediction import (
     tabulate,
     warn_of_left_out,
 )
-from everytree.exact.regions import BYTES_A_REGION, KINDS, MAX_CATEGORIES, Kind, count_regions
+from everytree.exact.regions import BYTES_PER_REGION, KINDS, MAX_CATEGORIES, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
-NEGLIGIBLE = 1e-6
+NEGLIGIBLE_SHARE = 1e-6
 """Share of the truncation for regions so improbable that their splits are left out."""
 
 MAX_REGIONS = 2**31 - 1
@@ -200,7 +200,7 @@ class ExactPosterior:
             n_codes=self.n_codes, kinds=[KINDS.index(kind) for kind in self.kinds], place=place, n_places=n_places,
             of_place=of_place, class_start=class_start, log_split=self._log_split.tolist(),
             log_stop=self._log_stop.tolist(), only_nontrivial=self.candidates == "nontrivial",
-            negligible=NEGLIGIBLE * self.target_truncation, n_jobs=resolve_n_jobs(self.n_jobs),
+            negligible=NEGLIGIBLE_SHARE * self.target_truncation, n_jobs=resolve_n_jobs(self.n_jobs),
         )  # fmt: skip
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
@@ -222,7 +222,7 @@ class ExactPosterior:
         if expected <= self.max_regions:
             return
         fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
-        raise TooManyRegionsError(self.max_depth, expected, expected * BYTES_A_REGION, self.max_regions, fits)
+        raise TooManyRegionsError(self.max_depth, expected, expected * BYTES_PER_REGION, self.max_regions, fits)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_rows"):
@@ -259,7 +259,7 @@ class ExactPosterior:
         return {**self.__dict__, "_engine": None, "_search": None, "_leaf_regions": {}}
 
     def without_rows(self) -> ExactPosterior:
-        """The same columns, splits and priors, and no rows."""
+        """Return the same columns, splits and priors without rows."""
         return ExactPosterior(
             self.n_codes, self.family, self.max_depth, self.split_prior, candidates=self.candidates, kinds=self.kinds,
             truncation=self.target_truncation, max_regions=self.max_regions, n_jobs=self.n_jobs,

@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = ("ordered", "one_against_rest", "multiway")
 MAX_CATEGORIES = 64
 """Maximum number of codes of a column that is not ordered: they are the bits of a word."""
 
-BYTES_A_REGION = 200
+BYTES_PER_REGION = 200
 """Approximate size of a region with its conditions, evidences and links to its children."""
 
 Codes = tuple[int, ...]

@@ -45,7 +45,7 @@ class ExactTree:
 
     @classmethod
     def of(cls, tree: Tree, log_prob: float, kinds: Sequence[Kind]) -> ExactTree:
-        """From nested tuples."""
+        """Make the tree from nested tuples."""
         feature, code, first_child, n_children = [], [], [], []
         level: list[Tree] = [tree]
         n_listed = 1

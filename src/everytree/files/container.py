@@ -160,7 +160,7 @@ def _parse(path: object, header: bytes) -> dict[str, Any]:
     try:
         entries = parse_json(header.decode())
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: header: not JSON of the safetensors format: {error}") from None
+        raise ModelFileError(f"{path}: header: no JSON of the safetensors format: {error}") from None
     if not isinstance(entries, dict):
         raise ModelFileError(f"{path}: header: must be a JSON object")
     return entries

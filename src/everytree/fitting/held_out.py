@@ -172,9 +172,9 @@ def held_out(
     if not is_honest:
         unseen = np.ones_like(unseen)
     candidates = np.flatnonzero(unseen.any(axis=0))
-    fewest, most = SCORED_ROWS
+    min_rows, max_rows = SCORED_ROWS
     by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
-    n_scored = min(max(by_pairs, fewest), most) if rows.y.dtype.kind in "iu" else fewest
+    n_scored = min(max(by_pairs, min_rows), max_rows) if rows.y.dtype.kind in "iu" else min_rows
     scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random sample of them
     involved = np.concatenate([scored, _companions(scored, rows.group)])
     some = rows.at(involved)

@@ -23,7 +23,7 @@ from everytree.fitting.held_out import HeldOut
 from everytree.fitting.sharpness import best_sharpness, sharpness_of_numbers
 from everytree.posterior.split_prior import SplitPriorLike
 
-WORTH_FOLLOWING = 2.0
+MIN_STEP_GAIN = 2.0
 """Nats that a step along a ladder must gain over all rows; at its ends scores approach a limit slowly."""
 
 STRENGTH_NAMES = ("alpha", "strength", "precision")
@@ -142,7 +142,7 @@ def _follow(search: Search, held: HeldOut, stage: Mapping[str, Sequence[Any]], b
         tried = {ladder.index(value) for value in stage[name]}
         while steps := _next(ladder, tried, best.parameters[name]):
             further, _ = _try_all(search, held, {name: steps}, best.parameters, sharpen)
-            if not (further.score - best.score) * float(held.scored_weight.sum()) > WORTH_FOLLOWING:
+            if not (further.score - best.score) * float(held.scored_weight.sum()) > MIN_STEP_GAIN:
                 break
             best = further
             tried |= {ladder.index(value) for value in steps}

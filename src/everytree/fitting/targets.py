@@ -111,7 +111,7 @@ class Target(ABC):
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """Return what was learnt, by the names of the estimators' attributes."""
+        """Return the fitted attributes by the names they have in estimators."""
 
     # ---- batches ----------------------------------------------------------------------------------------------------
 

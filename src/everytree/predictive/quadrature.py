@@ -217,7 +217,7 @@ def _sum_weights(size: float) -> tuple[FloatArray, ...]:
 
 
 def _summing_weights(offsets: FloatArray, size: float) -> FloatArray:
-    """By the discrete Chebyshev polynomials, of which all but the first sum to zero over 0 .. size - 1."""
+    """Weights from the discrete Chebyshev polynomials, of which all but the first sum to zero over 0 .. size - 1."""
     u, n = (2.0 * offsets - size + 1.0) / size, len(offsets)
     polynomials = [np.ones(n), u]
     for j in range(1, n - 1):

@@ -154,16 +154,16 @@ def trees_data(
 ) -> dict[str, Any]:
     """Nodes of all trees that matter, or for which there is room."""
     reached = [post.node_prob for post in posts]
-    most_nodes = sum(map(len, reached))
+    max_nodes = sum(map(len, reached))
     while True:
-        least = _least_probable(reached, most_nodes)
+        least = _min_probability(reached, max_nodes)
         kept = [prob >= least for prob in reached]
         trees = [_tree_arrays(post, keep, n_codes, with_statistics) for post, keep in zip(posts, kept, strict=True)]
         arrays = _joined(trees)
         n_bytes = sum(3 * len(text) // 4 for array in arrays for text in array[1:])
-        if n_bytes <= budget or most_nodes <= len(posts):
+        if n_bytes <= budget or max_nodes <= len(posts):
             break
-        most_nodes = min(int(0.95 * budget / n_bytes * sum(keep.sum() for keep in kept)), most_nodes - 1)
+        max_nodes = min(int(0.95 * budget / n_bytes * sum(keep.sum() for keep in kept)), max_nodes - 1)
     left_out = sum(
         weight * float(prob[~keep].max(initial=0.0)) for weight, prob, keep in zip(weights, reached, kept, strict=True)
     )
@@ -182,12 +182,12 @@ def _joined(trees: list[dict[str, NDArray[Any]]]) -> list[list[str]]:
     return [packed(joined[name]) for name in ARRAYS] + [packed(column) for column in joined["statistics"].T]
 
 
-def _least_probable(reached: Sequence[FloatArray], most_nodes: int) -> float:
+def _min_probability(reached: Sequence[FloatArray], max_nodes: int) -> float:
     """Probability below which nodes are left out. Siblings have the same one: they stay or go together."""
     every = np.concatenate(reached)
-    if len(every) <= most_nodes:
+    if len(every) <= max_nodes:
         return NEGLIGIBLE_PROB
-    least = float(np.partition(every, -most_nodes)[-most_nodes]) if most_nodes > 0 else 1.0
+    least = float(np.partition(every, -max_nodes)[-max_nodes]) if max_nodes > 0 else 1.0
     return max(NEGLIGIBLE_PROB, min(float(np.nextafter(least, 2.0)), 1.0))  # roots, which are in every tree, stay
 
 

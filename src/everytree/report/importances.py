@@ -37,7 +37,7 @@ class Importances:
 
 
 def importances(subject: Subject) -> Importances:
-    """By the expected gain in evidence, or by the expected number of splits for exact models."""
+    """Importances by the expected gain in evidence, or by the expected number of splits for exact models."""
     return _of_exact(subject.model) if subject.is_exact else _of_trees(subject.model)
 
 

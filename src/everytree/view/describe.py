@@ -339,7 +339,7 @@ def _outcomes(
 
 
 def _scale(outcomes: Sequence[Outcome], lowest: float) -> tuple[float, float] | None:
-    """From the lowest mean - std to the highest mean + std; nodes with few rows reach no further than the root's 3."""
+    """Ends from the lowest mean - std to the highest mean + std, but at most 3 std of the root from its mean."""
     root = outcomes[0]
     has_limit = math.isfinite(root.mean) and math.isfinite(root.std)
     low, high = [], []
@@ -395,7 +395,7 @@ INK, LINE = "#22252b", "#8a8f98"
 
 
 def split_colour(split_prob: float) -> str:
-    """From pale to dark, "#rrggbb"."""
+    """Colour of a split probability, from pale to dark, "#rrggbb"."""
     place = min(max(split_prob, 0.0), 1.0) * (len(SPLIT_COLOURS) - 1)
     left = min(int(place), len(SPLIT_COLOURS) - 2)
     return _mixed(SPLIT_COLOURS[left], SPLIT_COLOURS[left + 1], place - left)

@@ -19,7 +19,7 @@ from everytree.tables.reading import Label, plain_labels, read_table
 
 ZERO = float(np.float32(1e-35))
 
-# The bits of a node's `decision_type`, and of what is left of it when the first two are shifted out.
+# The bits of a node's `decision_type`, and of the rest after the first two are shifted out.
 IS_CATEGORICAL, DEFAULT_LEFT = 1, 2
 MISSING_IS_ZERO, MISSING_IS_NAN = 1, 2
 

@@ -80,7 +80,7 @@ class _OnDask(BatchedEstimator):
         job = _PartitionCall(self.to_local(), method, options, shape, np.dtype(dtype))
         return map_parts(_call_method, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
 
-    # ---- the client is neither pickled nor cloned -------------------------------------------------------------------
+    # ---- clones share the client, pickles have none -----------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}

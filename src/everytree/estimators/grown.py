@@ -36,7 +36,7 @@ class GrownEstimator(MetaEstimator):
 
     @abstractmethod
     def _own_structure(self) -> GrownStructure:
-        """Return the structure that scikit-learn's trees are grown into."""
+        """Return the structure whose trees scikit-learn grows."""
 
     def _structure(self) -> GrownStructure:
         own = self._own_structure()

@@ -68,8 +68,8 @@ class ExactPosterior:
     truncation : float
         Posterior mass that prediction may leave out; 0 leaves out nothing.
     max_regions : int
-        A problem that can have more regions is refused beforehand, unless `fit` has a budget or a time limit, which
-        then lists at most this many.
+        Problems that can have more regions are refused beforehand. With a budget or a time limit, `fit` lists at most
+        this many instead.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 

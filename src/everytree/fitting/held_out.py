@@ -163,7 +163,7 @@ def held_out(
     *,
     is_counted: bool = True,
 ) -> HeldOut:
-    """Return the rows that neither a tree nor their groups were used to grow; all rows if it was grown on all.
+    """Find, for each tree, the rows of groups that it was not grown on; all rows if it was grown on every row.
 
     `is_counted` says whether these rows are in the statistics.
     """

@@ -27,7 +27,7 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
     n_models : int
         Number of trees.
     split_prior : float
-        Prior probability that splitting goes on as the cells become half as large.
+        Prior probability that splitting goes on as the fineness of the cells doubles.
     concentration : float
         Prior weight of a leaf in rows, shared equally by the classes; from 1e-50 to 1e50.
     max_nodes : int or None

@@ -140,7 +140,7 @@ class OnlineTrees:
     def _learn(self, rows: FloatArray, y: FloatArray) -> None:
         done = self._kernel.learn(rows, y, 0)
         while done < len(rows):
-            capacity = max(4 * len(self.arrays["nodes"]), 64 * self.n_trees)  # unused memory is hardly allocated
+            capacity = max(4 * len(self.arrays["nodes"]), 64 * self.n_trees)  # untouched memory costs little
             self.arrays = self._larger(capacity=min(capacity, self.max_nodes or NO_BOUND))
             self._attach()
             done = self._kernel.learn(rows, y, done)

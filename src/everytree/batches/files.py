@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import glob
 import gzip
+import io
 import itertools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -23,9 +24,25 @@ COMPRESSION = 5
 """How many times as long compressed text is when it is read, roughly."""
 
 
+class FilesError(ValueError):
+    """Files that are no table together.
+
+    Parameters
+    ----------
+    problem : str
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"batches: {self.problem}"
+
+
 @dataclass(frozen=True)
 class Files:
-    """Files of one format.
+    """Files of one format, which are one table.
 
     Attributes
     ----------
@@ -33,29 +50,70 @@ class Files:
     base : str
         Folders below it that are named "column=value" say what a column is for all their files.
     format : str
+    content : bytes or None
+        Of the only file, where it can be read once alone; its path is then what errors call it.
     """
 
     paths: list[str]
     base: str
     format: str
+    content: bytes | None = None
+
+    def open(self, path: str) -> BinaryIO:
+        """One of them, to be read from its beginning."""
+        return open_bytes(path) if self.content is None else io.BytesIO(self.content)
+
+    def marks(self) -> tuple[tuple[str, int, int], ...]:
+        """Path, size and time of change of those that are there."""
+        return marks(self.paths)
 
 
-def find_files(path: str) -> Files:
-    """A file, the files of a folder, or those of a pattern."""
-    has_magic = glob.has_magic(path) and not os.path.exists(path)
-    found = sorted(glob.glob(path, recursive=True)) if has_magic else [path]
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a file.
+
+    Attributes
+    ----------
+    path : str
+    table : pyarrow.Table
+    first_line : int or None
+        Line of the first row, where each row is one line of text.
+    as_written : mapping of str to pyarrow.ChunkedArray
+        Columns as they stand in the file, where they were asked for: those of text files are text.
+    """
+
+    path: str
+    table: Any
+    first_line: int | None = None
+    as_written: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find_files(path: str, format: str | None = None) -> Files:
+    """A file, the files of a folder, or those of a pattern; `format` is that of files whose names do not tell."""
+    has_magic = is_pattern(path)
+    found = files_named(path)
     if not found:
-        raise FileNotFoundError(f"batches: no file is named like {path!r}")
+        if has_magic:
+            raise FileNotFoundError(f"batches: no file is named like {path!r}")
+        raise FilesError(f"the folder {path!r} holds no files")
     if not os.path.exists(found[0]):
         raise FileNotFoundError(f"batches: there is no file or folder {path!r}")
-    files = list(dict.fromkeys(file for one in found for file in _files_in(one)))
-    if not files:
-        raise ValueError(f"batches: the folder {path!r} holds no files")
-    formats = set(map(format_by_name, files))
+    formats = {format_by_name(file) or format for file in found}
     if len(formats) > 1 or None in formats:
-        others = sorted({Path(file).suffix for file in files})
-        raise ValueError(f"batches: files must be all of one of {sorted(FORMATS)}, but {path!r} has {others}")
-    return Files(files, _base_folder(path, has_magic), str(formats.pop()))
+        others = sorted({Path(file).suffix for file in found})
+        raise FilesError(f"files must be all of one of {sorted(FORMATS)}, but {path!r} has {others}")
+    return Files(found, _base_folder(path, has_magic), str(formats.pop()))
+
+
+def files_named(path: str) -> list[str]:
+    """The files that a path or a pattern names, those of folders with all below them; none where none is there."""
+    found = sorted(glob.glob(path, recursive=True)) if is_pattern(path) else [path]
+    return list(dict.fromkeys(file for one in found for file in _files_in(one)))
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path stands for all that are named like it."""
+    return glob.has_magic(path) and not os.path.exists(path)
 
 
 def format_by_name(path: str) -> str | None:
@@ -93,8 +151,12 @@ def _base_folder(path: str, has_magic: bool) -> str:
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
 
-def bytes_in_memory(path: str, format: str) -> int:
-    """What the rows of a file take in memory, roughly, without reading them."""
+def bytes_in_memory(files: Files) -> int:
+    """What the rows of files take in memory, roughly, without reading them; nothing more where they are there."""
+    return 0 if files.content is not None else sum(_bytes_of_file(path, files.format) for path in files.paths)
+
+
+def _bytes_of_file(path: str, format: str) -> int:
     size = os.path.getsize(path)
     if format in DELIMITERS:
         return size * COMPRESSION if is_compressed(path) else size

@@ -9,7 +9,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from everytree.batches.file_sources import dataset_source, file_source, physical_schemas
+from everytree.batches.arrow_files import physical_schemas
+from everytree.batches.file_sources import dataset_source, file_source
 from everytree.batches.files import find_files
 from everytree.batches.source import Names, Source, batch_rows
 

@@ -18,9 +18,9 @@ import typer
 import everytree as et
 from command import fails, run, says
 from everytree.__main__ import main
-from everytree.batches import file_sources, text_pieces
-from everytree.cli import memory, reading
-from everytree.cli.reading import OpenTable
+from everytree.batches import arrow_files, text_pieces
+from everytree.cli import memory
+from everytree.cli.tables import OpenTable
 from everytree.estimators.batches import BatchedEstimator
 from everytree.files import load_with_notes
 
@@ -53,8 +53,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table in every format; a sample has few of its rows, a batch fewer."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(text_pieces, "PIECE_BYTES", 20_000)
-    for module in (reading, file_sources):
-        monkeypatch.setattr(module, "batch_rows", lambda n_columns: 700)
+    monkeypatch.setattr(arrow_files, "batch_rows", lambda n_columns: 700)
     for suffix, write in WRITERS.items():
         write(rows(), f"t.{suffix}")
     return tmp_path
@@ -265,12 +264,13 @@ def test_the_default_is_half_of_what_is_free(tmp_path, monkeypatch):
 
 
 def test_sizes_are_estimated_without_reading(here, monkeypatch):
-    from everytree.batches.files import bytes_in_memory
+    from everytree.batches.files import bytes_in_memory, find_files
 
     size = rows().nbytes
-    assert size / 2 < bytes_in_memory("t.parquet", "parquet") < 2 * size
-    assert bytes_in_memory("t.csv", "csv") == os.path.getsize("t.csv")
-    assert size / 3 < bytes_in_memory("t.feather", "feather") < 2 * size
+    assert size / 2 < bytes_in_memory(find_files("t.parquet")) < 2 * size
+    assert bytes_in_memory(find_files("t.csv")) == os.path.getsize("t.csv")
+    assert size / 3 < bytes_in_memory(find_files("t.feather")) < 2 * size
+    assert bytes_in_memory(find_files("t.c*")) == os.path.getsize("t.csv")
 
 
 def test_the_command_itself(here):

@@ -131,7 +131,7 @@ def _open_dataset(files: Files, *, dictionaries: bool) -> Any:
 def _refuse_twins(files: Files, names: Sequence[str]) -> None:
     twin = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twin is not None:
-        raise FilesError(f"{files.paths[0]!r} has several columns that are named {twin!r}")
+        raise FilesError(f"{files.paths[0]}: several columns are named {twin!r}")
 
 
 def _dataset_of_paths(files: Files, schema: Any, file_format: Any) -> Any:

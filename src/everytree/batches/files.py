@@ -65,7 +65,7 @@ class Files:
 
     def marks(self) -> tuple[tuple[str, int, int], ...]:
         """Path, size and time of change of those that are there."""
-        return marks(self.paths)
+        return marks(self.paths) if self.content is None else ()
 
 
 @dataclass(frozen=True)

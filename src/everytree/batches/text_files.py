@@ -145,12 +145,13 @@ def _columns_of_folders(files: Files) -> dict[str, dict[str, Any]]:
     """Columns that are named by folders, "column=value", and the value of each file; whole numbers where all are."""
     import pyarrow as pa
 
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {}  # a file in no such folder has no value
     for path in files.paths if files.content is None else ():
         for folder in Path(path).relative_to(files.base).parts[:-1]:
             name, equals, value = folder.partition("=")
             if equals:
-                found.setdefault(name, {})[path] = None if value == NO_VALUE else unquote(value)
+                none = dict.fromkeys(files.paths)
+                found.setdefault(name, none)[path] = None if value == NO_VALUE else unquote(value)
     for name, values in found.items():
         known = [value for value in values.values() if value is not None]
         kind = pa.int64() if all(value.lstrip("-").isdecimal() for value in known) else pa.string()

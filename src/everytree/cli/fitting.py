@@ -1,18 +1,23 @@
-"""Which estimator a table and its options ask for, and its fit."""
+"""Which estimator a table and its options ask for, and its fit: of all rows in memory, or in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.cli.models import Memory, working
-from everytree.cli.problems import UserError, nearest, no_column
-from everytree.cli.reading import DELIMITER_HINT, NO_HEADER_HINT
-from everytree.cli.tables import TableFile, no_such_column
+from everytree.base.errors import RefusedError
+from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.batches.source import Names, Source
+from everytree.batches.text_types import SeenTypes
+from everytree.cli.memory import too_long
+from everytree.cli.models import Counted, Memory, counted_files, row_columns, working
+from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column
+from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
+from everytree.cli.tables import OpenTable
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
@@ -70,10 +75,30 @@ class Wanted:
     relative_weights: bool = False
 
 
-def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
+def fit_model(
+    table: OpenTable, memory: Memory, wanted: Wanted, limit: int, say: Callable[[str], object]
+) -> tuple[Any, list[Counted]]:
+    """A fitted estimator, and what it has counted; in batches where a table takes more than `limit`, which is said."""
+    found = too_long(table, limit)
+    if not found:
+        rows = table.read()
+        return fit_rows(rows, memory, wanted), counted_files(table, rows.stretches)
+    if wanted.structure == "exact":
+        raise UserError(
+            f"{found}, but --exact needs all of them there; allow more by --memory, give it fewer rows, or fit a "
+            "forest or a --tree, which do not"
+        )
+    say(f"{found}: fitting in batches, structures from a sample of {SAMPLE_ROWS:,} rows, statistics from all")
+    return fit_in_batches(table, memory, wanted)
+
+
+# ---- all rows in memory ---------------------------------------------------------------------------------------------
+
+
+def fit_rows(source: TableRows, memory: Memory, wanted: Wanted) -> Any:
     """A fitted estimator."""
     kind, target = kind_and_target(source, memory, wanted)
-    X = features(source, memory, wanted.drop, wanted.groups)
+    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
     model = make_estimator(kind, wanted)
     columns = row_columns(source, memory)
     if wanted.groups is not None:
@@ -84,80 +109,25 @@ def fit_table(source: TableFile, memory: Memory, wanted: Wanted) -> Any:
         return model.fit(X, target, weight, **columns)
 
 
-def kind_and_target(source: TableFile, memory: Memory, wanted: Wanted) -> tuple[str, NDArray[Any]]:
+def kind_and_target(source: TableRows, memory: Memory, wanted: Wanted) -> tuple[str, NDArray[Any]]:
     """Whether targets are classes or numbers, and the targets."""
     assert memory.target is not None
-    check_target(source.name, source.columns, memory, is_text=source.first_line is not None)
-    target = target_values(source, memory.target)
+    check_target(source.name, source.columns, memory.target, is_text=source.is_text, has_header=memory.has_header)
+    target = source.targets(memory.target)
     summary = TargetSummary()
     summary.add(target)
     kind = summary.kind(wanted, memory)
     if kind == "number":
         target = source.numbers(memory.target, "target", CLASS_ADVICE)
     else:
-        check_whole(source, target, memory.target)
+        source.check_whole(target, memory.target)
     return kind, target
 
 
-def check_target(name: str, columns: Sequence[str], memory: Memory, *, is_text: bool) -> None:
-    """Refuse a table without its target; of a text file that may have been read wrongly, say how to read it."""
-    assert memory.target is not None
-    if memory.target in columns:
-        return
-    is_like_none = memory.has_header and not nearest(memory.target, columns)
-    hint = DELIMITER_HINT if len(columns) == 1 else NO_HEADER_HINT if is_like_none else ""
-    raise UserError(f"{no_such_column(name, memory.target, 'target', columns)}{hint if is_text else ''}")
-
-
-def check_whole(source: TableFile, values: NDArray[Any], target: str) -> None:
-    """Refuse numbers with fractions for classes."""
-    if values.dtype.kind == "f" and (values != np.floor(values)).any():
-        row = int(np.argmax(values != np.floor(values)))
-        where = f"{source.name}, {source.place(row)}"
-        raise UserError(f"{where}: the target {target!r} is {values[row]:g}, but classes are whole or text")
-
-
-def target_values(source: TableFile, target: str) -> NDArray[Any]:
-    """The column of targets, classes or numbers; text as NumPy's."""
-    values = source.values(target, "target")
-    holds = _neither_class_nor_number(source.table.column(target).type)
-    if holds:
-        raise UserError(f"{source.name}: the target {target!r} holds {holds}, but must hold classes or numbers")
-    return values.astype(str) if values.dtype == object and isinstance(values[0], str) else values
-
-
-def _neither_class_nor_number(arrow_type: Any) -> str:
-    """What a column of this type holds that no model predicts; nothing for classes and numbers."""
-    from pyarrow import types
-
-    if types.is_dictionary(arrow_type):
-        arrow_type = arrow_type.value_type
-    for test, name in (
-        (types.is_date, "dates"), (types.is_timestamp, "dates"), (types.is_duration, "durations"),
-        (types.is_time, "times of day"), (types.is_nested, f"values of type {arrow_type}"),
-        (types.is_binary, "bytes"), (types.is_large_binary, "bytes"), (types.is_fixed_size_binary, "bytes"),
-    ):  # fmt: skip
-        if test(arrow_type):
-            return name
-    return ""
-
-
-def row_columns(source: TableFile, memory: Memory) -> dict[str, NDArray[Any]]:
-    """What the family wants to know of each row."""
-    named = {"exposure": memory.exposure, "censored": memory.censored}
-    advice = {"exposure": "", "censored": "; 0 and 1, or false and true, say which rows are censored"}
-    return {role: source.numbers(name, role, advice[role]) for role, name in named.items() if name is not None}
-
-
-def features(source: TableFile, memory: Memory, drop: Sequence[str], groups: str | None = None) -> Any:
-    """All columns but those with another role, and those to be dropped."""
-    return source.table.select(feature_names(source.name, source.columns, memory, drop, groups))
-
-
 def feature_names(
-    name: str, columns: Sequence[str], memory: Memory, drop: Sequence[str], groups: str | None
+    name: str, columns: Sequence[str], memory: Memory, drop: Sequence[str], groups: str | None = None
 ) -> list[str]:
-    """The names of the same, or an error that names the table."""
+    """All columns but those with another role, and those to be dropped."""
     for dropped in drop:
         if dropped not in columns:
             raise no_column(name, dropped, columns, "drop")
@@ -226,17 +196,99 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
     return ESTIMATORS[wanted.structure, kind](**{name: value for name, value in given.items() if value is not None})
 
 
-def described(model: Any) -> str:
-    """A model in a few words."""
-    n_trees = len(model.forest_) if hasattr(model.forest_, "posteriors") else 1
-    return f"{type(model).__name__}{f' of {n_trees} trees' if n_trees > 1 else ''}"
+# ---- in batches -----------------------------------------------------------------------------------------------------
 
 
-def rows_placed(model: Any) -> NDArray[np.int64]:
-    """(n_trees,) rows that each tree has counted: it leaves out those with answers that it has no branch for."""
-    return np.array([post.n_rows for post in getattr(model, "posteriors_", ())])
+def fit_in_batches(table: OpenTable, memory: Memory, wanted: Wanted) -> tuple[Any, list[Counted]]:
+    """A fitted estimator of rows that are looked at part by part, and then fitted so; and what it has counted."""
+    assert memory.target is not None
+    roles = role_columns(memory, wanted.groups)
+    features = feature_names(table.name, table.columns, memory, wanted.drop, wanted.groups)
+    looked = _look(table, memory, wanted, roles)
+    model = make_estimator(looked.target.kind(wanted, memory), wanted)
+    batches = _Batches(table, looked, [*features, *dict.fromkeys((memory.target, *roles.values()))])
+    try:
+        with working(model, wanted.jobs, wanted.progress):
+            model.fit_batches(batches.source(), memory.target, **roles)
+    except (TypeError, ValueError) as error:
+        said = in_words_of_files(error, {"y": memory.target, **roles}, batches.places(error, memory))
+        raise UserError(f"{table.name}: {said}") from error
+    return model, counted_files(table, looked.stretches)
 
 
-def n_rows_of(model: Any) -> int:
-    """Rows that a fitted model has seen."""
-    return int(model.forest_.n_rows)
+class _Batches:
+    """The parts of a table as batches, and where each of them came from."""
+
+    def __init__(self, table: OpenTable, looked: _Looked, columns: list[str]) -> None:
+        self._table, self._looked, self._columns = table, looked, columns
+        self._stretches: list[Stretch] = []
+
+    def source(self) -> Source:
+        """The batches; where those of the last reading came from is kept."""
+        n_rows = sum(stretch.n_rows for stretch in self._looked.stretches)
+        return Source(self._start, n_rows, self._table.files.marks)
+
+    def _start(self, names: Names) -> Iterator[Any]:
+        stretches: list[Stretch] = []
+        self._stretches = stretches
+        types = self._looked.seen.types if self._table.is_text else None
+        for part in self._table.parts(names or self._columns, types=types, dictionaries=True):
+            stretches += part.stretches
+            yield part.table
+
+    def places(self, error: Exception, memory: Memory) -> Callable[[int], str]:
+        """What errors call a row of a batch."""
+        part = error.part if isinstance(error, RefusedError) else None
+        if part is None or memory.weight is not None:  # rows of weight 0 have been left out of the batch by then
+            return lambda row: f"row {row}" if part is None else f"{part[0]} {part[1]}, row {row}"
+        return self._stretches[part[1]].place
+
+
+@dataclass
+class _Looked:
+    """What was found in all parts of a table: what targets are, types of columns of text, and rows of files."""
+
+    target: TargetSummary = field(default_factory=TargetSummary)
+    seen: SeenTypes = field(default_factory=SeenTypes)
+    stretches: list[Stretch] = field(default_factory=list)
+
+
+def _look(table: OpenTable, memory: Memory, wanted: Wanted, roles: Mapping[str, str]) -> _Looked:
+    """Types of all columns of text, what targets are, and that nothing is missing where it must not be."""
+    assert memory.target is not None
+    check_target(table.name, table.columns, memory.target, is_text=table.is_text, has_header=memory.has_header)
+    for argument, column in roles.items():
+        if column not in table.columns:
+            raise no_such_column(table.name, column, ROLES[argument], table.columns)
+    looked = _Looked()
+    for part in table.parts(None if table.is_text else [memory.target, *roles.values()]):
+        looked.seen.add(part.table)
+        looked.stretches += part.stretches
+        looked.target.add(_part_target(part, memory.target, wanted))
+        for argument, column in roles.items():
+            check = part.values if argument == "groups" else part.numbers
+            check(column, ROLES[argument])
+    numbers = [column for argument, column in roles.items() if argument != "groups"]
+    numbers += [memory.target] if looked.target.kind(wanted, memory) == "number" else []
+    for column in numbers:
+        _refuse_text(table, column, looked.seen.types[column])
+    return looked
+
+
+def _part_target(part: TableRows, target: str, wanted: Wanted) -> NDArray[Any]:
+    values = part.targets(target)
+    if wanted.kind == "number" or wanted.family is not None:
+        return part.numbers(target, "target", CLASS_ADVICE)
+    if wanted.kind == "class":
+        part.check_whole(values, target)
+    return values
+
+
+def _refuse_text(table: OpenTable, column: str, arrow_type: Any) -> None:
+    """Text that says numbers is read one by one, which batches are not."""
+    from pyarrow import types
+
+    if types.is_dictionary(arrow_type) or types.is_string(arrow_type) or types.is_large_string(arrow_type):
+        raise UserError(
+            f"{table.name}: the column {column!r} holds text, but must hold numbers where a table is fitted in batches"
+        )

@@ -1,11 +1,18 @@
-"""How much memory a table may take: as told, or as the machine has it."""
+"""How much memory a table may take, as told or as the machine has it, and what is done with one that takes more."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import typer
+
+from everytree.batches.text_types import SeenTypes
+from everytree.cli.rows import Stretch, TableRows
+from everytree.cli.tables import OpenTable
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SHARE = 0.5
@@ -13,6 +20,66 @@ SHARE = 0.5
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 """What a container may use, and what it uses."""
 MEMORY = Path("/proc/meminfo")
+LEAST_ROWS = 1000
+"""Of a sample: these are never too many."""
+
+
+def memory_limit(text: str | None) -> int:
+    """Bytes that a table may take: as `--memory` says, or half of the memory that is free."""
+    return default_size() if text is None else parse_size("--memory", text)
+
+
+def too_long(table: OpenTable, limit: int) -> str:
+    """That a table takes more memory than it may, and how much; nothing where it fits."""
+    size = table.bytes_in_memory()
+    if size <= limit:
+        return ""
+    return f"{table.name}: its rows take about {shown(size)} in memory, more than --memory {shown(limit)}"
+
+
+def rows_that_fit(
+    table: OpenTable, limit: int, say: Callable[[str], object], columns: Sequence[str] | None = None
+) -> TableRows:
+    """All rows of a table, or as many as it may take, drawn at random, which is said; of all columns or of these."""
+    found = too_long(table, limit)
+    if not found:
+        return table.read()
+    rows = _sample(table, table.columns if columns is None else columns, limit / table.bytes_in_memory())
+    n_rows, of_all = rows.n_rows, rows.n_rows_in_all
+    say(f"{found}: {n_rows:,} of its {of_all:,} rows are used, drawn at random; a larger --memory takes more")
+    return rows
+
+
+def _sample(table: OpenTable, columns: Sequence[str], share: float) -> TableRows:
+    """This share of all rows, each as likely as the others, in their order."""
+    import pyarrow as pa
+
+    types, n_rows = _scan(table, columns)
+    size = min(max(int(share * n_rows), LEAST_ROWS), n_rows)
+    drawn = np.sort(np.random.default_rng(0).choice(n_rows, size, replace=False, shuffle=False))
+    stretches: list[Stretch] = []
+    taken, first = [], 0
+    for part in table.parts(columns, types=types):
+        begin, end = np.searchsorted(drawn, [first, first + part.n_rows])
+        taken.append(part.table.take(drawn[begin:end] - first))
+        stretches += part.stretches
+        first += part.n_rows
+    return TableRows(table.name, pa.concat_tables(taken), tuple(stretches), table.is_text, drawn)
+
+
+def _scan(table: OpenTable, columns: Sequence[str]) -> tuple[dict[str, Any], int]:
+    """Types that hold all rows, of text, and how many rows there are."""
+    n_rows, seen = table.count_rows(), SeenTypes()
+    if n_rows is not None:
+        return {}, n_rows
+    n_rows = 0
+    for part in table.parts(columns):
+        seen.add(part.table)
+        n_rows += part.n_rows
+    return seen.types, n_rows
+
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
 def parse_size(option: str, text: str) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from everytree.cli.problems import UserError, one_of
-from everytree.cli.reading import STREAM
-from everytree.cli.tables import TableFile
+from everytree.cli.rows import Stretch, TableRows
+from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
 from everytree.files import ModelFileError, load_with_notes, save
@@ -51,12 +55,20 @@ class Memory:
     has_header: bool = True
     counted: tuple[Counted, ...] = ()
 
-    def also(self, table: Counted) -> Memory:
-        """The same, with one table more."""
-        return replace(self, counted=(*self.counted, table))
+    @property
+    def roles(self) -> list[str]:
+        """The columns that are no features."""
+        named = self.target, self.weight, self.exposure, self.censored
+        return [name for name in named if name is not None]
 
-    def has_counted(self, source: TableFile) -> bool:
-        return any(one.digest == source.digest for one in self.counted)
+    def also(self, tables: Sequence[Counted]) -> Memory:
+        """The same, with more tables."""
+        return replace(self, counted=(*self.counted, *tables))
+
+    def first_counted(self, table: OpenTable) -> str | None:
+        """The first file of a table whose rows are counted already."""
+        known = {one.digest for one in self.counted}
+        return next((path for path, digest in table.digests.items() if digest in known), None)
 
     @classmethod
     def read(cls, plain: Any) -> Memory:
@@ -71,14 +83,14 @@ class Memory:
         return memory
 
 
-def counted_table(name: str, n_rows: int, digest: str) -> Counted:
-    """A table by its name without the folder."""
-    return Counted(Path(name).name, n_rows, digest)
-
-
-def counted_rows(source: TableFile) -> Counted:
-    """The same of a table that has been read as a whole."""
-    return counted_table(source.name, source.n_rows, source.digest)
+def counted_files(table: OpenTable, stretches: Iterable[Stretch]) -> list[Counted]:
+    """The files of a table whose rows were counted, by their names without the folder."""
+    n_rows: Counter[str] = Counter()
+    for stretch in stretches:
+        n_rows[stretch.path] += stretch.n_rows
+    digests = table.digests
+    table.check_unchanged()
+    return [Counted(Path(path).name, n_rows[path], digest) for path, digest in digests.items()]
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,10 @@ class ModelFile:
     memory: Memory
     notes: dict[str, Any]
     version: tuple[int, ...] = ()
+
+    def with_target(self, target: str | None) -> ModelFile:
+        """The same, with another column of targets where one is named."""
+        return self if target is None else replace(self, memory=replace(self.memory, target=target))
 
     def save(self, path: str) -> None:
         """To a file, as a whole or not at all; not over the file it came from where that is no longer the same."""
@@ -196,16 +212,19 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
     return types
 
 
-def inputs(source: TableFile, of: ModelFile, ignored: Sequence[str | None]) -> Any:
-    """The columns of a table that a model reads, in its order; others are ignored."""
-    return source.table.select(input_names(source.name, source.columns, of, ignored))
+def open_rows(of: ModelFile, table: str, how: Reading) -> OpenTable:
+    """A table with targets, its columns of the types that the model knows."""
+    if of.memory.target is None:
+        raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
+    types = column_types(of, with_target=True)
+    return open_table(table, replace(how, has_header=of.memory.has_header, types=types))
 
 
-def input_names(name: str, columns: Sequence[str], of: ModelFile, ignored: Sequence[str | None]) -> list[str]:
-    """The names of the same, or an error that names the table."""
+def input_names(name: str, columns: Sequence[str], of: ModelFile) -> list[str]:
+    """The columns of a table that a model reads, in its order, or an error that names the table."""
     wanted = of.model.schema_.input_names
     if wanted is None:
-        kept = [column for column in columns if column not in ignored]
+        kept = [column for column in columns if column not in of.memory.roles]
         if len(kept) != of.model.n_features_in_:
             raise UserError(
                 f"{name}: has {len(kept)} columns besides the target, but {of.path} reads "
@@ -218,3 +237,29 @@ def input_names(name: str, columns: Sequence[str], of: ModelFile, ignored: Seque
                 f"{name}: there is no column {column!r}, which the model {of.path} reads; {one_of(column, columns)}"
             )
     return list(wanted)
+
+
+def row_columns(source: TableRows, memory: Memory) -> dict[str, NDArray[Any]]:
+    """What the family wants to know of each row."""
+    named = {"exposure": memory.exposure, "censored": memory.censored}
+    advice = {"exposure": "", "censored": "; 0 and 1, or false and true, say which rows are censored"}
+    return {role: source.numbers(name, role, advice[role]) for role, name in named.items() if name is not None}
+
+
+# ---- a model in a few words -----------------------------------------------------------------------------------------
+
+
+def described(model: Any) -> str:
+    """A model in a few words."""
+    n_trees = len(model.forest_) if hasattr(model.forest_, "posteriors") else 1
+    return f"{type(model).__name__}{f' of {n_trees} trees' if n_trees > 1 else ''}"
+
+
+def rows_placed(model: Any) -> NDArray[np.int64]:
+    """(n_trees,) rows that each tree has counted: it leaves out those with answers that it has no branch for."""
+    return np.array([post.n_rows for post in getattr(model, "posteriors_", ())])
+
+
+def n_rows_of(model: Any) -> int:
+    """Rows that a fitted model has seen."""
+    return int(model.forest_.n_rows)

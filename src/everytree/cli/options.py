@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from importlib.metadata import version as version_of
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +21,16 @@ def _check_jobs(jobs: int | None) -> int | None:
     return jobs
 
 
-TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Feather; - is standard input.")]
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"everytree {version_of('everytree')}")
+        raise typer.Exit()
+
+
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")]
+TABLE_HELP = "A file, folder or pattern of files: CSV, TSV, Parquet or Feather; - is standard input."
+TablePath = Annotated[str, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
+MaybeTable = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Rows to judge it by.")]
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Of standard input and output, and of names that do not tell.")
@@ -31,11 +41,32 @@ Jobs = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
+OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not that of fit.")]
+Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")]
+RelativeWeights = Annotated[
+    bool, typer.Option("--relative-weights", help="Weights are relative: they are scaled to the number of rows.")
+]
+Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Which rows belong together.")]
+Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
+Censored = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="With --family exponential: whether the end was not seen.")
+]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row; columns are column1, column2, ...")
 ]
 Twice = Annotated[bool, typer.Option("--allow-twice", help="Count rows that are counted already once more.")]
 OutModel = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Where the model goes.")]
+OutNewer = Annotated[str | None, typer.Option("--out", "-o", metavar="MODEL", help="MODEL itself by default.")]
+OutTable = Annotated[str, typer.Option("--out", "-o", metavar="TABLE", help="Where predictions go.")]
+OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
+Refit = Annotated[bool, typer.Option("--refit", help="Do not score the model itself on TABLE, though new.")]
+Proba = Annotated[bool, typer.Option("--proba", help="The probability of each class.")]
+Std = Annotated[bool, typer.Option("--std", help="The standard deviation of each number.")]
+Quantiles = Annotated[str, typer.Option(metavar="LEVELS", help="Such as .05,.5,.95.")]
+Interval = Annotated[float | None, typer.Option(metavar="COVERAGE", help="Such as .9.")]
+EscapeFormulas = Annotated[
+    bool, typer.Option("--escape-formulas", help="Put ' before text in CSV that a spreadsheet would compute.")
+]
 Kind = Annotated[
     Literal["auto", "class", "number"],
     typer.Option(help="What targets are; auto: text, and whole numbers of at most ten values, are classes."),
@@ -45,15 +76,22 @@ Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Column
 Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to repeat as they are, {NAMES_HELP}")]
 Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
+Empty = Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")]
+Depth = Annotated[int | None, typer.Option(min=1, help="Most questions in a row.")]
+Family = Annotated[Families | None, typer.Option(help="What numbers are, given their leaf; normal.")]
 Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
-MemorySize = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        help="Such as 2G: a table that takes more is fitted in batches. Half of what is free.",
-    ),
-]
+
+
+def _memory(what: str) -> Any:
+    """The option of how much memory a table may take, with what is done where it takes more."""
+    return typer.Option(
+        "--memory", metavar="SIZE", help=f"Such as 2G: a table that takes more is {what}. Half of what is free."
+    )
+
+
+FitMemory = Annotated[str | None, _memory("fitted in batches")]
+UpdateMemory = Annotated[str | None, _memory("added in batches")]
+SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
-from everytree.cli.models import ModelFile, input_names, working
+from everytree.cli.models import ModelFile, column_types, input_names, open_model, working
 from everytree.cli.problems import UserError, no_column
-from everytree.cli.reading import OpenTable
-from everytree.cli.tables import TableFile
+from everytree.cli.rows import TableRows
+from everytree.cli.tables import OpenTable, Reading, open_table
+from everytree.cli.writing import check_escaping, check_output, output_format, write_file
 
 ROWS_AT_ONCE = 2**15
 """Rows predicted at a time: enough for the kernels, few enough for the memory of quantiles and for a bar to move."""
@@ -42,11 +43,34 @@ class Asked:
     progress: bool = False
 
 
+def predict_file(
+    model: str,
+    table: str,
+    out: str,
+    how: Reading,
+    asked: Asked,
+    *,
+    escape_formulas: bool,
+    say: Callable[[str], object],
+) -> None:
+    """A model and a table, by their paths, to a table of answers."""
+    check_output(out, model, table)
+    output_format(out, how.format)
+    if escape_formulas:
+        check_escaping(out, how.format)
+    of = open_model(model)
+    types = column_types(of, with_target=False)
+    source = open_table(table, replace(how, has_header=of.memory.has_header, types=types))
+    if of.memory.exposure is not None and of.memory.exposure not in source.columns:
+        say(f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
+    write_file(predict_table(source, of, asked), out, how.format, escape_formulas=escape_formulas)
+
+
 def predict_table(table: OpenTable, of: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:
     """Columns of answers by name, a row each, part by part of the table."""
     model, memory = of.model, of.memory
     _check(table, model, asked)
-    names = input_names(table.name, table.columns, of, (memory.target, memory.weight, memory.exposure, memory.censored))
+    names = input_names(table.name, table.columns, of)
     read = [*names, *([] if memory.exposure is None else [memory.exposure])]
     with working(model, asked.jobs, False), Progress("predicting", None, asked.progress, unit="rows") as progress:
         for part in table.parts(read, asked.keep):
@@ -56,7 +80,7 @@ def predict_table(table: OpenTable, of: ModelFile, asked: Asked) -> Iterator[dic
 
 
 def _predict_part(
-    part: TableFile, of: ModelFile, asked: Asked, names: Sequence[str], progress: Progress
+    part: TableRows, of: ModelFile, asked: Asked, names: Sequence[str], progress: Progress
 ) -> dict[str, NDArray[Any]]:
     X, exposure = part.table.select(names), None
     if of.memory.exposure is not None:

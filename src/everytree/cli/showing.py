@@ -1,4 +1,4 @@
-"""A model for people: in words, what it was fitted on, what matters to it, and a tree; and as a page."""
+"""A model in words: what it was fitted on, what matters to it, and a tree."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from everytree.cli.fitting import described, n_rows_of, row_columns, target_values
-from everytree.cli.models import ModelFile, inputs
-from everytree.cli.problems import UserError
-from everytree.cli.tables import TableFile
-from everytree.files.atomic import replace_file
+from everytree.cli.models import ModelFile, described, n_rows_of
 
 BAR = 30
+MAX_TABLES = 12
+"""That are listed by name."""
 
 
 def show_model(of: ModelFile, *, top: int, depth: int) -> str:
@@ -50,7 +48,9 @@ def _target_kind(model: Any) -> str:
 
 def _origin(of: ModelFile) -> str:
     counted = of.memory.counted
-    return ": " + ", ".join(f"{one.table} ({one.rows})" for one in counted) if counted else ""
+    listed = ", ".join(f"{one.table} ({one.rows})" for one in counted[:MAX_TABLES])
+    more = f" and {len(counted) - MAX_TABLES} more" if len(counted) > MAX_TABLES else ""
+    return f": {listed}{more}" if counted else ""
 
 
 def _importances(model: Any, top: int) -> str:
@@ -87,48 +87,3 @@ def _best_tree(model: Any) -> str:
     which = "the tree of the largest evidence" if len(model.forest_) > 1 else "the tree"
     size = f"{ranked.tree.n_leaves} leaves, probability {np.exp(ranked.log_prob):.3g}"
     return f"{which}, to be read from the top; its most probable pruning has {size}"
-
-
-# ---- a page ----------------------------------------------------------------------------------------------------------
-
-
-def write_report_of(of: ModelFile, source: TableFile | None, out: str, *, refit: bool) -> str:
-    """The page, as a whole or not at all. Returns what the model was judged by, in a few words."""
-    from everytree.report import report_html  # a model in words does without
-
-    if source is None:
-        page, said = report_html(of.model), ""
-    else:
-        is_new = not refit and _is_new(of, source)
-        page, said = _judged_page(of, source, is_new), _said(source, is_new)
-    try:
-        replace_file(out, [page.encode("utf-8")])
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}; nothing is left of it") from None
-    return said
-
-
-def _is_new(of: ModelFile, source: TableFile) -> bool:
-    """Whether the model has not counted the table; one that was saved by Python does not say what it has counted."""
-    is_told = bool(of.memory.counted) or n_rows_of(of.model) == 0
-    return is_told and not of.memory.has_counted(source)
-
-
-def _judged_page(of: ModelFile, source: TableFile, is_new: bool) -> str:
-    from everytree.report import report_html
-
-    memory = of.memory
-    assert memory.target is not None
-    y = target_values(source, memory.target)
-    X = inputs(source, of, (memory.target, memory.weight, memory.exposure, memory.censored))
-    columns = row_columns(source, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
-    weight = None if memory.weight is None else source.values(memory.weight, "weight")
-    with source.blamed(**roles):
-        return report_html(of.model, X, target=y, held_out=is_new, sample_weight=weight, **columns)
-
-
-def _said(source: TableFile, is_new: bool) -> str:
-    if is_new:
-        return f", judged by the rows of {source.name}, which are new to the model"
-    return f", the estimator judged by refitting it to parts of {source.name}"

@@ -1,103 +1,282 @@
-"""Rows of a table, and what errors say of where they came from."""
+"""Tables in files and streams: one file, a folder or a pattern of them, read as a whole, part by part, or a sample."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from everytree.batches.arrow_files import ArrowFiles
+from everytree.batches.file_sources import open_files
+from everytree.batches.files import (
+    COMPRESSED,
+    DELIMITERS,
+    FORMATS,
+    Files,
+    FilesError,
+    Part,
+    bytes_in_memory,
+    find_files,
+    is_compressed,
+    is_pattern,
+    open_bytes,
+)
+from everytree.batches.text import TextError, TextReader
+from everytree.batches.text_files import TextFiles
+from everytree.cli.problems import UserError, nearest
+from everytree.cli.rows import NO_HEADER_HINT, Stretch, TableRows
 
-from everytree.cli.problems import UserError, in_words_of_files, one_of
+STREAM = "-"
+"""The path that stands for standard input and output."""
+NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 
 @dataclass(frozen=True)
-class TableFile:
-    """Rows of a table, and what errors say of where they came from.
+class Reading:
+    """How a table is to be read, where its file does not say.
+
+    Attributes
+    ----------
+    format : str or None
+        One of `NAMES`, for streams and for names without a suffix that tells.
+    has_header : bool
+        Whether the first line of a text file names the columns; else they are `column1`, `column2`, ...
+    delimiter : str or None
+        Between the values of a line; None for the comma or tab of the format.
+    types : mapping of str to {"text", "number", "boolean", "date"}
+        What columns of a text file are known to be, whatever their values look like.
+    """
+
+    format: str | None = None
+    has_header: bool = True
+    delimiter: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table that has not been read yet.
 
     Attributes
     ----------
     name : str
-        Of the file, as the user gave it.
-    table : pyarrow.Table
-    first_line : int or None
-        Line of the first of these rows, where each row is one line.
-    first_row : int
-        Rows of the file before them.
-    digest : str
-        SHA-256 of the whole file, by which the same rows are known again; empty for a part of it.
-    kept : mapping of str to pyarrow.ChunkedArray
-        Columns to be repeated, as they stand in the file: those of text files are text.
+        What errors call it.
+    files : Files
+    reader : TextReader or None
+        Of text files.
+    marks : tuple
+        Of the files, when the command began.
     """
 
     name: str
-    table: Any
-    first_line: int | None
-    first_row: int = 0
-    digest: str = ""
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    files: Files
+    reader: TextReader | None
+    marks: tuple[tuple[str, int, int], ...] = ()
 
     @property
+    def is_text(self) -> bool:
+        return self.reader is not None
+
+    @cached_property
     def columns(self) -> list[str]:
-        return list(self.table.column_names)
+        """Their names."""
+        with self._readable():
+            names = self._plain.columns
+        twins = [column for column, times in Counter(names).items() if times > 1]
+        if twins:
+            raise UserError(f"{self.name}: several columns are named {twins[0]!r}{NO_HEADER_HINT}")
+        return names
 
-    @property
-    def n_rows(self) -> int:
-        return int(self.table.num_rows)
+    def read(self) -> TableRows:
+        """All of it, at least one row."""
+        import pyarrow as pa
 
-    def place(self, row: int) -> str:
-        """What errors call a row."""
-        return f"row {row + self.first_row}" if self.first_line is None else f"line {row + self.first_line}"
+        names = self.columns
+        with self._readable():
+            parts = [part for part in self._plain.whole() if part.table.num_rows]
+        self._check_rows(sum(part.table.num_rows for part in parts))
+        stretches = tuple(stretch for _, stretch in self._with_stretches(iter(parts)))
+        table = pa.concat_tables([part.table.select(names) for part in parts])
+        return TableRows(self.name, table, stretches, self.is_text)
 
-    def values(self, column: str, role: str) -> NDArray[Any]:
-        """One column, all of whose values must be there."""
-        if column not in self.columns:
-            raise no_such_column(self.name, column, role, self.columns)
-        values = _to_numpy(self.table.column(column))
-        absent = np.array([v is None for v in values]) if values.dtype == object else values != values
-        if np.any(absent):
-            raise UserError(f"{self.name}, {self.place(int(np.argmax(absent)))}: the {role} {column!r} is missing")
-        return values
+    def parts(
+        self,
+        columns: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        types: Mapping[str, Any] | None = None,
+        *,
+        dictionaries: bool = False,
+    ) -> Iterator[TableRows]:
+        """All rows in their order, part by part.
 
-    def numbers(self, column: str, role: str, advice: str = "") -> NDArray[Any]:
-        """One column, all of whose values must be numbers or say numbers; `advice` ends the sentence in the error."""
-        values = self.values(column, role)
-        if values.dtype.kind in "biuf":
-            return values
-        said = np.empty(len(values))
-        for row, value in enumerate(values):
-            try:
-                said[row] = float(value)
-            except (TypeError, ValueError):
-                where = f"{self.name}, {self.place(row)}"
-                raise UserError(
-                    f"{where}: the {role} {column!r} is {str(value)!r}, which is no number{advice}"
-                ) from None
-        return said
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Those that are there among these; all by default.
+        keep : sequence of str
+            Columns to be had as they were written, too.
+        types : mapping of str to pyarrow.DataType, optional
+            Of columns of text; by default those that each part tells.
+        dictionaries : bool
+            Whether text of Parquet files comes in dictionaries, which are read faster.
+        """
+        chosen = None if columns is None else [name for name in self.columns if name in columns]
+        n_rows = 0
+        with self._readable():
+            opened = self._open(types, dictionaries=dictionaries) if types or dictionaries else self._plain
+            for part, stretch in self._with_stretches(opened.parts(chosen, keep)):
+                if stretch.n_rows:
+                    yield TableRows(self.name, part.table, (stretch,), self.is_text, kept=part.as_written)
+                n_rows += stretch.n_rows
+        self._check_rows(n_rows)
+
+    def count_rows(self) -> int | None:
+        """How many rows there are, where the files say so."""
+        with self._readable():
+            return self._plain.count_rows() if isinstance(self._plain, ArrowFiles) else None
+
+    def bytes_in_memory(self) -> int:
+        """What its rows take in memory, roughly; nothing more for standard input and pipes, which are there already."""
+        with self._readable():
+            return bytes_in_memory(self.files)
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each file, decompressed, by which the same rows are known again."""
+        found = {}
+        with self._readable():
+            for path in self.files.paths:
+                sha = hashlib.sha256()
+                with self.files.open(path) as file:
+                    while block := file.read(2**20):
+                        sha.update(block)
+                found[path] = sha.hexdigest()
+        return found
+
+    def check_unchanged(self) -> None:
+        """Refuse files that have changed since the command began, of which it may have seen some rows or others."""
+        changed = sorted({path for path, *_ in set(self.marks) ^ set(self.files.marks())})
+        if changed:
+            raise UserError(f"{changed[0]}: has changed while it was read; nothing was written, run the command again")
+
+    # ---- how --------------------------------------------------------------------------------------------------------
+
+    def _open(self, types: Mapping[str, Any] | None = None, *, dictionaries: bool = False) -> ArrowFiles | TextFiles:
+        # Without threads: with them, pyarrow 26 may abort where the process ends soon after a read.
+        reader = None if self.reader is None else replace(self.reader, types=types or {})
+        return open_files(self.files, reader, threads=False, dictionaries=dictionaries)
+
+    @cached_property
+    def _plain(self) -> ArrowFiles | TextFiles:
+        return self._open()
+
+    def _with_stretches(self, parts: Iterator[Part]) -> Iterator[tuple[Part, Stretch]]:
+        before: Counter[str] = Counter()
+        for part in parts:
+            called = os.path.relpath(part.path, self.files.base) if len(self.files.paths) > 1 else ""
+            n_rows = int(part.table.num_rows)
+            yield part, Stretch(part.path, called, n_rows, before[part.path], part.first_line)
+            before[part.path] += n_rows
+
+    def _check_rows(self, n_rows: int) -> None:
+        if not n_rows:
+            raise UserError(f"{self.name}: there are no rows")
 
     @contextmanager
-    def blamed(self, **roles: str | None) -> Iterator[None]:
-        """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like."""
+    def _readable(self) -> Iterator[None]:
+        """What is wrong with a file, in a sentence."""
+        import pyarrow as pa
+
         try:
             yield
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{self.name}: {in_words_of_files(error, roles, self.place)}") from error
+        except TextError as error:
+            raise UserError(str(error)) from None
+        except FilesError as error:
+            raise UserError(error.problem) from None
+        except FileNotFoundError:
+            gone = next((path for path in self.files.paths if not os.path.exists(path)), self.name)
+            raise UserError(f"{gone}: there is no such file{_nearest_file(gone)}") from None
+        except (pa.ArrowException, EOFError, OSError, ValueError, zlib.error) as error:
+            if self.reader is None and getattr(error, "errno", None) is None:
+                said = str(error).split("\n")[0]
+                kind = self.files.format.capitalize()
+                raise UserError(f"{self.name}: is no {kind} file that pyarrow can read: {said}") from None
+            where = getattr(error, "filename", None) or self.name
+            raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def no_such_column(name: str, column: str, role: str, columns: Sequence[str]) -> UserError:
-    """The error for a column that is not in a table."""
-    return UserError(f"{name}: there is no column {column!r} for the {role}; {one_of(column, columns)}")
+def open_table(path: str, how: Reading) -> OpenTable:
+    """A table by its path, which tells its format unless the user does."""
+    if not path:
+        raise UserError(f"TABLE must be the name of a file, or {STREAM} for standard input")
+    files = _find(path, how.format)
+    name = files.paths[0] if path == STREAM else path
+    reader = None
+    if files.format in DELIMITERS:
+        reader = TextReader(name, _delimiter(files.format, how.delimiter), how.has_header, how.types)
+    return OpenTable(name, files, reader, files.marks())
 
 
-def _to_numpy(column: Any) -> NDArray[Any]:
-    """A column of Arrow's as NumPy; text as objects, None where it is missing, numbers NaN there."""
-    import pyarrow as pa
+def _find(path: str, format: str | None) -> Files:
+    if not (os.path.isdir(path) or is_pattern(path)):
+        told = format_of(path, format)
+        called = "standard input" if path == STREAM else path
+        return Files([called], os.path.dirname(path) or ".", told, _content_once(path, told))
+    try:
+        return find_files(path, format)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no file has a name like this") from None
+    except FilesError as error:
+        raise UserError(error.problem) from None
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return values
+
+def format_of(path: str, given: str | None) -> str:
+    """The format that the suffix of a name tells, or the one given where it tells none."""
+    plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
+    told = FORMATS.get(Path(plain).suffix.lower()) or given or ("csv" if path == STREAM else None)
+    if told is None:
+        raise UserError(
+            f"{path or repr(path)}: the name does not tell the format; name it by --format {'|'.join(NAMES)}"
+        )
+    if told not in NAMES:
+        raise UserError(f"--format is {told!r}, but must be one of {', '.join(NAMES)}")
+    return told
+
+
+def _delimiter(format: str, given: str | None) -> str:
+    """What is between values; a backslash and a t is how shells have a tab."""
+    delimiter = "\t" if given == r"\t" else given or DELIMITERS[format]
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise UserError(f"--delimiter must be one ASCII character, no quote and no line break, but is {delimiter!r}")
+    return delimiter
+
+
+def _content_once(path: str, format: str) -> bytes | None:
+    """What can be read only once, standard input and pipes, or not in parts; None for other files."""
+    if path == STREAM:
+        if sys.stdin is None:
+            raise UserError("standard input is closed")
+        return sys.stdin.buffer.read()
+    is_packed = is_compressed(path) and format not in DELIMITERS
+    if not os.path.exists(path) or (os.path.isfile(path) and not is_packed):
+        return None
+    try:
+        with open_bytes(path) as file:
+            return file.read()
+    except (EOFError, OSError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _nearest_file(path: str) -> str:
+    folder = Path(path).parent
+    names = [other.name for other in folder.iterdir() if other.is_file()] if folder.is_dir() else []
+    like = nearest(Path(path).name, names)
+    return f"; {like}" if like else ""

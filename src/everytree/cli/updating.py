@@ -1,43 +1,160 @@
-"""More rows for a model: from a table, or from another model."""
+"""More rows for a model: from a table, as a whole or part by part, or from another model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from everytree.cli.fitting import row_columns, target_values
-from everytree.cli.models import ModelFile, column_types, counted_rows, inputs, working
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.progress import Progress
+from everytree.cli.memory import too_long
+from everytree.cli.models import (
+    Counted,
+    ModelFile,
+    check_model_output,
+    counted_files,
+    described,
+    input_names,
+    n_rows_of,
+    open_model,
+    open_rows,
+    row_columns,
+    rows_placed,
+    to_be_replaced,
+    working,
+)
 from everytree.cli.problems import UserError
-from everytree.cli.reading import Reading, open_table
-from everytree.cli.tables import TableFile
+from everytree.cli.rows import Stretch, TableRows
+from everytree.cli.tables import OpenTable, Reading
 
 ADVICE = "; models to merge come from one `fit --empty`"
 
 
-def read_rows(of: ModelFile, table: str, format: str | None, delimiter: str | None) -> TableFile:
-    """A table with targets, its columns of the types that the model knows."""
-    if of.memory.target is None:
-        raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
-    types = column_types(of, with_target=True)
-    return open_table(table, Reading(format, of.memory.has_header, delimiter, types)).read()
+@dataclass(frozen=True)
+class Update:
+    """The options of an update.
+
+    Attributes
+    ----------
+    target : str or None
+        Column of targets, if not that of the fit.
+    jobs : int or None
+    allow_twice : bool
+        Whether a table may be added that has been counted.
+    limit : int
+        Bytes that a table may take; one that takes more is added part by part.
+    progress : bool
+    """
+
+    target: str | None
+    jobs: int | None
+    allow_twice: bool
+    limit: int
+    progress: bool
 
 
-def update_model(of: ModelFile, source: TableFile, *, jobs: int | None, allow_twice: bool, progress: bool) -> ModelFile:
+@dataclass(frozen=True)
+class Updated:
+    """A model with more rows.
+
+    Attributes
+    ----------
+    newer : ModelFile
+    table : str
+        Its name.
+    n_rows : int
+        How many more.
+    left_out : (n_trees,) int64
+        How many of them each tree could not place.
+    """
+
+    newer: ModelFile
+    table: str
+    n_rows: int
+    left_out: NDArray[np.int64]
+
+
+def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, say: Callable[[str], object]) -> None:
+    """A model with the rows of a table, both by their paths, to a model file."""
+    check_model_output(out, table)
+    with to_be_replaced(model, out, say):
+        of = open_model(model).with_target(wanted.target)
+        more = update_model(of, open_rows(of, table, how), wanted, say)
+        more.newer.save(out)
+    newer, left_out = more.newer.model, more.left_out
+    if (left_out > 0).any():
+        say(
+            f"{more.table}: has values that were not there at fit; of {len(left_out)} trees, {(left_out > 0).sum()} "
+            f"cannot place them and leave out up to {left_out.max()} rows"
+        )
+    n_rows, evidence = n_rows_of(newer), newer.log_evidence_
+    say(f"{out}: {described(newer)}, {more.n_rows} rows more, {n_rows} in all, log evidence {evidence:.4f}")
+
+
+def update_model(of: ModelFile, table: OpenTable, wanted: Update, say: Callable[[str], object]) -> Updated:
     """The model with the rows of a table added to its statistics."""
+    _refuse_twice(of, table, wanted.allow_twice)
+    before, found = rows_placed(of.model), too_long(table, wanted.limit)
+    if found:
+        say(f"{found}: adding them in batches")
+        counted = _add_in_batches(of, table, wanted)
+    else:
+        rows = table.read()
+        counted = counted_files(table, rows.stretches)
+        with working(of.model, wanted.jobs, wanted.progress):
+            _add(of.model, rows, of)
+    n_rows = sum(one.rows for one in counted)
+    newer = replace(of, memory=of.memory.also(counted))
+    return Updated(newer, table.name, n_rows, n_rows - (rows_placed(of.model) - before))
+
+
+def _refuse_twice(of: ModelFile, table: OpenTable, allow_twice: bool) -> None:
+    counted = None if allow_twice else of.memory.first_counted(table)
+    if counted is not None:
+        rows = "these rows" if len(table.files.paths) == 1 else f"the rows of {counted}"
+        raise UserError(f"{table.name}: {of.path} has {rows} already; --allow-twice counts them once more")
+
+
+def _add_in_batches(of: ModelFile, table: OpenTable, wanted: Update) -> list[Counted]:
+    """Rows that are counted apart, part by part, and then added: a part that fails changes nothing."""
+    apart, n_rows = of.model.blank(), table.count_rows()
+    stretches: list[Stretch] = []
+    columns = [*input_names(table.name, table.columns, of), *of.memory.roles]
+    with working(apart, wanted.jobs, False), Progress("counting", n_rows, wanted.progress, unit="rows") as bar:
+        for part in table.parts(columns):
+            _add(apart, part, of)
+            stretches += part.stretches
+            bar.step(part.n_rows)
+    counted = counted_files(table, stretches)
+    of.model.merge(apart, allow_overlap=True)  # the command line knows tables by their files
+    return counted
+
+
+def _add(model: Any, rows: TableRows, of: ModelFile) -> None:
+    """Rows to the statistics of a model; those that it refuses change nothing."""
     memory = of.memory
     assert memory.target is not None
-    if memory.has_counted(source) and not allow_twice:
-        raise UserError(f"{source.name}: {of.path} has these rows already; --allow-twice counts them once more")
-    y = target_values(source, memory.target)
-    if not hasattr(of.model, "classes_"):
-        y = source.numbers(memory.target, "target")
-    X = inputs(source, of, (memory.target, memory.weight, memory.exposure, memory.censored))
-    columns = row_columns(source, memory)
+    y = rows.targets(memory.target)
+    if not hasattr(model, "classes_"):
+        y = rows.numbers(memory.target, "target")
+    X = rows.table.select(input_names(rows.name, rows.columns, of))
+    columns = row_columns(rows, memory)
     roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
-    weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
-    with source.blamed(**roles), working(of.model, jobs, progress):
-        of.model.partial_fit(X, y, sample_weight=weight, **columns)
-    return replace(of, memory=memory.also(counted_rows(source)))
+    weight = None if memory.weight is None else rows.numbers(memory.weight, "weight")
+    with rows.blamed(**roles):
+        model.partial_fit(X, y, sample_weight=weight, **columns)
+
+
+def merge_files(models: Sequence[str], out: str, *, allow_twice: bool, say: Callable[[str], object]) -> None:
+    """One model with the rows of all, which are named by their paths, to a model file."""
+    check_model_output(out, *models)
+    merged = merge_models([open_model(path) for path in models], allow_twice=allow_twice)
+    merged.save(out)
+    rows, evidence = n_rows_of(merged.model), merged.model.log_evidence_
+    say(f"{out}: {described(merged.model)}, {rows} rows, log evidence {evidence:.4f}")
 
 
 def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from everytree.batches.files import COMPRESSED, DELIMITERS, is_compressed
+from everytree.batches.files import COMPRESSED, DELIMITERS, files_named, is_compressed
 from everytree.cli.problems import UserError
-from everytree.cli.reading import STREAM, format_of
+from everytree.cli.tables import STREAM, format_of
 from everytree.files.atomic import replace_file
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -211,6 +211,6 @@ def check_output(path: str, *inputs: str) -> None:
         raise UserError(f"{path}: cannot be written: there is no folder {str(folder)!r}")
     if Path(path).is_dir():
         raise UserError(f"{path}: cannot be written: it is a folder")
-    for other in inputs:
-        if Path(path).is_file() and Path(other).is_file() and os.path.samefile(path, other):
+    for other in (file for given in inputs for file in files_named(given)) if Path(path).is_file() else ():
+        if Path(other).is_file() and os.path.samefile(path, other):
             raise UserError(f"{path}: cannot be written: it is the same file as {other}, which would be lost")

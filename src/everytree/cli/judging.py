@@ -1,9 +1,10 @@
-"""How long a model takes beside a scikit-learn forest, on the user's own table."""
+"""How good a model is on a table: a page about it, and how it does beside a scikit-learn forest."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,14 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import root_mean_squared_error
 
-from everytree.cli.fitting import Wanted, features, kind_and_target, make_estimator
-from everytree.cli.models import Memory
+from everytree.cli.fitting import Wanted, feature_names, kind_and_target, make_estimator
+from everytree.cli.memory import rows_that_fit
+from everytree.cli.models import Memory, ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
 from everytree.cli.problems import UserError
-from everytree.cli.tables import TableFile
+from everytree.cli.rows import TableRows
+from everytree.cli.tables import STREAM, OpenTable, Reading
+from everytree.cli.writing import check_output
+from everytree.files.atomic import replace_file
 from everytree.tables.schema import Schema
 
 REPEATS = 3
@@ -22,13 +27,94 @@ TREES = 100
 """Of the forests on both sides, unless told otherwise; where ours is one tree, of theirs."""
 
 
-def bench_table(source: TableFile, memory: Memory, wanted: Wanted) -> str:
+# ---- a page ---------------------------------------------------------------------------------------------------------
+
+
+def report_file(
+    model: str,
+    table: str | None,
+    out: str,
+    how: Reading,
+    *,
+    target: str | None,
+    refit: bool,
+    limit: int,
+    say: Callable[[str], object],
+) -> None:
+    """A page about a model, as a whole or not at all; judged by a table, or a sample of it that takes no more memory.
+
+    Parameters
+    ----------
+    model, table, out : str
+        Paths.
+    how : Reading
+    target : str or None
+        Column of targets, if not that of the fit.
+    refit : bool
+        Whether the estimator is judged, refitted, though the table is new to the model.
+    limit : int
+        Bytes that the table may take.
+    say : callable
+    """
+    check_output(out, model, *([] if table is None else [table]))
+    if out == STREAM:
+        raise UserError("a page cannot go to standard output; give --out the name of a file")
+    of = open_model(model).with_target(target)
+    if table is None:
+        page, said = _page(of.model), ""
+    else:
+        source = open_rows(of, table, how)
+        rows = rows_that_fit(source, limit, say)
+        is_new = not refit and _is_new(of, source)
+        page, said = _judged_page(of, rows, is_new), _said(rows, is_new)
+    try:
+        replace_file(out, [page.encode("utf-8")])
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+    say(f"{out}: {Path(out).stat().st_size:,} bytes{said}")
+
+
+def _page(model: Any, *rows: Any, **more: Any) -> str:
+    from everytree.report import report_html  # a comparison with a forest does without
+
+    return report_html(model, *rows, **more)
+
+
+def _is_new(of: ModelFile, table: OpenTable) -> bool:
+    """Whether the model has not counted the table; one that was saved by Python does not say what it has counted."""
+    is_told = bool(of.memory.counted) or n_rows_of(of.model) == 0
+    return is_told and of.memory.first_counted(table) is None
+
+
+def _judged_page(of: ModelFile, rows: TableRows, is_new: bool) -> str:
+    memory = of.memory
+    assert memory.target is not None
+    y = rows.targets(memory.target)
+    X = rows.table.select(input_names(rows.name, rows.columns, of))
+    columns = row_columns(rows, memory)
+    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
+    weight = None if memory.weight is None else rows.values(memory.weight, "weight")
+    with rows.blamed(**roles):
+        return _page(of.model, X, target=y, held_out=is_new, sample_weight=weight, **columns)
+
+
+def _said(rows: TableRows, is_new: bool) -> str:
+    of_rows = "" if rows.drawn is None else f"{rows.n_rows:,} of the {rows.n_rows_in_all:,} rows of "
+    if is_new:
+        return f", judged by {of_rows or 'the rows of '}{rows.name}, which are new to the model"
+    return f", the estimator judged by refitting it to parts of {of_rows}{rows.name}"
+
+
+# ---- beside a forest ------------------------------------------------------------------------------------------------
+
+
+def bench_table(source: TableRows, memory: Memory, wanted: Wanted) -> str:
     """A Markdown table: fit and predict of both, side by side, and how well they do on the half they have not seen."""
     assert memory.target is not None
     if source.n_rows < 4:
         raise UserError(f"{source.name}: has {source.n_rows} rows, but a half to fit and a half to predict need 4")
     kind, y = kind_and_target(source, memory, wanted)
-    X = features(source, memory, wanted.drop)
+    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop))
     seen = np.random.default_rng(wanted.seed or 0).permutation(source.n_rows) < source.n_rows // 2
     with source.blamed(y=memory.target):
         return _compare(X, y, seen, kind, wanted)

@@ -13,6 +13,12 @@ from everytree.batches.source import Names, batch_rows
 AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
 """Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
 
+VALUE_BYTES, LEAST_ROWS = 8, 2**13
+"""What most values take, and rows of a part that are never too many."""
+
+BUFFER_BYTES = 2**20
+"""Of each column of a Parquet file that are read at a time, which would be the column of a row group otherwise."""
+
 OLD_FEATHER = b"FEA1"
 """How files of the first version of Feather begin, which datasets do not read."""
 
@@ -27,11 +33,14 @@ class ArrowFiles:
     dataset : pyarrow.dataset.Dataset
     threads : bool
         Whether pyarrow reads by its threads.
+    part_bytes : int or None
+        That a part may take, roughly.
     """
 
     files: Files
     dataset: Any
     threads: bool = True
+    part_bytes: int | None = None
 
     @cached_property
     def columns(self) -> list[str]:
@@ -44,34 +53,64 @@ class ArrowFiles:
 
     def parts(self, names: Names = None, as_written: Sequence[str] = ()) -> Iterator[Part]:
         """All rows in their order, of all columns or of these."""
+        chosen = self.columns if names is None else names
+        wanted = list(dict.fromkeys([*chosen, *as_written]))
+        tables = self._tables if self.files.format == "parquet" else self._scanned
+        for path, table in tables(wanted):
+            kept = {name: table.column(name) for name in as_written}
+            yield Part(path, table.select(chosen), None, kept)
+
+    def _scanned(self, names: list[str]) -> Iterator[tuple[str, Any]]:
+        """Tables of all files, each with its path."""
         import pyarrow as pa
 
-        wanted = None if names is None else list(dict.fromkeys([*names, *as_written]))
-        for tagged in tagged_batches(self.dataset, wanted, self.threads):
-            table = pa.Table.from_batches([tagged.record_batch])
-            kept = {name: table.column(name) for name in as_written}
-            path = self._path_of.get(tagged.fragment.path, self.files.paths[0])
-            yield Part(path, table if names is None else table.select(names), None, kept)
+        path_of = dict(zip(getattr(self.dataset, "files", ()), self.files.paths, strict=False))
+        for tagged in tagged_batches(self.dataset, names, self.threads, self._part_rows):
+            path = path_of.get(tagged.fragment.path, self.files.paths[0])
+            yield path, pa.Table.from_batches([tagged.record_batch])
+
+    def _tables(self, names: list[str]) -> Iterator[tuple[str, Any]]:
+        """The same of Parquet files, which a dataset would hold by whole row groups."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        schema = pa.schema([self.dataset.schema.field(name) for name in names])
+        text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        options = {"read_dictionary": text, "pre_buffer": False, "buffer_size": BUFFER_BYTES}
+        for path, fragment in zip(self.files.paths, self.dataset.get_fragments(), strict=True):
+            of_folders = pyarrow_dataset().get_partition_keys(fragment.partition_expression)
+            in_file = [name for name in names if name not in of_folders]
+            with fragment.open() as opened, parquet.ParquetFile(opened, **options) as file:
+                for batch in file.iter_batches(self._part_rows, columns=in_file, use_threads=self.threads):
+                    table = pa.Table.from_batches([batch])
+                    for name, value in of_folders.items():
+                        if name in names:
+                            table = table.append_column(name, pa.repeat(pa.scalar(value), table.num_rows))
+                    yield path, table.select(names).cast(schema)
+
+    @property
+    def _part_rows(self) -> int:
+        most = batch_rows(len(self.columns))
+        if self.part_bytes is None:
+            return most
+        return min(most, max(self.part_bytes // (VALUE_BYTES * len(self.columns)), LEAST_ROWS))
 
     def whole(self) -> list[Part]:
         """All of them at once."""
         return list(self.parts())
 
-    @cached_property
-    def _path_of(self) -> dict[str, str]:
-        """The paths as they were given, by what the dataset calls them."""
-        return dict(zip(getattr(self.dataset, "files", ()), self.files.paths, strict=False))
 
-
-def open_arrow_files(files: Files, *, threads: bool = True, dictionaries: bool = True) -> ArrowFiles:
+def open_arrow_files(
+    files: Files, *, threads: bool = True, dictionaries: bool = True, part_bytes: int | None = None
+) -> ArrowFiles:
     """Files as a dataset; with `dictionaries`, text of Parquet files comes so, and each label is read once."""
     kept = dictionaries and files.format == "parquet"
-    return ArrowFiles(files, _open_dataset(files, dictionaries=kept), threads)
+    return ArrowFiles(files, _open_dataset(files, dictionaries=kept), threads, part_bytes)
 
 
-def tagged_batches(dataset: Any, names: Names, threads: bool) -> Iterator[Any]:
+def tagged_batches(dataset: Any, names: Names, threads: bool, n_rows: int | None = None) -> Iterator[Any]:
     """Batches of a dataset in their order, each with its file."""
-    size = batch_rows(len(dataset.schema))
+    size = batch_rows(len(dataset.schema)) if n_rows is None else n_rows
     scanner = dataset.scanner(columns=names, batch_size=size, use_threads=threads, **AHEAD)
     return iter(scanner.scan_batches())
 
@@ -123,8 +162,7 @@ def _open_dataset(files: Files, *, dictionaries: bool) -> Any:
     _refuse_twins(files, dataset.schema.names)
     schema = common_schema(dataset.schema, physical_schemas(dataset))
     in_files = next(iter(dataset.get_fragments())).physical_schema.names  # others are named by folders
-    text = [name for name in in_files if str(schema.field(name).type) in ("string", "large_string")]
-    text = text if dictionaries else []
+    text = [name for name in in_files if dictionaries and str(schema.field(name).type) in ("string", "large_string")]
     return make(files, _with_dictionaries(schema, text), _file_format(files.format, text))
 
 

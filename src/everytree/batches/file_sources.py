@@ -5,15 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from everytree.batches import text_pieces
 from everytree.batches.arrow_files import ArrowFiles, open_arrow_files, pyarrow_dataset, tagged_batches
 from everytree.batches.files import DELIMITERS, Files, marks
 from everytree.batches.source import Source
 from everytree.batches.text import TextReader
 from everytree.batches.text_files import TextFiles
 
+LEAST_BYTES = 2**20
+"""Of text, that are never too many."""
+
 
 def open_files(
-    files: Files, reader: TextReader | None = None, *, threads: bool = True, dictionaries: bool = True
+    files: Files,
+    reader: TextReader | None = None,
+    *,
+    threads: bool = True,
+    dictionaries: bool = True,
+    part_bytes: int | None = None,
 ) -> ArrowFiles | TextFiles:
     """Files as one table, whose rows are read part by part or as a whole.
 
@@ -26,12 +35,15 @@ def open_files(
         Whether pyarrow reads by its threads.
     dictionaries : bool
         Whether text of Parquet files comes in dictionaries.
+    part_bytes : int, optional
+        That a part may take, roughly, where memory is short.
     """
     pyarrow_dataset()
     if files.format not in DELIMITERS:
-        return open_arrow_files(files, threads=threads, dictionaries=dictionaries)
+        return open_arrow_files(files, threads=threads, dictionaries=dictionaries, part_bytes=part_bytes)
     plain = TextReader("", DELIMITERS[files.format], knows="the rows before it are")
-    return TextFiles(files, replace(reader or plain, threads=threads))
+    size = None if part_bytes is None else min(max(part_bytes, LEAST_BYTES), text_pieces.PIECE_BYTES)
+    return TextFiles(files, replace(reader or plain, threads=threads), size)
 
 
 def file_source(files: Files, reader: TextReader | None = None, *, threads: bool = True) -> Source:

@@ -91,16 +91,16 @@ def fit(
     from everytree.cli.models import Memory, check_model_output, described, n_rows_of, save_model
     from everytree.cli.tables import Reading, open_table
 
-    dropped, limit = options.names("--drop", drop), memory_limit(memory)
+    dropped, how = options.names("--drop", drop), Reading(format, not no_header, delimiter, limit=memory_limit(memory))
     check_model_output(out, table)
-    opened = open_table(table, Reading(format, not no_header, delimiter))
+    opened = open_table(table, how)
     notes = Memory(target, weight, exposure, censored, has_header=not no_header)
     wanted = Wanted(
         options.structure(exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
         groups=groups, relative_weights=relative_weights,
     )  # fmt: skip
     say = _sayer(quiet)
-    model, counted = fit_model(opened, notes, wanted, limit, say)
+    model, counted = fit_model(opened, notes, wanted, say)
     model, notes = (model.blank(), notes) if empty else (model, notes.also(counted))
     save_model(model, out, notes)
     evidence = "" if empty else f", log evidence {model.log_evidence_:.4f}"
@@ -168,10 +168,9 @@ def update(
     from everytree.cli.tables import Reading
     from everytree.cli.updating import Update, update_file
 
-    wanted = Update(target, jobs, allow_twice, memory_limit(memory), _shows(quiet))
-    update_file(
-        model, table, model if out is None else out, Reading(format, delimiter=delimiter), wanted, _sayer(quiet)
-    )
+    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory))
+    wanted = Update(target, jobs, allow_twice, _shows(quiet))
+    update_file(model, table, model if out is None else out, how, wanted, _sayer(quiet))
 
 
 @app.command()
@@ -240,8 +239,8 @@ def report(
     from everytree.cli.memory import memory_limit
     from everytree.cli.tables import Reading
 
-    how, limit = Reading(format, delimiter=delimiter), memory_limit(memory)
-    report_file(model, table, out, how, target=target, refit=refit, limit=limit, say=_sayer(quiet))
+    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory))
+    report_file(model, table, out, how, target=target, refit=refit, say=_sayer(quiet))
 
 
 @app.command()
@@ -281,10 +280,9 @@ def bench(
     from everytree.cli.tables import Reading, open_table
     from everytree.cli.writing import to_standard_output
 
-    limit = memory_limit(memory)
     wanted = Wanted(options.structure(exact, tree), kind, None, trees, None, seed, jobs, options.names("--drop", drop))
-    source = open_table(table, Reading(format, not no_header, delimiter))
-    rows = rows_that_fit(source, limit, _sayer(quiet=False))
+    source = open_table(table, Reading(format, not no_header, delimiter, limit=memory_limit(memory)))
+    rows = rows_that_fit(source, _sayer(quiet=False))
     to_standard_output(f"{bench_table(rows, Memory(target, has_header=not no_header), wanted)}\n".encode())
 
 

@@ -76,10 +76,10 @@ class Wanted:
 
 
 def fit_model(
-    table: OpenTable, memory: Memory, wanted: Wanted, limit: int, say: Callable[[str], object]
+    table: OpenTable, memory: Memory, wanted: Wanted, say: Callable[[str], object]
 ) -> tuple[Any, list[Counted]]:
-    """A fitted estimator, and what it has counted; in batches where a table takes more than `limit`, which is said."""
-    found = too_long(table, limit)
+    """A fitted estimator, and what it has counted; in batches where all rows are too many, which is said."""
+    found = too_long(table)
     if not found:
         rows = table.read()
         return fit_rows(rows, memory, wanted), counted_files(table, rows.stretches)

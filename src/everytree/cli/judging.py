@@ -38,7 +38,6 @@ def report_file(
     *,
     target: str | None,
     refit: bool,
-    limit: int,
     say: Callable[[str], object],
 ) -> None:
     """A page about a model, as a whole or not at all; judged by a table, or a sample of it that takes no more memory.
@@ -52,8 +51,6 @@ def report_file(
         Column of targets, if not that of the fit.
     refit : bool
         Whether the estimator is judged, refitted, though the table is new to the model.
-    limit : int
-        Bytes that the table may take.
     say : callable
     """
     check_output(out, model, *([] if table is None else [table]))
@@ -64,7 +61,7 @@ def report_file(
         page, said = _page(of.model), ""
     else:
         source = open_rows(of, table, how)
-        rows = rows_that_fit(source, limit, say)
+        rows = rows_that_fit(source, say)
         is_new = not refit and _is_new(of, source)
         page, said = _judged_page(of, rows, is_new), _said(rows, is_new)
     try:

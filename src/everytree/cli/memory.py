@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,37 +29,35 @@ def memory_limit(text: str | None) -> int:
     return default_size() if text is None else parse_size("--memory", text)
 
 
-def too_long(table: OpenTable, limit: int) -> str:
+def too_long(table: OpenTable) -> str:
     """That a table takes more memory than it may, and how much; nothing where it fits."""
     size = table.bytes_in_memory()
-    if size <= limit:
+    if table.limit is None or size <= table.limit:
         return ""
-    return f"{table.name}: its rows take about {shown(size)} in memory, more than --memory {shown(limit)}"
+    return f"{table.name}: its rows take about {shown(size)} in memory, more than --memory {shown(table.limit)}"
 
 
-def rows_that_fit(
-    table: OpenTable, limit: int, say: Callable[[str], object], columns: Sequence[str] | None = None
-) -> TableRows:
-    """All rows of a table, or as many as it may take, drawn at random, which is said; of all columns or of these."""
-    found = too_long(table, limit)
-    if not found:
+def rows_that_fit(table: OpenTable, say: Callable[[str], object]) -> TableRows:
+    """All rows of a table, or as many as may be in memory, drawn at random, which is said."""
+    found = too_long(table)
+    if not found or table.limit is None:
         return table.read()
-    rows = _sample(table, table.columns if columns is None else columns, limit / table.bytes_in_memory())
+    rows = _sample(table, table.limit / table.bytes_in_memory())
     n_rows, of_all = rows.n_rows, rows.n_rows_in_all
     say(f"{found}: {n_rows:,} of its {of_all:,} rows are used, drawn at random; a larger --memory takes more")
     return rows
 
 
-def _sample(table: OpenTable, columns: Sequence[str], share: float) -> TableRows:
+def _sample(table: OpenTable, share: float) -> TableRows:
     """This share of all rows, each as likely as the others, in their order."""
     import pyarrow as pa
 
-    types, n_rows = _scan(table, columns)
+    types, n_rows = _scan(table)
     size = min(max(int(share * n_rows), LEAST_ROWS), n_rows)
     drawn = np.sort(np.random.default_rng(0).choice(n_rows, size, replace=False, shuffle=False))
     stretches: list[Stretch] = []
     taken, first = [], 0
-    for part in table.parts(columns, types=types):
+    for part in table.parts(types=types):
         begin, end = np.searchsorted(drawn, [first, first + part.n_rows])
         taken.append(part.table.take(drawn[begin:end] - first))
         stretches += part.stretches
@@ -67,13 +65,13 @@ def _sample(table: OpenTable, columns: Sequence[str], share: float) -> TableRows
     return TableRows(table.name, pa.concat_tables(taken), tuple(stretches), table.is_text, drawn)
 
 
-def _scan(table: OpenTable, columns: Sequence[str]) -> tuple[dict[str, Any], int]:
+def _scan(table: OpenTable) -> tuple[dict[str, Any], int]:
     """Types that hold all rows, of text, and how many rows there are."""
     n_rows, seen = table.count_rows(), SeenTypes()
     if n_rows is not None:
         return {}, n_rows
     n_rows = 0
-    for part in table.parts(columns):
+    for part in table.parts():
         seen.add(part.table)
         n_rows += part.n_rows
     return seen.types, n_rows

@@ -36,6 +36,8 @@ from everytree.cli.rows import NO_HEADER_HINT, Stretch, TableRows
 
 STREAM = "-"
 """The path that stands for standard input and output."""
+PARTS_IN_LIMIT = 16
+"""Parts of a table that the memory it may take has room for: several are there at once, with what is made of them."""
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 
@@ -53,12 +55,15 @@ class Reading:
         Between the values of a line; None for the comma or tab of the format.
     types : mapping of str to {"text", "number", "boolean", "date"}
         What columns of a text file are known to be, whatever their values look like.
+    limit : int or None
+        Bytes of memory that its rows may take.
     """
 
     format: str | None = None
     has_header: bool = True
     delimiter: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class OpenTable:
     files : Files
     reader : TextReader or None
         Of text files.
+    limit : int or None
+        Bytes of memory that its rows may take.
     marks : tuple
         Of the files, when the command began.
     """
@@ -79,6 +86,7 @@ class OpenTable:
     name: str
     files: Files
     reader: TextReader | None
+    limit: int | None = None
     marks: tuple[tuple[str, int, int], ...] = ()
 
     @property
@@ -172,7 +180,8 @@ class OpenTable:
     def _open(self, types: Mapping[str, Any] | None = None, *, dictionaries: bool = False) -> ArrowFiles | TextFiles:
         # Without threads: with them, pyarrow 26 may abort where the process ends soon after a read.
         reader = None if self.reader is None else replace(self.reader, types=types or {})
-        return open_files(self.files, reader, threads=False, dictionaries=dictionaries)
+        size = None if self.limit is None else self.limit // PARTS_IN_LIMIT
+        return open_files(self.files, reader, threads=False, dictionaries=dictionaries, part_bytes=size)
 
     @cached_property
     def _plain(self) -> ArrowFiles | TextFiles:
@@ -222,7 +231,7 @@ def open_table(path: str, how: Reading) -> OpenTable:
     reader = None
     if files.format in DELIMITERS:
         reader = TextReader(name, _delimiter(files.format, how.delimiter), how.has_header, how.types)
-    return OpenTable(name, files, reader, files.marks())
+    return OpenTable(name, files, reader, how.limit, files.marks())
 
 
 def _find(path: str, format: str | None) -> Files:

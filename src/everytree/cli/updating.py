@@ -44,15 +44,12 @@ class Update:
     jobs : int or None
     allow_twice : bool
         Whether a table may be added that has been counted.
-    limit : int
-        Bytes that a table may take; one that takes more is added part by part.
     progress : bool
     """
 
     target: str | None
     jobs: int | None
     allow_twice: bool
-    limit: int
     progress: bool
 
 
@@ -97,7 +94,7 @@ def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, 
 def update_model(of: ModelFile, table: OpenTable, wanted: Update, say: Callable[[str], object]) -> Updated:
     """The model with the rows of a table added to its statistics."""
     _refuse_twice(of, table, wanted.allow_twice)
-    before, found = rows_placed(of.model), too_long(table, wanted.limit)
+    before, found = rows_placed(of.model), too_long(table)
     if found:
         say(f"{found}: adding them in batches")
         counted = _add_in_batches(of, table, wanted)

@@ -34,6 +34,12 @@ def write_tables(folder: Path) -> None:
     absent = np.random.default_rng(0).random(len(raw.target)) < 0.1
     patients = pa.table(columns | {"bmi": pa.array(columns["bmi"], mask=absent)})
     pyarrow.parquet.write_table(patients, folder / "patients.parquet")
+    (folder / "days").mkdir()
+    for name, day in {"one": "2024-01-01", "two": "2024-01-02"}.items():
+        (folder / "days" / f"{day}.csv").write_bytes((folder / f"{name}.csv").read_bytes())
+    x = np.random.default_rng(0).normal(size=(5000, 3)).round(3)
+    long = {"a": x[:, 0], "b": x[:, 1], "y": np.where(x[:, 0] + x[:, 2] > 0.0, "yes", "no")}
+    pyarrow.csv.write_csv(pa.table(long), folder / "long.csv")
 
 
 def transcript(page: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from everytree.batches import text_pieces
 from everytree.batches.text import TextError, TextReader
-from everytree.batches.text_pieces import pieces, whole
+from everytree.batches.text_pieces import pieces
 
 TEXTS = {
     "plain": "a,b\n1,x\n2,y\n3,z\n",
@@ -52,7 +52,7 @@ def test_lines_keep_their_numbers(name, monkeypatch):
     monkeypatch.setattr(text_pieces, "PIECE_BYTES", 4)
     text = TEXTS[name].encode()
     all_lines = text.split(b"\n")
-    for piece in [*pieces(io.BytesIO(text), True), whole(io.BytesIO(text), True)]:
+    for piece in [*pieces(io.BytesIO(text), True), *pieces(io.BytesIO(text), True, 2**20)]:
         for number, line in enumerate(piece.content.split(b"\n"), start=1):
             assert line in (all_lines[piece.line(number) - 1], b"")
 
@@ -67,6 +67,6 @@ def test_the_first_wrong_value_is_found_by_halving(wrong, kind):
     content = "a,b\n" + "".join(f"{value},x\n" for value in values)
     reader = TextReader("t.csv", kinds={"a": kind})
     with pytest.raises(TextError) as error:
-        reader.read(whole(io.BytesIO(content.encode()), True))
+        reader.read(next(pieces(io.BytesIO(content.encode()), True, 2**20)))
     assert error.value.line == wrong + 2
     assert str(error.value).startswith(f"t.csv, line {wrong + 2}: column 'a' is 'nonsense', but the model knows it as ")

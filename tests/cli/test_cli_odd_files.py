@@ -419,7 +419,7 @@ def test_the_package_is_imported_without_the_libraries_it_needs():
     assert done.stdout == b"set() MetaTree\n"
 
 
-# ---- long headers, folders, formulas --------------------------------------------------------------------------------
+# ---- long headers, formulas -----------------------------------------------------------------------------------------
 
 
 def test_a_header_longer_than_what_is_read_at_a_time(here):
@@ -432,13 +432,6 @@ def test_a_header_longer_than_what_is_read_at_a_time(here):
     batched = et.MetaForestClassifier(n_estimators=2).fit_batches(name, target="y")
     assert list(batched.feature_names_in_) == names
     assert batched.forest_.n_rows == 30
-
-
-@pytest.mark.parametrize("more", [(), ("--format", "csv")])
-def test_a_folder_is_no_table(here, capfd, more):
-    Path("months").mkdir()
-    said = fails(capfd, "fit", "months", "-y", "y", *more)
-    assert said.startswith("everytree: months: is a folder, but a table is one file; fit_batches in Python reads all")
 
 
 FORMULAS = ["=1+1", "+cmd", "-a", "@SUM(A1)", "\tx", "\rx", '=HYPERLINK("x","y")']

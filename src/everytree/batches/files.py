@@ -165,9 +165,15 @@ def _bytes_of_file(path: str, format: str) -> int:
 
 def _bytes_of_parquet(path: str) -> int:
     """By its metadata: values that have a width by that, text by its length in the file before it was compressed."""
+    import pyarrow as pa
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path, pre_buffer=False) as file:
+    try:
+        file = parquet.ParquetFile(path, pre_buffer=False)
+    except pa.ArrowException as error:
+        said = str(error).split("\n")[0]
+        raise FilesError(f"{path}: is no Parquet file that pyarrow can read: {said}") from None
+    with file:
         footer = file.metadata
         width = sum(_width(field.type) for field in file.schema_arrow)
         groups = [footer.row_group(k) for k in range(footer.num_row_groups)]

@@ -34,13 +34,6 @@ class Piece:
         return number if number <= self.header_lines else number + self.first_line - 1 - self.header_lines
 
 
-def whole(file: BinaryIO, has_header: bool) -> Piece:
-    """All rows at once."""
-    content = file.read()
-    n_lines = content.count(b"\n", 0, _end_of_first_row(content)) if has_header else 0
-    return Piece(content, n_lines + 1, n_lines)
-
-
 def pieces(file: BinaryIO, has_header: bool, size: int | None = None) -> Iterator[Piece]:
     """All rows in their order, at least one piece: it has no rows where the file has none."""
     header, lines, rest, is_first = b"", 0, b"", True

@@ -86,4 +86,4 @@ def _are_bits(column: Any) -> bool:
     import pyarrow.compute as pc
 
     ends = pc.min_max(column).as_py()
-    return bool(ends["min"] >= 0 and ends["max"] <= 1)
+    return ends["min"] is None or bool(ends["min"] >= 0 and ends["max"] <= 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from pathlib import Path
@@ -404,3 +405,42 @@ def test_a_table_means_the_same_as_a_whole_and_in_parts(suffix, here):
         assert pa.concat_tables([part.table for part in parts]).equals(whole.table)
         for name in rows().column_names:
             assert whole.table.schema.field(name).type == rows().schema.field(name).type
+
+
+# ---- files that are read in other ways ------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Feather V1")
+@pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
+def test_old_feather_and_compressed_parquet(how, here):
+    assert main(["fit", "t.parquet", *FIT, "-o", "expected.et"]) == 0
+    Path("t.parquet.gz").write_bytes(gzip.compress(Path("t.parquet").read_bytes()))
+    pyarrow.feather.write_feather(rows(), "old.feather", version=1)
+    for table in ("t.parquet.gz", "old.feather"):
+        assert main(["fit", table, *FIT, *how]) == 0
+        same_model("model.et", "expected.et")
+
+
+def test_a_name_that_begins_like_another(here):
+    """Parquet takes `a` for all of a.b and a.c where these are parts of a column."""
+    table = rows().rename_columns(["id", "a", "a.kind", "w", "y"])
+    for k in range(2):
+        pyarrow.parquet.write_table(table.slice(600 * k, 600), f"dots{k}.parquet")
+    pyarrow.csv.write_csv(table, "dots.csv")
+    for how in ([], FEW):
+        assert main(["fit", "dots?.parquet", *FIT, *how]) == 0
+        assert main(["fit", "dots.csv", *FIT, *how, "-o", "csv.et"]) == 0
+        assert et.load("model.et").log_evidence_ == pytest.approx(et.load("csv.et").log_evidence_, rel=1e-12)
+
+
+def test_files_whose_numbers_and_text_are_of_other_widths(here):
+    wide = (
+        rows()
+        .set_column(2, "kind", rows()["kind"].cast(pa.large_string()))
+        .set_column(3, "w", rows()["w"].cast("double"))
+    )
+    pyarrow.parquet.write_table(wide.slice(300, 300), "parquet/1.parquet")
+    for how in ([], FEW):
+        assert main(["fit", "parquet", *FIT, *how]) == 0
+        assert main(["fit", "t.parquet", *FIT, *how, "-o", "expected.et"]) == 0
+        same_model("model.et", "expected.et")

@@ -74,14 +74,16 @@ std::optional<Output<double>> predict_held_out(const std::string& name, int size
             return std::nullopt;
         if (priors.size() % family.n_prior != 0) throw std::invalid_argument("priors of the wrong size");
         const std::size_t n_priors = priors.size() / family.n_prior, n_splits = log_split.shape(0);
-        std::size_t n_values = 1;
-        if constexpr (HeldOut<Family>::writes_classes) n_values = static_cast<std::size_t>(family.n_classes);
+        const auto n_values = static_cast<std::size_t>(HeldOut<Family>::n_values(family));
         const auto n_scored = static_cast<std::size_t>(in.held.n_scored());
         std::vector<double> out(n_priors * n_splits * n_scored * n_values);
         without_gil(true, [&] {
-            for (std::size_t p = 0; p < n_priors; ++p)
-                HeldOut<Family>(family, tree.view, statistics.data(), priors.data() + p * family.n_prior)
-                    .predict(in.held, in.splits, out.data() + p * n_splits * n_scored * n_values);
+            const HeldOutPaths paths(tree.view, in.held, HeldOut<Family>::n_classes(family));
+            HeldOut<Family> held_out(family, tree.view, statistics.data());
+            for (std::size_t p = 0; p < n_priors; ++p) {
+                held_out.use(priors.data() + p * family.n_prior);
+                held_out.predict(in.held, paths, in.splits, out.data() + p * n_splits * n_scored * n_values);
+            }
         });
         return to_numpy(std::move(out), {n_priors, n_splits, n_scored, n_values});
     });
@@ -106,8 +108,10 @@ std::optional<Components> held_out_components(const std::string& name, int size,
         std::vector<std::int64_t> start;
         std::vector<double> log_weights, parameters;
         without_gil(true, [&] {
-            HeldOut<Family>(family, tree.view, statistics.data(), prior.data())
-                .components(in.held, in.splits[0], start, log_weights, parameters);
+            const HeldOutPaths paths(tree.view, in.held, 0);
+            HeldOut<Family> held_out(family, tree.view, statistics.data());
+            held_out.use(prior.data());
+            held_out.components(in.held, paths, in.splits, start, log_weights, parameters);
         });
         return Components(to_numpy(std::move(start)), to_numpy(std::move(log_weights)),
                           to_numpy(std::move(parameters)));

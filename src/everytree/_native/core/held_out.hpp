@@ -1,36 +1,28 @@
-// How well each of many priors predicts rows of one tree that are left out: nothing is grown or counted again. Rows
-// that belong together form a group, which is left out as a whole.
+// How well each of many priors predicts rows of one tree that are left out: nothing is regrown, nothing is counted
+// again. Rows that belong together form a group, which is left out as a whole.
 //
 // Without a group, statistics and evidence change at the nodes that its rows touch and nowhere else. So for each group
 // the recursion of Theorem 1 runs over its touched nodes, children first, in the evidence of all rows; its rows are
-// predicted by the mixtures over their paths; then the old values are restored. For a group of one row these are the
-// nodes of its path.
+// predicted by the mixtures over their paths; and what was there before is put back. For a group of one row that is its
+// path alone.
+//
+// The recursion is that of the evidence of a subtree over the evidence of its root as a leaf, rho:
+//   rho = (1 - g) + g * win * product of the children's rho,  win = product of the children's leaves / the leaf,
+// where `win` does not depend on the prior of the splits, and the rest needs neither logs nor exponentials.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
-#include <unordered_map>
+#include <string>
 #include <vector>
 
+#include "core/held_out_paths.hpp"
 #include "core/posterior.hpp"
+#include "core/scaled.hpp"
 
 namespace everytree {
-
-struct HeldOutRows {
-    RowView rows;
-    const std::int32_t* at;  // the terminal of each row
-    std::int64_t n;
-    const std::uint8_t* counted;  // whether the row is in the statistics and must be subtracted
-    const std::uint8_t* scored;   // whether the row is predicted; others are only subtracted with their group
-    const std::int64_t* start;    // (n_groups + 1,) the first row of each group
-    std::int64_t n_groups;
-    std::int64_t n_scored() const {
-        std::int64_t total = 0;
-        for (std::int64_t i = 0; i < n; ++i) total += scored[i] != 0;
-        return total;
-    }
-};
 
 // One candidate prior of the leaves and all candidate priors of the splits.
 struct SplitPriors {
@@ -41,246 +33,355 @@ struct SplitPriors {
         const std::ptrdiff_t stride = per_prior == 1 ? 0 : 1;
         return {{log_split + i * per_prior, stride}, {log_stop + i * per_prior, stride}};
     }
+    bool never_split(std::int64_t i) const { return per_prior == 1 && std::isinf(log_split[i]); }
 };
 
 template <class Family>
 class HeldOut {
   public:
-    HeldOut(const Family& family, const TreeView& tree, const double* statistics, const double* prior)
-        : family_(family), tree_(tree), statistics_(statistics), prior_(prior), size_(family.layout.size()) {
-        if constexpr (requires { family_.tabulate(nullptr); }) family_.tabulate(prior);
+    HeldOut(const Family& family, const TreeView& tree, const double* statistics)
+        : family_(family), tree_(tree), statistics_(statistics), size_(family.layout.size()) {
         const auto n_nodes = static_cast<std::size_t>(tree.n_nodes);
+        place_.assign(n_nodes, 0);
+        inner_.assign(1, -1);
+        for (std::size_t s = n_nodes; s-- > 0;)
+            if (tree_.n_children[s] > 0) {
+                place_[s] = static_cast<std::int32_t>(inner_.size());
+                inner_.push_back(static_cast<std::int32_t>(s));
+            }
         leaf_.resize(n_nodes);
-        subtree_.resize(n_nodes);
-        split_prob_.resize(n_nodes);
-        for (std::size_t s = 0; s < n_nodes; ++s) leaf_[s] = family_.log_evidence(stat(s), prior_);
+        win_.resize(inner_.size());
+        rho_.resize(inner_.size());
+    }
+
+    // Another prior of the leaves.
+    void use(const double* prior) {
+        prior_ = prior;
+        with_prior_ = family_;
+        if constexpr (requires { with_prior_.tabulate(nullptr); }) with_prior_.tabulate(prior);
+        for (std::size_t s = 0; s < leaf_.size(); ++s) leaf_[s] = evidence(stat(s));
+        for (std::size_t i = 1; i < inner_.size(); ++i) win_[i] = win_of_split(static_cast<std::size_t>(inner_[i]));
     }
 
     // Numbers written for each row: the probability of each class, or the log density of its target.
     static constexpr bool writes_classes = requires(const Family& f) { f.n_classes; };
-    int n_values() const {
-        if constexpr (writes_classes) return family_.n_classes;
-        return 1;
+    static int n_classes(const Family& family) {
+        if constexpr (writes_classes) return family.n_classes;
+        return 0;
     }
+    static int n_values(const Family& family) { return writes_classes ? n_classes(family) : 1; }
 
     // out: (n split priors, n scored rows, n_values).
-    void predict(const HeldOutRows& held, const SplitPriors& splits, double* out) {
-        const Twins twins = find_twins(held);
-        take_out_groups(held, twins);
-        const auto n = static_cast<std::size_t>(n_values());
-        for (std::int64_t g = 0; g < splits.n; ++g, out += twins.first.size() * n) {
-            sweep(splits[g]);
-            auto asked = twins.asked.begin();
-            for_each_scored_row(splits[g], [&](std::size_t row) { predict_row(row, out + *asked++ * n); });
-            for (std::size_t i = 0; i < twins.first.size(); ++i)
-                if (twins.first[i] != i) std::memcpy(out + i * n, out + twins.first[i] * n, sizeof(double) * n);
+    void predict(const HeldOutRows& held, const HeldOutPaths& paths, const SplitPriors& splits, double* out) {
+        take_out_groups(held, paths);
+        const auto n = static_cast<std::size_t>(n_values(family_));
+        const std::vector<std::size_t>& first = paths.first_like;
+        std::vector<std::int64_t> numbers;
+        for (std::int64_t g = 0; g < splits.n; ++g)
+            if (splits.never_split(g))
+                predict_by_root(paths, out + static_cast<std::size_t>(g) * first.size() * n);
+            else
+                numbers.push_back(g);
+        for (std::size_t g = 0; g < numbers.size(); g += ScaledLanes::n) {
+            lanes_.assign(numbers.begin() + static_cast<std::ptrdiff_t>(g),
+                          numbers.begin() + static_cast<std::ptrdiff_t>(std::min(g + ScaledLanes::n, numbers.size())));
+            sweep(splits);
+            for (const Group& group : paths.groups) predict_group(paths, group, out, first.size() * n);
         }
+        for (std::int64_t g = 0; g < splits.n; ++g, out += first.size() * n)
+            for (std::size_t i = 0; i < first.size(); ++i)
+                if (first[i] != i) std::memcpy(out + i * n, out + first[i] * n, sizeof(double) * n);
     }
 
     // The mixture that predicts each scored row: log weights of the nodes on its path, the end first, and the posterior
     // parameters of each, all without the row's group.
-    void components(const HeldOutRows& held, const SplitPrior& prior, std::vector<std::int64_t>& start,
-                    std::vector<double>& log_weights, std::vector<double>& parameters) {
-        take_out_groups(held, {}, &parameters);
-        sweep(prior);
-        start.assign(path_start_.begin(), path_start_.end());
-        for_each_scored_row(prior, [&](std::size_t) {
-            for (const double weight : weight_) log_weights.push_back(std::log(weight));
-        });
+    void components(const HeldOutRows& held, const HeldOutPaths& paths, const SplitPriors& splits,
+                    std::vector<std::int64_t>& start, std::vector<double>& log_weights,
+                    std::vector<double>& parameters) {
+        take_out_groups(held, paths, &parameters);
+        lanes_.assign(1, 0);
+        sweep(splits);
+        start.assign(1, 0);
+        for (const Group& group : paths.groups)
+            for_each_prior_and_row(paths, group, [&](std::size_t, std::size_t) {
+                for (const double weight : weight_) log_weights.push_back(std::log(weight));
+                start.push_back(static_cast<std::int64_t>(log_weights.size()));
+            });
     }
 
   private:
-    // Scored rows that form groups of their own and leave equal trees: of one class and weight, in one terminal. Their
-    // predictions are computed for the first of them.
-    struct Twins {
-        std::vector<std::size_t> first;  // for each scored row, the first scored row like it
-        std::vector<std::size_t> asked;  // the first of each set of equal rows
-        std::vector<bool> is_left;       // for each group, whether its row equals an earlier one
+    using Group = HeldOutPaths::Group;
+    struct Fates {  // probabilities, one for each prior of the splits
+        double stop[ScaledLanes::n], split[ScaledLanes::n];
     };
-    Twins find_twins(const HeldOutRows& held) const {
-        Twins twins;
-        twins.is_left.resize(static_cast<std::size_t>(held.n_groups), false);
-        std::unordered_map<std::int64_t, std::pair<std::int64_t, std::size_t>>
-            seen;  // row, and its index among the scored rows
-        std::size_t n_scored = 0;
-        for (std::int64_t group = 0; group < held.n_groups; ++group) {
-            const std::int64_t begin = held.start[group], end = held.start[group + 1];
-            for (std::int64_t i = begin; i < end; ++i) {
-                if (!held.scored[i]) continue;
-                std::size_t first = n_scored++;
-                if constexpr (writes_classes)
-                    if (end - begin == 1) {
-                        const auto key =
-                            held.at[i] * std::int64_t{family_.n_classes} + static_cast<std::int64_t>(held.rows[i].y);
-                        const auto [like, is_new] = seen.try_emplace(key, i, first);
-                        const std::int64_t j = like->second.first;
-                        if (!is_new && held.rows[i].weight == held.rows[j].weight &&
-                            held.counted[i] == held.counted[j]) {
-                            first = like->second.second;
-                            twins.is_left[static_cast<std::size_t>(group)] = true;
-                        }
-                    }
-                if (first == twins.first.size()) twins.asked.push_back(first);
-                twins.first.push_back(first);
-            }
-        }
-        return twins;
-    }
 
-    struct Fates {
-        double stop, split;  // probabilities
-    };
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
+    double evidence(const double* of_rows) const { return with_prior_.log_evidence(of_rows, prior_); }
+    Scaled win_of_split(std::size_t s) const {
+        const double* children = leaf_.data() + tree_.first_child[s];
+        double together = 0.0;
+        for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) together += children[c];
+        return Scaled::exp(together - leaf_[s]);
+    }
 
-    // For each group the nodes it touches, their evidence as leaves without it, and their predictions for each scored
-    // row. None of it depends on the prior of the splits.
-    void take_out_groups(const HeldOutRows& held, const Twins& twins, std::vector<double>* all_parameters = nullptr) {
-        touched_start_.assign(1, 0);
-        row_start_.assign(1, 0);
-        path_start_.assign(1, 0);
-        touched_.clear();
-        leaf_without_.clear();
-        path_.clear();
+    // For each group what its touched nodes win by their splits without it, and what the nodes on the paths of its rows
+    // say of them, the end first. None of it depends on the prior of the splits.
+    void take_out_groups(const HeldOutRows& held, const HeldOutPaths& paths,
+                         std::vector<double>* parameters = nullptr) {
+        win_without_.clear();
         says_.clear();
-        TouchedNodes set(tree_.n_nodes);
-        std::vector<std::size_t> place(static_cast<std::size_t>(tree_.n_nodes));  // of a touched node within its group
-        for (std::int64_t group = 0; group < held.n_groups; ++group) {
-            if (!twins.is_left.empty() && twins.is_left[static_cast<std::size_t>(group)]) continue;
-            const std::int64_t begin = held.start[group], end = held.start[group + 1];
-            for (std::int64_t i = begin; i < end; ++i) set.touch(held.at[i]);
-            set.close_upward(tree_);
-            for (const std::int32_t s : set.nodes()) {
-                place[s] = touched_.size();
-                touched_.push_back(s);
-            }
-            set.clear();
-            sum_rows(held, begin, end, place);
-            for (std::int64_t i = begin; i < end; ++i)
-                if (held.scored[i]) ask_path(held.rows[i], held.at[i], end - begin == 1, held.counted[i], place);
-            touched_start_.push_back(touched_.size());
-            row_start_.push_back(path_start_.size() - 1);
-            if (all_parameters) add_parameters(*all_parameters);
+        says_start_.clear();
+        density_.clear();
+        top_.clear();
+        for (const Group& group : paths.groups) {
+            if constexpr (writes_classes)
+                if (!parameters && group.is_alone() && held.rows[group.first_row].weight == 1.0) {
+                    take_out_one(held, paths, group);
+                    continue;
+                }
+            take_out(held, paths, group, parameters);
         }
     }
 
-    // The statistics of each touched node of the last group without the group's rows, in rest_, and their evidence.
-    void sum_rows(const HeldOutRows& held, std::int64_t begin, std::int64_t end,
-                  const std::vector<std::size_t>& place) {
-        const std::size_t first = touched_start_.back(), n_touched = touched_.size() - first;
+    // One row of a class that counts once. All that is needed is its probability p given the other rows of a node:
+    // without it, the evidence of the node as a leaf is what it was over p.
+    void take_out_one(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group) {
+        const std::int64_t i = group.first_row;
+        const auto n = static_cast<std::size_t>(n_classes(family_)), label = static_cast<std::size_t>(held.rows[i].y);
+        const double removed = held.counted[i] ? 1.0 : 0.0;
+        says_start_.push_back(says_.size());
+        double below = 1.0;  // p at the child on the path, which changes too; at the end no child does
+        for (std::size_t k = group.first_node; k < group.last_node; ++k) {
+            const auto s = static_cast<std::size_t>(paths.touched[k]);
+            says_.resize(says_.size() + n);
+            double* const says = says_.data() + says_.size() - n;
+            double total = -removed;
+            for (std::size_t c = 0; c < n; ++c) total += says[c] = prior_[c] + stat(s)[c];
+            says[label] -= removed;
+            if (says[label] < prior_[label] * (1.0 - 1e-9)) complain(i);
+            for (std::size_t c = 0; c < n; ++c) says[c] /= total;
+            win_without_.push_back(win_[place_at(s)]);
+            if (removed > 0.0) win_without_.back().times(says[label] / below);
+            below = says[label];
+        }
+    }
+
+    // Any group of any family.
+    void take_out(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group,
+                  std::vector<double>* parameters) {
+        sum_rows(held, paths, group);
+        leaf_before_.clear();
+        for (std::size_t k = group.first_node; k < group.last_node; ++k) {  // children first
+            const auto s = static_cast<std::size_t>(paths.touched[k]);
+            leaf_before_.push_back(leaf_[s]);
+            leaf_[s] = evidence(rest(k, group));
+            win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : Scaled{});
+        }
+        for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
+            ask_path(held, paths, paths.asked[k], group, parameters);
+        for (std::size_t k = group.first_node; k < group.last_node; ++k)  // as it was
+            leaf_[static_cast<std::size_t>(paths.touched[k])] = leaf_before_[k - group.first_node];
+    }
+
+    // The statistics of each touched node without the rows of the group.
+    void sum_rows(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group) {
+        const std::size_t n_touched = group.last_node - group.first_node;
         removed_.assign(n_touched * size_, 0.0);
-        for (std::int64_t i = begin; i < end; ++i)
-            if (held.counted[i]) family_.add(removed_.data() + (place[held.at[i]] - first) * size_, held.rows[i]);
         rest_.resize(n_touched * size_);
-        for (std::size_t k = 0; k < n_touched; ++k) {  // children first
-            const std::int32_t s = touched_[first + k];
-            const double* removed = removed_.data() + k * size_;
-            if (s > 0) family_.layout.add(removed_.data() + (place[tree_.parent[s]] - first) * size_, removed);
-            double* rest = rest_.data() + k * size_;
-            std::memcpy(rest, stat(s), sizeof(double) * size_);
-            if (!family_.layout.subtract(rest, removed))
-                throw std::invalid_argument("row " + std::to_string(begin) + " is not in this posterior");
-            leaf_without_.push_back(family_.log_evidence(rest, prior_));
+        const auto removed = [&](std::size_t k) { return removed_.data() + (k - group.first_node) * size_; };
+        for (std::int64_t i = group.first_row; i < group.last_row; ++i)
+            if (held.counted[i]) family_.add(removed(end_of(held, paths, group, i)), held.rows[i]);
+        for (std::size_t k = group.first_node; k < group.last_node; ++k) {
+            if (paths.above[k] != k) family_.layout.add(removed(paths.above[k]), removed(k));
+            std::memcpy(rest(k, group), stat(static_cast<std::size_t>(paths.touched[k])), sizeof(double) * size_);
+            if (!family_.layout.subtract(rest(k, group), removed(k))) complain(group.first_row);
         }
     }
+    double* rest(std::size_t k, const Group& group) { return rest_.data() + (k - group.first_node) * size_; }
+    // The place of a row's terminal among the touched nodes; those at the ends of paths come first.
+    static std::size_t end_of(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group, std::int64_t i) {
+        std::size_t k = group.first_node;
+        while (paths.touched[k] != held.at[i]) ++k;
+        return k;
+    }
+    [[noreturn]] static void complain(std::int64_t row) {
+        throw std::invalid_argument("row " + std::to_string(row) + " is not in this posterior");
+    }
 
-    // Predictions of a row by the nodes on its path, the end first.
-    void ask_path(const Row& row, std::int32_t at, bool is_alone, bool is_counted,
-                  const std::vector<std::size_t>& place) {
+    // What the nodes on a row's path say of it.
+    void ask_path(const HeldOutRows& held, const HeldOutPaths& paths, const HeldOutPaths::Asked& asked,
+                  const Group& group, std::vector<double>* parameters) {
+        const Row row = held.rows[asked.row];
+        const bool leaves_all = group.is_alone() && held.counted[asked.row] && row.weight == 1.0;
+        says_start_.push_back(says_.size());
         once_.assign(size_, 0.0);
         family_.add(once_.data(), {row.y, 1.0, row.extra});
-        for (std::int32_t s = at; s >= 0; s = tree_.parent[s]) {
-            path_.push_back(place[s]);
-            double* rest = rest_.data() + (place[s] - touched_start_.back()) * size_;
+        for (std::size_t k = asked.end;; k = paths.above[k]) {
+            const auto s = static_cast<std::size_t>(paths.touched[k]);
+            of_node_.resize(static_cast<std::size_t>(family_.n_parameters));
+            family_.posterior(rest(k, group), prior_, of_node_.data());
+            if (parameters) parameters->insert(parameters->end(), of_node_.begin(), of_node_.end());
             if constexpr (writes_classes) {
-                parameters_.resize(static_cast<std::size_t>(family_.n_parameters));
-                family_.posterior(rest, prior_, parameters_.data());
                 says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
-                family_.expected(parameters_.data(), &says_.back() + 1 - family_.n_expected());
-            } else if (is_alone && is_counted && row.weight == 1.0) {  // the tree with the row is the original one
-                says_.push_back(leaf_[s] - leaf_without_[place[s]]);
+                family_.expected(of_node_.data(), &says_.back() + 1 - family_.n_expected());
+            } else if (leaves_all) {  // with the row is as it was
+                says_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
             } else {
-                with_row_.assign(rest, rest + size_);
+                with_row_.assign(rest(k, group), rest(k, group) + size_);
                 family_.layout.add(with_row_.data(), once_.data());
-                says_.push_back(family_.log_evidence(with_row_.data(), prior_) - leaf_without_[place[s]]);
+                says_.push_back(evidence(with_row_.data()) - leaf_[s]);
+            }
+            if (paths.above[k] == k) break;
+        }
+        if constexpr (!writes_classes) {
+            const auto begin = says_.begin() + static_cast<std::ptrdiff_t>(says_start_.back());
+            top_.push_back(*std::max_element(begin, says_.end()));
+            for (auto each = begin; each != says_.end(); ++each) density_.push_back(std::exp(*each - top_.back()));
+        }
+    }
+
+    // Where nothing is ever split, the root predicts all.
+    void predict_by_root(const HeldOutPaths& paths, double* out) const {
+        const auto n = static_cast<std::size_t>(n_values(family_));
+        for (std::size_t k = 0; k < paths.asked.size(); ++k) {
+            const std::size_t end = k + 1 < says_start_.size() ? says_start_[k + 1] : says_.size();
+            for (std::size_t c = 0; c < n; ++c) out[paths.asked[k].answer * n + c] = says_[end - n + c];
+        }
+    }
+
+    // Answers for one prior of the splits after another are `apart`.
+    void predict_group(const HeldOutPaths& paths, const Group& group, double* out, std::size_t apart) {
+        const auto n = static_cast<std::size_t>(n_values(family_));
+        const auto answer = [&](std::size_t prior, std::size_t k) {
+            return out + prior * apart + paths.asked[k].answer * n;
+        };
+        if (group.is_alone() &&
+            predict_alone(paths, group, [&](std::size_t prior) { return answer(prior, group.first_asked); }))
+            return;
+        for_each_prior_and_row(paths, group,
+                               [&](std::size_t prior, std::size_t k) { predict_row(k, answer(prior, k)); });
+    }
+
+    // rho of all inner nodes for the priors of the splits in use.
+    void sweep(const SplitPriors& splits) {
+        split_.prepare(splits, lanes_, tree_.n_nodes);
+        for (std::size_t i = 1; i < inner_.size(); ++i) {
+            const auto s = static_cast<std::size_t>(inner_[i]);
+            ScaledLanes rho = rho_of_split(s, win_[i]);
+            rho.plus(split_.stop(s));
+            rho_[i] = rho;
+        }
+    }
+    std::size_t place_at(std::size_t s) const { return static_cast<std::size_t>(place_[s]); }
+
+    // The part of rho in which the node is split.
+    ScaledLanes rho_of_split(std::size_t s, const Scaled& win) const {
+        const auto child = static_cast<std::size_t>(tree_.first_child[s]);
+        const auto n_children = static_cast<std::size_t>(tree_.n_children[s]);
+        const ScaledLanes& second = rho_[n_children > 1 ? place_at(child + 1) : 0];
+        ScaledLanes rho = ScaledLanes::product(win, split_.split(s), rho_[place_at(child)], second);
+        for (std::size_t c = 2; c < n_children; ++c) rho.times(rho_[place_at(child + c)]);
+        return rho;
+    }
+    // The same with another rho of one child.
+    ScaledLanes rho_of_split(std::size_t s, const Scaled& win, std::size_t changed,
+                             const ScaledLanes& of_changed) const {
+        const auto child = static_cast<std::size_t>(tree_.first_child[s]);
+        const auto n_children = static_cast<std::size_t>(tree_.n_children[s]);
+        const std::size_t other = changed == child && n_children > 1 ? child + 1 : child;
+        const ScaledLanes& second = rho_[other == changed ? 0 : place_at(other)];
+        ScaledLanes rho = ScaledLanes::product(win, split_.split(s), of_changed, second);
+        if (n_children > 2)
+            for (std::size_t c = child; c < child + n_children; ++c)
+                if (c != changed && c != other) rho.times(rho_[place_at(c)]);
+        return rho;
+    }
+
+    // A row that stands alone: only its path changes, and the prediction of a subtree follows from that of the child on
+    // the path. Returns false for densities beyond the range of doubles.
+    template <class AnswerOf>
+    bool predict_alone(const HeldOutPaths& paths, const Group& group, AnswerOf answer_of) {
+        constexpr int n_lanes = ScaledLanes::n;
+        const auto n = static_cast<std::size_t>(n_values(family_));
+        const double* says = (writes_classes ? says_ : density_).data() + says_start_[group.first_asked];
+        answer_.resize(n * n_lanes);
+        for (std::size_t j = 0; j < answer_.size(); ++j) answer_[j] = says[j / n_lanes];
+        ScaledLanes below;  // rho of the node on the path
+        Fates fates;
+        std::size_t k = group.first_node;
+        auto s = static_cast<std::size_t>(paths.touched[k]);
+        if (place_[s] != 0) {
+            below = rho_of_split(s, win_without_[k]);
+            below.plus(split_.stop(s));
+        }
+        for (++k; k < group.last_node; ++k) {
+            const std::size_t child = s;
+            s = static_cast<std::size_t>(paths.touched[k]);
+            says += n;
+            below = rho_of_split(s, win_without_[k], child, below);
+            below.plus(split_.stop(s), fates.split, fates.stop);
+            double* answer = answer_.data();
+            for (std::size_t c = 0; c < n; ++c, answer += n_lanes)
+                for (int l = 0; l < n_lanes; ++l) answer[l] = fates.stop[l] * says[c] + fates.split[l] * answer[l];
+        }
+        for (std::size_t l = 0; l < lanes_.size(); ++l) {
+            double* const out = answer_of(static_cast<std::size_t>(lanes_[l]));
+            for (std::size_t c = 0; c < n; ++c) out[c] = answer_[c * n_lanes + l];
+            if constexpr (!writes_classes) {
+                if (!(*out > 0.0)) return false;
+                *out = top_[group.first_asked] + std::log(*out);
             }
         }
-        path_start_.push_back(path_.size());
+        return true;
     }
 
-    // Posterior parameters of the nodes on the paths of the last group's rows.
-    void add_parameters(std::vector<double>& all) {
-        const auto n = static_cast<std::size_t>(family_.n_parameters);
-        const std::size_t first = touched_start_[touched_start_.size() - 2];
-        for (std::size_t j = path_start_[row_start_[row_start_.size() - 2]]; j < path_.size(); ++j) {
-            all.resize(all.size() + n);
-            family_.posterior(rest_.data() + (path_[j] - first) * size_, prior_, all.data() + all.size() - n);
-        }
-    }
-
-    void sweep(const SplitPrior& prior) {
-        const EvidenceView evidence{leaf_.data(), subtree_.data(), split_prob_.data()};
-        for (std::int64_t s = tree_.n_nodes - 1; s >= 0; --s) sweep_node(tree_, prior, s, evidence);
-    }
-
-    // Calls `use` for each scored row, in order, while weight_ holds the weights on its path without its group.
+    // Calls use(prior, k) for each prior of the splits in use and each row k of a group that is asked about, while
+    // weight_ holds the weights on its path.
     template <class Use>
-    void for_each_scored_row(const SplitPrior& prior, Use use) {
-        fates_.resize(touched_.size());
-        for (std::size_t group = 0; group + 1 < touched_start_.size(); ++group) {
-            const std::size_t first = touched_start_[group], last = touched_start_[group + 1];
-            before_.resize(last - first);
-            for (std::size_t k = first; k < last; ++k) {
-                const std::int32_t s = touched_[k];
-                before_[k - first] = subtree_[s];
-                subtree_[s] = weigh_node(prior, s, leaf_without_[k], fates_[k]);
-            }
-            for (std::size_t row = row_start_[group]; row < row_start_[group + 1]; ++row) {
-                weigh_path(row);
-                use(row);
-            }
-            for (std::size_t k = first; k < last; ++k) subtree_[touched_[k]] = before_[k - first];
+    void for_each_prior_and_row(const HeldOutPaths& paths, const Group& group, Use use) {
+        before_.clear();
+        fates_.clear();
+        for (std::size_t k = group.first_node; k < group.last_node; ++k) {
+            const auto s = static_cast<std::size_t>(paths.touched[k]);
+            fates_.push_back({});
+            before_.push_back(rho_[place_at(s)]);
+            if (place_[s] == 0) continue;
+            ScaledLanes rho = rho_of_split(s, win_without_[k]);
+            rho.plus(split_.stop(s), fates_.back().split, fates_.back().stop);
+            rho_[place_at(s)] = rho;
         }
-    }
-
-    // The evidence of the subtree below a node, its children being done, and the probabilities that the node is split
-    // and that it is not, of which the smaller keeps its digits.
-    double weigh_node(const SplitPrior& prior, std::int32_t s, double leaf, Fates& fates) const {
-        if (tree_.n_children[s] == 0) {
-            fates = {1.0, 0.0};
-            return leaf;
-        }
-        double children = 0.0;
-        const double* first = subtree_.data() + tree_.first_child[s];
-        for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) children += first[c];
-        const double stop = prior.log_stop[s] + leaf, split = prior.log_split[s] + children;
-        const double ratio = std::exp(-std::fabs(stop - split)), larger = 1.0 / (1.0 + ratio), smaller = ratio * larger;
-        fates = stop > split ? Fates{larger, smaller} : Fates{smaller, larger};
-        return std::fmax(stop, split) + std::log1p(ratio);
+        for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
+            for (std::size_t l = 0; l < lanes_.size(); ++l) {
+                weigh_path(paths, paths.asked[k].end, group.first_node, l);
+                use(static_cast<std::size_t>(lanes_[l]), k);
+            }
+        for (std::size_t k = group.first_node; k < group.last_node; ++k)
+            rho_[place_at(static_cast<std::size_t>(paths.touched[k]))] = before_[k - group.first_node];
     }
 
     // Weights of the nodes on a row's path, the end first; a row that stops at an inner node stays there.
-    void weigh_path(std::size_t row) {
-        const std::size_t begin = path_start_[row], n = path_start_[row + 1] - begin;
-        weight_.resize(n);
+    void weigh_path(const HeldOutPaths& paths, std::size_t end, std::size_t first_node, std::size_t lane) {
+        path_.clear();
+        for (std::size_t k = end; path_.empty() || path_.back() != k; k = paths.above[k]) path_.push_back(k);
+        weight_.resize(path_.size());
         double reached = 1.0;
-        for (std::size_t j = n; j-- > 1;) {
-            const Fates& fates = fates_[path_[begin + j]];
-            weight_[j] = reached * fates.stop;
-            reached *= fates.split;
+        for (std::size_t j = path_.size(); j-- > 1;) {
+            const Fates& fates = fates_[path_[j] - first_node];
+            weight_[j] = reached * fates.stop[lane];
+            reached *= fates.split[lane];
         }
         weight_[0] = reached;
     }
 
     void predict_row(std::size_t row, double* out) {
         const std::size_t n = weight_.size();
+        const double* says = says_.data() + says_start_[row];
         if constexpr (writes_classes) {
             const int n_classes = family_.n_classes;
             for (int c = 0; c < n_classes; ++c) out[c] = 0.0;
-            const double* says = says_.data() + path_start_[row] * n_classes;
             for (std::size_t j = 0; j < n; ++j, says += n_classes)
                 for (int c = 0; c < n_classes; ++c) out[c] += weight_[j] * says[c];
         } else {
-            const double* says = says_.data() + path_start_[row];
             double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
             for (std::size_t j = 0; j < n; ++j)
                 if (weight_[j] > 0.0) top = std::fmax(top, says[j]);
@@ -290,21 +391,56 @@ class HeldOut {
         }
     }
 
-    Family family_;
+    // Prior probabilities of the two fates of each node, or of all, for some priors of the splits.
+    class Splits {
+      public:
+        // The lanes beyond those used hold the last prior.
+        void prepare(const SplitPriors& splits, const std::vector<std::int64_t>& lanes, std::int64_t n_nodes) {
+            const std::int64_t n = splits.per_prior == 1 ? 1 : n_nodes;
+            stride_ = splits.per_prior == 1 ? 0 : ScaledLanes::n;
+            split_.resize(static_cast<std::size_t>(n * ScaledLanes::n));
+            stop_.resize(split_.size());
+            for (std::size_t l = 0; l < ScaledLanes::n; ++l) {
+                const SplitPrior prior = splits[lanes[std::min(l, lanes.size() - 1)]];
+                for (std::int64_t s = 0; s < n; ++s) {
+                    const auto at = static_cast<std::size_t>(s) * ScaledLanes::n + l;
+                    split_[at] = std::exp(prior.log_split[s]);
+                    stop_[at] = std::exp(prior.log_stop[s]);
+                }
+            }
+        }
+        const double* split(std::size_t s) const { return split_.data() + s * stride_; }
+        const double* stop(std::size_t s) const { return stop_.data() + s * stride_; }
+
+      private:
+        std::size_t stride_ = 0;
+        std::vector<double> split_, stop_;
+    };
+
+    Family family_, with_prior_ = family_;  // as it came, and with what was tabulated for the prior in use
     TreeView tree_;
-    const double *statistics_, *prior_;
+    const double *statistics_, *prior_ = nullptr;
     std::size_t size_;
-    std::vector<double> leaf_, subtree_, split_prob_;
-    // One entry per touched node of a group, groups one after another; group i has those from touched_start_[i] on.
-    std::vector<std::size_t> touched_start_;
-    std::vector<std::int32_t> touched_;
-    std::vector<double> leaf_without_;
+    // One entry a node: its evidence as a leaf, and its place among the inner nodes; 0 for a terminal.
+    std::vector<double> leaf_;
+    std::vector<std::int32_t> place_;
+    // One entry an inner node, children first, after one for all terminals, whose rho is 1.
+    std::vector<std::int32_t> inner_;
+    std::vector<Scaled> win_;
+    std::vector<ScaledLanes> rho_;
+    Splits split_;
+    std::vector<std::int64_t> lanes_;  // numbers of the priors of the splits that are in use
+    // One entry a touched node of a group, groups one after another.
+    std::vector<Scaled> win_without_;
+    // What the nodes on the path of each row that is asked about say of it, and where that begins.
+    // Log densities are there as densities too, over the largest of the path.
+    std::vector<double> says_, density_, top_;
+    std::vector<std::size_t> says_start_;
+    // Of one group or row at a time.
+    std::vector<double> removed_, rest_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
+    std::vector<ScaledLanes> before_;
     std::vector<Fates> fates_;
-    // One entry per node on the path of a scored row: its index in touched_, and its prediction.
-    std::vector<std::size_t> row_start_, path_start_, path_;
-    std::vector<double> says_;
-    // For one group or row at a time.
-    std::vector<double> removed_, rest_, once_, with_row_, parameters_, before_, weight_;
+    std::vector<std::size_t> path_;
 };
 
 }  // namespace everytree

@@ -1,0 +1,100 @@
+// Rows of a tree that are left out, the nodes they touch and the paths of those that are predicted: all that does not
+// depend on priors.
+#pragma once
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/rows.hpp"
+#include "core/sweep.hpp"
+
+namespace everytree {
+
+struct HeldOutRows {
+    RowView rows;
+    const std::int32_t* at;  // the terminal of each row
+    std::int64_t n;
+    const std::uint8_t* counted;  // whether the row is in the statistics and must be taken away
+    const std::uint8_t* scored;   // whether the row is predicted; others are only taken away with their group
+    const std::int64_t* start;    // (n_groups + 1,) the first row of each group
+    std::int64_t n_groups;
+    std::int64_t n_scored() const {
+        std::int64_t total = 0;
+        for (std::int64_t i = 0; i < n; ++i) total += scored[i] != 0;
+        return total;
+    }
+};
+
+// Groups that have a scored row. Scored rows of one class and weight that stand alone in one terminal leave the same
+// tree behind: the first of them is asked about, and its answer is that of its twins.
+class HeldOutPaths {
+  public:
+    struct Group {
+        std::int64_t first_row, last_row;     // among the held rows
+        std::size_t first_node, last_node;    // among those touched
+        std::size_t first_asked, last_asked;  // among the rows that are asked about
+        bool is_alone() const { return last_row - first_row == 1; }
+    };
+    struct Asked {
+        std::int64_t row;    // among the held rows
+        std::size_t end;     // among the touched nodes
+        std::size_t answer;  // among the scored rows
+    };
+    std::vector<Group> groups;
+    std::vector<std::int32_t> touched;  // those of a group together, children first
+    std::vector<std::size_t> above;     // the place of each touched node's parent; of the root, its own
+    std::vector<Asked> asked;
+    std::vector<std::size_t> first_like;  // for each scored row, the first scored row that is like it
+
+    // `n_classes` is 0 where targets are no classes: then no two rows are twins.
+    HeldOutPaths(const TreeView& tree, const HeldOutRows& held, int n_classes)
+        : set_(tree.n_nodes), place_(static_cast<std::size_t>(tree.n_nodes)) {
+        for (std::int64_t group = 0; group < held.n_groups; ++group) {
+            const std::int64_t begin = held.start[group], end = held.start[group + 1];
+            if (end - begin == 1 && n_classes > 0 && is_twin(held, begin, n_classes)) continue;
+            const std::size_t first_asked = asked.size(), first_node = touched.size();
+            for (std::int64_t i = begin; i < end; ++i) {
+                if (!held.scored[i]) continue;
+                asked.push_back({i, 0, first_like.size()});
+                first_like.push_back(first_like.size());
+            }
+            if (asked.size() == first_asked) continue;
+            touch(tree, held, begin, end);
+            for (std::size_t k = first_asked; k < asked.size(); ++k) asked[k].end = place_of(held.at[asked[k].row]);
+            groups.push_back({begin, end, first_node, touched.size(), first_asked, asked.size()});
+        }
+    }
+
+  private:
+    bool is_twin(const HeldOutRows& held, std::int64_t i, int n_classes) {
+        if (!held.scored[i]) return false;
+        const auto key = held.at[i] * std::int64_t{n_classes} + static_cast<std::int64_t>(held.rows[i].y);
+        const auto [like, is_new] = seen_.try_emplace(key, i, first_like.size());
+        const auto [j, answer] = like->second;
+        if (is_new || held.rows[i].weight != held.rows[j].weight || held.counted[i] != held.counted[j]) return false;
+        first_like.push_back(answer);
+        return true;
+    }
+
+    void touch(const TreeView& tree, const HeldOutRows& held, std::int64_t begin, std::int64_t end) {
+        const std::size_t first = touched.size();
+        for (std::int64_t i = begin; i < end; ++i) set_.touch(held.at[i]);
+        set_.close_upward(tree);
+        for (const std::int32_t s : set_.nodes()) {
+            place_[static_cast<std::size_t>(s)] = touched.size();
+            touched.push_back(s);
+        }
+        set_.clear();
+        for (std::size_t k = first; k < touched.size(); ++k)
+            above.push_back(touched[k] > 0 ? place_of(tree.parent[touched[k]]) : k);
+    }
+    std::size_t place_of(std::int32_t node) const { return place_[static_cast<std::size_t>(node)]; }
+
+    TouchedNodes set_;
+    std::vector<std::size_t> place_;  // of a touched node of the last group
+    std::unordered_map<std::int64_t, std::pair<std::int64_t, std::size_t>>
+        seen_;  // row, and its place among the scored
+};
+
+}  // namespace everytree

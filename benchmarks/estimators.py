@@ -19,7 +19,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import everytree as et
 import markdown
-from everytree.structure.growers import as_floats
+from everytree.structure.given_forest import as_floats
 from markdown import number, section, table, times
 from timing import medians, started
 

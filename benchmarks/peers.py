@@ -282,7 +282,8 @@ def _plain_forest(train: Frame, y: np.ndarray, test: Frame) -> np.ndarray:
     codes = schema.encode(train)
     seeds = np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=100).tolist()
     has_missing = np.array([column.has_missing for column in schema.columns])
-    grown = growers.grow(codes, target, None, growers.Growth(), 100, has_missing=has_missing, seeds=seeds)
+    known = {"n_codes": schema.n_codes, "has_missing": has_missing}
+    grown = growers.grow(codes, target, None, growers.Growth(), 100, **known, seeds=seeds)
     leaves = library.Categorical(len(classes), 1e-12)
     trees = [library.Posterior(g.tree, leaves, 1.0).update(codes[g.in_bag], target[g.in_bag]) for g in grown]
     return library.Forest(trees, n_codes=schema.n_codes).probs(schema.encode(test))

@@ -23,7 +23,8 @@ BEFORE = {
     "exact": {"core"},
     "online": {"core"},
     "columns": {"core"},
-    "bind": {"core", "exact", "online", "columns"},
+    "grow": {"core"},
+    "bind": {"core", "exact", "online", "columns", "grow"},
 }
 """Folders that a file of a folder may include, besides its own."""
 

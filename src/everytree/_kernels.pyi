@@ -157,6 +157,55 @@ def make_growing(
 ) -> Growing: ...
 def feature_after(features: NDArray[np.int32], seed: int, answers: NDArray[np.int32]) -> int: ...
 
+class Grower:
+    def grow(
+        self,
+        *,
+        sample: NDArray[np.int64],
+        seed: int,
+        random_splits: bool,
+        max_features: int,
+        min_samples_leaf: int,
+        max_depth: int,
+        max_leaf_nodes: int,
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int32],
+    ]: ...
+
+def class_grower(
+    *,
+    codes: Any,
+    n_codes: NDArray[np.int32],
+    has_missing: NDArray[np.bool_],
+    y: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    n_classes: int,
+    criterion: str,
+) -> Grower: ...
+def number_grower(
+    *,
+    codes: Any,
+    n_codes: NDArray[np.int32],
+    has_missing: NDArray[np.bool_],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+) -> Grower: ...
+def evidence_grower(
+    *,
+    codes: Any,
+    n_codes: NDArray[np.int32],
+    has_missing: NDArray[np.bool_],
+    statistics: NDArray[np.float64],
+    name: str,
+    size: int,
+    prior: NDArray[np.float64],
+) -> Grower: ...
+
 class Forest:
     def __init__(self, trees: Sequence[Tree], known: NDArray[np.uint16]) -> None: ...
     def ends(self, X: Any, n_jobs: int) -> NDArray[np.int32] | None: ...
@@ -195,6 +244,17 @@ class Forest:
         n_more: NDArray[np.int64],
     ) -> None: ...
 
+def placed_statistics(
+    name: str,
+    size: int,
+    *,
+    tree: Tree,
+    ends: NDArray[np.int32],
+    y: Any,
+    weight: Any,
+    extra: Any,
+    constant: float,
+) -> NDArray[np.float64] | None: ...
 def average_over_paths(
     tree: Tree,
     *,

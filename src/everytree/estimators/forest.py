@@ -10,7 +10,7 @@ from everytree.base.checks import whole_number
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batches import BatchedEstimator
 from everytree.estimators.classifier import Classification
-from everytree.estimators.grown import check_grower
+from everytree.estimators.grown import check_grower, check_max_features
 from everytree.estimators.readable import Readable
 from everytree.estimators.regressor import Regression
 from everytree.fitting.fit import Weights
@@ -37,6 +37,7 @@ class _ForestStructure(Readable, BatchedEstimator):
         super()._check_parameters()
         whole_number("n_estimators", self.n_estimators, 1)
         check_grower(self.grower)
+        check_max_features(self.max_features)
         if not isinstance(self.weights, str) or self.weights not in ("uniform", "evidence", "stacking"):
             raise ValueError(f"weights must be 'uniform', 'evidence' or 'stacking', but is {self.weights!r}")
         if self.calibration is not None and not (isinstance(self.calibration, str) and self.calibration == "auto"):

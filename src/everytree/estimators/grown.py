@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -36,7 +37,7 @@ class GrownEstimator(MetaEstimator):
 
     @abstractmethod
     def _own_structure(self) -> GrownStructure:
-        """Return the structure whose trees scikit-learn grows."""
+        """Return the structure whose trees are grown here."""
 
     def _structure(self) -> GrownStructure:
         own = self._own_structure()
@@ -48,7 +49,7 @@ class GrownEstimator(MetaEstimator):
         super()._check_parameters()
         if self.max_depth is not None:
             whole_number("max_depth", self.max_depth, 1)
-        positive_number("min_samples_leaf", self.min_samples_leaf)
+        check_min_samples_leaf(self.min_samples_leaf)
         if isinstance(self.split_prior, str) and self.split_prior != "auto":
             raise ValueError(f"split_prior must be 'auto', a number or a function of depth, not {self.split_prior!r}")
 
@@ -72,6 +73,26 @@ class GrownEstimator(MetaEstimator):
         check_is_fitted(self, "fitted_")
         weights: FloatArray = self.forest_.weights
         return weights
+
+
+def check_min_samples_leaf(value: Any) -> None:
+    """Check that the smallest leaf is a number of rows, or a share of them."""
+    positive_number("min_samples_leaf", value)
+    if isinstance(value, float | np.floating) and not value < 1.0:
+        raise ValueError(f"min_samples_leaf must be a whole number of rows or a share below 1, but is {value!r}")
+
+
+def check_max_features(value: Any) -> None:
+    """Check that the columns a node looks at are a number, a share of all, or one of the known names."""
+    if value is None or (isinstance(value, str) and value in ("auto", "sqrt", "log2")):
+        return
+    is_number = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    is_share = isinstance(value, float | np.floating) and 0.0 < value <= 1.0
+    if not (is_number or is_share):
+        raise ValueError(
+            f"max_features must be 'auto', 'sqrt', 'log2', None, a number of columns or a share of them in (0, 1], "
+            f"but is {value!r}"
+        )
 
 
 def check_grower(grower: Any) -> None:

@@ -88,7 +88,7 @@ def to_tables(model: Any) -> AveragedTrees:
     >>> X, y = load_iris(return_X_y=True)
     >>> tables = et.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
     >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
-    ([-inf, -2.0, 0.8, -2.0, -2.0], [True, False, False, False, False])
+    ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
     """
     forest = forest_of(model)
     # Trees of smaller weight are lost in rounding, unless a value in them is infinite and would count after all.

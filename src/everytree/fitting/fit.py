@@ -28,7 +28,7 @@ from everytree.posterior.counts import count
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
-from everytree.structure.growers import Grown
+from everytree.structure.grown import Grown
 from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
 
@@ -271,6 +271,10 @@ def _statistics(
     own_rows: bool = False,
 ) -> list[tuple[FloatArray, int]]:
     """Statistics and numbers of rows in each structure: of all rows, or of its `own_rows` that it was grown on."""
+    counted = [one.statistics for one in grown if one.statistics is not None]  # together with the growing
+    if len(counted) == len(grown):
+        n_rows = [int(one.in_bag.sum()) if own_rows else len(rows) for one in grown]
+        return list(zip(counted, n_rows, strict=True))
     if not own_rows:
         tally = count([one.tree for one in grown], family, schema.n_codes, rows, n_jobs)
         return list(zip(tally.statistics, tally.n_rows.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Numbers that scikit-learn's regression trees are grown on."""
+"""Numbers that trees are grown on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from everytree.families.prior_search import variance_about
 def centred_and_scaled(follow: FloatArray, weight: FloatArray | None) -> FloatArray:
     """Return the same numbers near zero and of size one.
 
-    scikit-learn's trees ignore variance below 2e-16 and lose digits far from zero. The centre is one of the values and
-    the scale a power of two, so that nothing is rounded and splits that were equally good still are.
+    Sums of numbers far from zero lose digits. The centre is one of the values and the scale a power of two, so that
+    nothing is rounded and splits that were equally good still are.
     """
     mean = float(np.average(follow, weights=weight))
     centre = follow[np.argmin(np.abs(follow - mean))]

@@ -19,7 +19,7 @@ from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.posterior.rows import Rows
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
-from everytree.structure.growers import Grown
+from everytree.structure.grown import Grown
 from everytree.trees.metatree import MetaTree
 
 SCORED_ROWS = (1000, 4000)

@@ -18,15 +18,19 @@ from everytree.base.progress import Progress
 from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import MAX_CATEGORIES, Kind
+from everytree.families.base import NativeFamily
 from everytree.fitting.fit import GivenRows, GrownTrees, Settings, Weights, code_first_rows
 from everytree.fitting.targets import Target
+from everytree.posterior.counts import count_placed
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
-from everytree.structure.growers import Grown, Growth, grow
+from everytree.structure.growers import Growth, grow
+from everytree.structure.grown import Grown
 from everytree.structure.importers.model import Imported
 from everytree.structure.multiway import with_multiway_splits
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 N_FOLDS = 5
 
@@ -141,7 +145,7 @@ class TreeStructure(GrownStructure):
             max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf,
             grower="random_forest", max_features=None, subsample=1.0,
         )  # fmt: skip
-        return Grown(grown.tree, in_bag)
+        return Grown(grown.tree, in_bag, grown.statistics)
 
 
 @dataclass(frozen=True)
@@ -171,24 +175,40 @@ def grow_trees(
     progress: Progress,
     **growth: Any,
 ) -> list[Grown]:
-    """Trees of scikit-learn's on the codes, with multiway splits where they win evidence."""
+    """Trees grown on the codes, with multiway splits where they win evidence, and with the statistics of all rows."""
     y, weight, criterion = target.grow_on(rows)
-    grown = grow(
+    finish = partial(_finished, rows, target.search(rows).first_family, schema, growth["min_samples_leaf"])
+    return grow(
         rows.codes, y, weight, Growth(criterion=criterion, **growth), len(seeds),
-        has_missing=np.array([column.has_missing for column in schema.columns]), seeds=seeds,
-        group=rows.group, n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
+        n_codes=schema.n_codes, has_missing=np.array([column.has_missing for column in schema.columns]), seeds=seeds,
+        group=rows.group, n_jobs=resolve_n_jobs(settings.n_jobs), finish=finish, progress=progress.step,
     )  # fmt: skip
-    if not schema.is_categorical.any():
-        return grown
-    family, widened = target.search(rows).first_family, []
-    for one in grown:
-        some, fewest = rows.at(one.in_bag), growth["min_samples_leaf"]
-        tree = with_multiway_splits(
-            one.tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
-            fewest if fewest >= 1 else fewest * len(some), **some.row_data,
+
+
+def _finished(
+    rows: Rows,
+    family: NativeFamily,
+    schema: Schema,
+    min_samples_leaf: int | float,
+    tree: MetaTree,
+    in_bag: NDArray[np.bool_],
+    terminal: NDArray[np.int32],
+) -> Grown:
+    """A grown tree with its multiway splits and its statistics; `terminal` is where the rows of its sample are."""
+    others = ~in_bag
+    if schema.is_categorical.any():
+        some = rows.at(in_bag)
+        wider = with_multiway_splits(
+            tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
+            min_samples_leaf if min_samples_leaf >= 1 else min_samples_leaf * len(some), **some.row_data,
         )  # fmt: skip
-        widened.append(Grown(tree, one.in_bag))
-    return widened
+        if wider is not tree:
+            tree, others = wider, np.ones(len(rows), dtype=bool)
+    ends = np.empty(len(rows), dtype=np.int32)
+    ends[in_bag] = terminal
+    if others.any():
+        ends[others] = tree.route(rows.codes[others], n_jobs=1)
+    return Grown(tree, in_bag, count_placed(tree, family, ends, rows))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ Labels = NDArray[Any] | None
 
 
 class GrowOn(NamedTuple):
-    """Targets, weights and criterion for growing scikit-learn's trees."""
+    """Targets, weights and criterion for growing trees."""
 
     y: NDArray[Any]
     weight: FloatArray | None

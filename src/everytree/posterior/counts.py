@@ -57,6 +57,26 @@ def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any]
     return tally
 
 
+def count_placed(tree: MetaTree, family: NativeFamily, ends: NDArray[np.int32], rows: Rows) -> FloatArray:
+    """Count rows in one tree whose terminals are known: the statistics of all nodes.
+
+    Parameters
+    ----------
+    tree : MetaTree
+    family : NativeFamily
+    ends : (n_rows,) int32
+        The terminal of each row.
+    rows : Rows
+    """
+    extra = family.pack_rows(rows.row_data, rows.codes) if rows.row_data or family.row_data else None
+    statistics = _kernels.placed_statistics(
+        family.kernel, family.size, tree=tree.kernel, ends=ends, y=rows.y, weight=rows.weight, extra=extra,
+        constant=family.default_row_data,
+    )  # fmt: skip
+    assert statistics is not None, "the columns of Rows are those that the kernels read"
+    return statistics
+
+
 def _add_rows(
     engine: _kernels.Forest,
     family: NativeFamily,

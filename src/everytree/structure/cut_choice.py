@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.structure.growers import CLASS_CRITERIA, as_floats
+from everytree.structure.given_forest import as_floats
+from everytree.structure.growers import CLASS_CRITERIA
 from everytree.tables.repeats import row_hashes
 from everytree.tables.schema import Schema
 

@@ -1,4 +1,4 @@
-"""Growing the trees of a forest: scikit-learn's trees, grown on codes.
+"""Growing the trees of a forest on codes.
 
 On codes every threshold lies between two whole numbers, so a grown tree is a meta-tree without rounding: `code <= t`.
 Each tree sees a random part of the rows, without replacement. The other rows did not influence its splits, so its
@@ -7,7 +7,7 @@ predictions for them are unbiased: priors are chosen by these rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
-from everytree.tables.column import missing_code
+from everytree import _kernels
+from everytree.structure.given_forest import grow_as_given
+from everytree.structure.grown import Grown
 from everytree.trees.metatree import MetaTree
 
 Splitter = Literal["best", "random"]
@@ -26,6 +27,9 @@ MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 CLASS_CRITERIA = ("gini", "entropy", "log_loss")
 
 Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
+
+Finish = Callable[[MetaTree, NDArray[np.bool_], NDArray[np.int32]], Grown]
+"""From a tree, the rows of its sample and their terminals to the structure."""
 
 GROWERS: dict[str, dict[bool, Recipes]] = {
     "random_forest": {True: (("best", "sqrt"),), False: (("best", None), ("best", 0.5))},
@@ -45,20 +49,6 @@ many features."""
 
 
 @dataclass(frozen=True)
-class Grown:
-    """One structure and the rows it was grown on.
-
-    Attributes
-    ----------
-    tree : MetaTree
-    in_bag : (n_rows,) bool
-    """
-
-    tree: MetaTree
-    in_bag: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
 class Growth:
     """Settings for growing trees.
 
@@ -71,7 +61,7 @@ class Growth:
     subsample : float
         Share of the rows that each tree sees.
     criterion : str
-        Criterion of scikit-learn's trees; "gini" and the like grow classification trees.
+        "gini" or "entropy" (also called "log_loss") for classes, "squared_error" for numbers.
     """
 
     grower: Any = "mixed"
@@ -93,10 +83,12 @@ def grow(
     growth: Growth,
     n_trees: int,
     *,
+    n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
     seeds: Sequence[int],
     group: NDArray[np.int64] | None = None,
     n_jobs: int = 1,
+    finish: Finish | None = None,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Grown]:
     """Grow structures for the rows, in the order of their seeds for any `n_jobs`.
@@ -107,6 +99,8 @@ def grow(
     y : (n_rows,) or (n_rows, n_outputs)
         Class numbers, or numbers for the trees to predict.
     weight : (n_rows,) float64, optional
+    n_codes : (n_features,) int
+        How many codes each column has, missing not counted.
     has_missing : (n_features,) bool
         Which columns have missing values; each split on one of them has a side for those.
     seeds : sequence of int
@@ -116,14 +110,15 @@ def grow(
     progress : callable
         Called once per tree.
     """
-    table = as_floats(codes, has_missing)
     if not isinstance(growth.grower, str):
-        return list(_grow_as_given(table, y, weight, growth.grower, has_missing, seeds[0], n_jobs, progress))
+        return grow_as_given(codes, y, weight, growth.grower, has_missing, seeds[0], n_jobs, progress)
     recipes = GROWERS[growth.grower][growth.is_classification]
-    one = partial(_grow_one, table, y, weight, growth, has_missing, group)
+    grower = _kernel(codes, y, weight, growth, n_codes, has_missing)
+    one = partial(_grow_one, grower, codes.shape, growth, group)
 
     def numbered(number: int) -> Grown:
-        grown = one(recipes[number % len(recipes)], seeds[number])
+        tree, in_bag, terminal = one(recipes[number % len(recipes)], seeds[number])
+        grown = Grown(tree, in_bag) if finish is None else finish(tree, in_bag, terminal)
         progress()
         return grown
 
@@ -133,41 +128,62 @@ def grow(
         return list(pool.map(numbered, range(n_trees)))
 
 
-def as_floats(codes: NDArray[Any], has_missing: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return codes as scikit-learn's trees take them: missing is NaN in the columns that have it."""
-    table = codes.astype(np.float32)
-    for column in np.flatnonzero(has_missing):
-        table[codes[:, column] == missing_code(codes.dtype), column] = np.nan
-    return table
-
-
-def _grow_one(
-    table: NDArray[np.float32],
+def _kernel(
+    codes: NDArray[Any],
     y: NDArray[Any],
     weight: NDArray[np.float64] | None,
     growth: Growth,
+    n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
+) -> _kernels.Grower:
+    """Rows and targets as the kernels take them."""
+    table: dict[str, Any] = {
+        "codes": np.ascontiguousarray(codes), "n_codes": n_codes.astype(np.int32), "has_missing": has_missing,
+        "weight": None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
+    }  # fmt: skip
+    if not growth.is_classification:
+        return _kernels.number_grower(y=np.ascontiguousarray(y, dtype=np.float64), **table)
+    labels = np.ascontiguousarray(y, dtype=np.int64)
+    n_classes = max(int(labels.max(initial=0)) + 1, 2)
+    criterion = "entropy" if growth.criterion == "log_loss" else growth.criterion
+    return _kernels.class_grower(y=labels, n_classes=n_classes, criterion=criterion, **table)
+
+
+def _grow_one(
+    grower: _kernels.Grower,
+    shape: tuple[int, int],
+    growth: Growth,
     group: NDArray[np.int64] | None,
     recipe: tuple[Splitter, MaxFeatures],
     seed: int,
-) -> Grown:
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
-
+) -> tuple[MetaTree, NDArray[np.bool_], NDArray[np.int32]]:
+    """A tree, the rows of its sample, and the terminals of these."""
+    n_rows, n_features = shape
     splitter, max_features = recipe
-    kinds = {
-        (True, "best"): DecisionTreeClassifier, (True, "random"): ExtraTreeClassifier,
-        (False, "best"): DecisionTreeRegressor, (False, "random"): ExtraTreeRegressor,
-    }  # fmt: skip
-    in_bag = sample_of_rows(len(table), growth.subsample, seed, group)
-    tree = kinds[growth.is_classification, splitter](
-        criterion=growth.criterion,
-        max_depth=growth.max_depth,
-        min_samples_leaf=growth.min_samples_leaf,
-        max_features=max_features if growth.max_features == "auto" else growth.max_features,
-        random_state=seed,
-    )
-    tree.fit(table[in_bag], y[in_bag], None if weight is None else weight[in_bag])
-    return Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing), in_bag)
+    in_bag = sample_of_rows(n_rows, growth.subsample, seed, group)
+    sample = np.flatnonzero(in_bag)
+    fewest = growth.min_samples_leaf
+    *arrays, terminal = grower.grow(
+        sample=sample, seed=seed, random_splits=splitter == "random",
+        max_features=n_looked_at(max_features if growth.max_features == "auto" else growth.max_features, n_features),
+        min_samples_leaf=fewest if isinstance(fewest, int | np.integer) else int(np.ceil(fewest * len(sample))),
+        max_depth=growth.max_depth or 0, max_leaf_nodes=0,
+    )  # fmt: skip
+    names = ("feature", "first_child", "n_children", "threshold", "missing_child")
+    return MetaTree.from_checked_arrays(dict(zip(names, arrays, strict=True)), n_features), in_bag, terminal
+
+
+def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:
+    """Columns that a node looks at, counted as scikit-learn counts them."""
+    if max_features is None:
+        return n_features
+    if max_features == "sqrt":
+        return max(1, int(np.sqrt(n_features)))
+    if max_features == "log2":
+        return max(1, int(np.log2(n_features)))
+    if isinstance(max_features, int | np.integer):
+        return int(max_features)
+    return max(1, int(float(max_features) * n_features))
 
 
 def sample_of_rows(n_rows: int, share: float, seed: int, group: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
@@ -176,34 +192,3 @@ def sample_of_rows(n_rows: int, share: float, seed: int, group: NDArray[np.int64
     in_bag = np.zeros(n_groups, dtype=bool)
     in_bag[np.random.default_rng(seed).permutation(n_groups)[: max(1, round(share * n_groups))]] = True
     return in_bag if group is None else in_bag[group]
-
-
-def _grow_as_given(
-    table: NDArray[np.float32],
-    y: NDArray[Any],
-    weight: NDArray[np.float64] | None,
-    forest: Any,
-    has_missing: NDArray[np.bool_],
-    seed: int,
-    n_jobs: int,
-    progress: Callable[[], object],
-) -> Iterator[Grown]:
-    """Grow a forest of the user's choice."""
-    from sklearn.base import clone
-
-    grown = clone(forest)
-    for name, value in (("random_state", seed), ("n_jobs", n_jobs)):
-        if name in grown.get_params() and grown.get_params()[name] is None:
-            grown.set_params(**{name: value})
-    grown.fit(table, y, sample_weight=weight)
-    trees = list(np.ravel(np.asarray(getattr(grown, "estimators_", [grown]), dtype=object)))
-    if not all(hasattr(tree, "tree_") for tree in trees):
-        raise TypeError(f"grower must be a tree or a forest of trees with scikit-learn's attributes, not {forest!r}")
-    subsets = getattr(grown, "estimators_features_", [np.arange(table.shape[1])] * len(trees))
-    bootstrapped = bool(getattr(grown, "bootstrap", False))
-    bags = grown.estimators_samples_ if bootstrapped else [slice(None)] * len(trees)
-    for tree, bag, features in zip(trees, bags, subsets, strict=True):
-        in_bag = np.zeros(len(table), dtype=bool)
-        in_bag[bag] = True
-        yield Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing, features), in_bag)
-        progress()

@@ -173,6 +173,23 @@ auto pooled_paths(Input<std::int64_t> ends, Input<std::int32_t> parent, Input<do
                       to_numpy(std::move(paths.log_weights)));
 }
 
+// (n_nodes, n_statistics) from rows whose terminals are known; None for columns that cannot be read in place.
+std::optional<Output<double>> placed_statistics(const std::string& name, int size, const Tree& tree,
+                                                Input<std::int32_t> ends, nb::handle y, nb::handle weight,
+                                                nb::handle extra, double constant) {
+    const auto n_rows = static_cast<std::int64_t>(ends.size());
+    for (const std::int32_t end : to_span(ends))
+        if (end < 0 || end >= tree.view.n_nodes) throw std::invalid_argument("ends: no such node");
+    return with_family(name, size, [&](const auto& family) -> std::optional<Output<double>> {
+        RowBuffers rows;
+        if (!rows.open(y, weight, extra, family.n_extra, constant, n_rows)) return std::nullopt;
+        std::vector<double> statistics =
+            without_gil(true, [&] { return count_placed(family, tree.view, ends.data(), rows.columns, n_rows); });
+        const auto width = static_cast<std::size_t>(family.layout.size());
+        return to_numpy(std::move(statistics), {static_cast<std::size_t>(tree.view.n_nodes), width});
+    });
+}
+
 }  // namespace
 
 void bind_forest(nb::module_& module) {
@@ -186,6 +203,8 @@ void bind_forest(nb::module_& module) {
         .def("sum_up", &ForestHandle::sum_up, nb::kw_only(), "name"_a, "size"_a, "statistics"_a)
         .def("add", &ForestHandle::add, nb::kw_only(), "name"_a, "size"_a, "statistics"_a, "n_rows"_a, "more"_a,
              "n_more"_a);
+    module.def("placed_statistics", &placed_statistics, "name"_a, "size"_a, nb::kw_only(), "tree"_a, "ends"_a,
+               "y"_a.none(), "weight"_a.none(), "extra"_a.none(), "constant"_a);
     module.def("average_over_paths", &average_over_paths, "tree"_a, nb::kw_only(), "log_split"_a, "log_stop"_a,
                "leaf"_a, "subtree"_a, "values"_a);
     module.def("log_node_fates", &node_fates, "tree"_a, nb::kw_only(), "log_split"_a, "log_stop"_a, "leaf"_a,

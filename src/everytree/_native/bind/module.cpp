@@ -9,6 +9,7 @@ NB_MODULE(_kernels, module) {
     bind_families(module);
     bind_posterior(module);
     bind_growing(module);
+    bind_growers(module);
     bind_forest(module);
     bind_held_out(module);
     bind_student(module);

@@ -169,4 +169,21 @@ inline void sum_up(const TreeView& tree, const Layout& layout, double* statistic
     }
 }
 
+// Statistics of all nodes of one tree, from rows whose terminals are known, in the order of the rows.
+template <class Family>
+std::vector<double> count_placed(const Family& family, const TreeView& tree, const std::int32_t* ends,
+                                 const RowColumns& columns, std::int64_t n_rows) {
+    std::vector<double> statistics(static_cast<std::size_t>(tree.n_nodes * family.layout.size()), 0.0);
+    std::int64_t n_counted = 0;
+    const IntoStatistics<Family> into(family, {{statistics.data(), &n_counted}});
+    RowChunk rows(family.n_extra);
+    for (std::int64_t begin = 0; begin < n_rows; begin += chunk_rows) {
+        const std::int64_t n = std::min(chunk_rows, n_rows - begin);
+        rows.read(family, columns, begin, n);
+        into.add_rows(0, rows.view(), ends + begin, n);
+    }
+    sum_up(tree, family.layout, statistics.data());
+    return statistics;
+}
+
 }  // namespace everytree

@@ -1,0 +1,55 @@
+"""Trees grown by an unfitted forest of scikit-learn's that the user brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.structure.grown import Grown
+from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
+from everytree.tables.column import missing_code
+
+
+def as_floats(codes: NDArray[Any], has_missing: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return codes as scikit-learn's trees take them: missing is NaN in the columns that have it."""
+    table = codes.astype(np.float32)
+    for column in np.flatnonzero(has_missing):
+        table[codes[:, column] == missing_code(codes.dtype), column] = np.nan
+    return table
+
+
+def grow_as_given(
+    codes: NDArray[Any],
+    y: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    forest: Any,
+    has_missing: NDArray[np.bool_],
+    seed: int,
+    n_jobs: int,
+    progress: Callable[[], object],
+) -> list[Grown]:
+    """Grow a forest of the user's choice."""
+    from sklearn.base import clone
+
+    table = as_floats(codes, has_missing)
+    grown = clone(forest)
+    for name, value in (("random_state", seed), ("n_jobs", n_jobs)):
+        if name in grown.get_params() and grown.get_params()[name] is None:
+            grown.set_params(**{name: value})
+    grown.fit(table, y, sample_weight=weight)
+    trees = list(np.ravel(np.asarray(getattr(grown, "estimators_", [grown]), dtype=object)))
+    if not all(hasattr(tree, "tree_") for tree in trees):
+        raise TypeError(f"grower must be a tree or a forest of trees with scikit-learn's attributes, not {forest!r}")
+    subsets = getattr(grown, "estimators_features_", [np.arange(table.shape[1])] * len(trees))
+    bootstrapped = bool(getattr(grown, "bootstrap", False))
+    bags = grown.estimators_samples_ if bootstrapped else [slice(None)] * len(trees)
+    structures = []
+    for tree, bag, features in zip(trees, bags, subsets, strict=True):
+        in_bag = np.zeros(len(table), dtype=bool)
+        in_bag[bag] = True
+        structures.append(Grown(metatree_from_sklearn_tree(tree.tree_, table.shape[1], has_missing, features), in_bag))
+        progress()
+    return structures

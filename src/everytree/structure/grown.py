@@ -1,0 +1,28 @@
+"""A structure as growers hand it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.trees.metatree import MetaTree
+
+
+@dataclass(frozen=True)
+class Grown:
+    """One structure and the rows it was grown on.
+
+    Attributes
+    ----------
+    tree : MetaTree
+    in_bag : (n_rows,) bool
+    statistics : (n_nodes, n_statistics) float64 or None
+        Of all rows in all nodes, where they were counted together with the growing.
+    """
+
+    tree: MetaTree
+    in_bag: NDArray[np.bool_]
+    statistics: FloatArray | None = None

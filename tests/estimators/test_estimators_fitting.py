@@ -355,7 +355,7 @@ def test_distributions_of_numbers(case):
 
 @pytest.mark.parametrize("case", **ids([case for case in NUMBERS if case.target in ("normal", "linear")][:2]))
 def test_distributions_leave_nothing_out(case):
-    model, (X, y, _) = case.fitted(400, n_estimators=10, calibration=None)
+    model, (X, y, _) = case.fitted(400, n_estimators=10, calibration=None, weights="uniform")
     codes, columns = model.schema_.encode(X), of_leaf(model, X, {})
     trees = [post.predictive(codes, **columns) for post in model.posteriors_]
     dist = model.predictive(X)

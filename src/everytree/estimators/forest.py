@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -38,8 +38,8 @@ class _ForestStructure(Readable, BatchedEstimator):
         whole_number("n_estimators", self.n_estimators, 1)
         check_grower(self.grower)
         check_max_features(self.max_features)
-        if not isinstance(self.weights, str) or self.weights not in ("uniform", "evidence", "stacking"):
-            raise ValueError(f"weights must be 'uniform', 'evidence' or 'stacking', but is {self.weights!r}")
+        if not isinstance(self.weights, str) or self.weights not in get_args(Weights):
+            raise ValueError(f"weights must be one of {list(get_args(Weights))}, but is {self.weights!r}")
         if self.calibration is not None and not (isinstance(self.calibration, str) and self.calibration == "auto"):
             raise ValueError(f"calibration must be 'auto' or None, but is {self.calibration!r}")
         if not (isinstance(self.subsample, int | float | np.number) and 0.0 < self.subsample <= 1.0):
@@ -69,9 +69,10 @@ class MetaForestClassifier(Classification, _ForestStructure):
         Prior probability that a node is split.
     alpha : "auto" or float
         Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
-    weights : {"uniform", "stacking", "evidence"}
-        Weights of the structures. Evidence over structures that were grown on the same targets puts nearly all weight
-        on one; it is there for comparison.
+    weights : {"tempered", "uniform", "stacking", "evidence"}
+        Weights of the structures. Tempered ones are proportional to a power of the evidence, from 0 (uniform) to 1,
+        which is chosen by rows unseen by the trees. Evidence itself puts nearly all weight on one structure, since
+        structures were grown on the same targets; it is there for comparison.
     calibration : "auto" or None
         Whether the average of the trees is sharpened, by a power that is chosen on rows unseen by the trees.
     max_bins : int
@@ -126,7 +127,7 @@ class MetaForestClassifier(Classification, _ForestStructure):
         subsample: float = 0.8,
         split_prior: Any = "auto",
         alpha: float | Literal["auto"] = "auto",
-        weights: Weights = "uniform",
+        weights: Weights = "tempered",
         calibration: Literal["auto"] | None = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
@@ -202,7 +203,7 @@ class MetaForestRegressor(Regression, _ForestStructure):
         max_features: MaxFeatures | Literal["auto"] = "auto",
         subsample: float = 0.8,
         split_prior: Any = "auto",
-        weights: Weights = "uniform",
+        weights: Weights = "tempered",
         calibration: Literal["auto"] | None = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",

@@ -23,6 +23,7 @@ from everytree.fitting.held_out import held_out
 from everytree.fitting.search import Choice, choose
 from everytree.fitting.stacking import stacking_weights
 from everytree.fitting.targets import Target
+from everytree.fitting.tempering import tempered_weights
 from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
 from everytree.posterior.counts import count
 from everytree.posterior.forest import Forest
@@ -32,7 +33,7 @@ from everytree.structure.grown import Grown
 from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
 
-Weights = Literal["uniform", "evidence", "stacking"]
+Weights = Literal["uniform", "tempered", "stacking", "evidence"]
 
 MIN_DIGEST_ROWS = 10
 """Smaller batches leave no digest: from one of a few rows these could be guessed."""
@@ -255,9 +256,13 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
         Posterior.from_statistics(one.tree, choice.family, choice.split_prior, *of_tree)
         for one, of_tree in zip(kept, statistics, strict=True)
     ]
-    weights: Any = {"uniform": None, "evidence": "evidence", "stacking": None}[grown.weights]
+    weights: Any = "evidence" if grown.weights == "evidence" else None
     if grown.weights == "stacking":
         weights = stacking_weights(held, choice)
+    elif grown.weights == "tempered":
+        log_evidence = np.array([one.log_evidence for one in posteriors])
+        tempered = tempered_weights(held, choice, log_evidence, sharpen=grown.sharpen)
+        weights, choice = tempered.weights, replace(choice, score=tempered.score, sharpness=tempered.sharpness)
     return Forest(posteriors, weights=weights, sharpness=choice.sharpness, n_codes=schema.n_codes), choice
 
 

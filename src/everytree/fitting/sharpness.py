@@ -57,9 +57,21 @@ def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, fl
     return penalised(found.x), float(np.exp(found.x))
 
 
-def sharpness_of_numbers(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[float, float]:
-    """Return how much to narrow the average of the trees around its mean, for numbers, and the resulting score."""
-    pool, rows = _pool_without_own_row(held, family, split_prior)
+def sharpness_of_numbers(
+    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray | None = None
+) -> tuple[float, float]:
+    """Return the score and how much to narrow the average of the trees around its mean, for numbers.
+
+    Parameters
+    ----------
+    held : HeldOut
+    family : NativeFamily
+    split_prior : float or callable
+    weights : (n_trees,) float64, optional
+        Of the trees; equal by default.
+    """
+    equal = np.ones(len(held.trees)) if weights is None else weights
+    pool, rows = _pool_without_own_row(held, family, split_prior, equal)
     mean, y = pool.mean(), held.y[rows].astype(np.float64)
     weight = held.scored_weight[rows]
 
@@ -71,26 +83,28 @@ def sharpness_of_numbers(held: HeldOut, family: NativeFamily, split_prior: Split
 
 
 def _pool_without_own_row(
-    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike
+    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray
 ) -> tuple[Predictive, NDArray[np.int64]]:
     """Return the average of the trees that may predict a row, for some of the scored rows, and which rows these are."""
     chosen = np.zeros(held.n_scored, dtype=bool)
     chosen[:SHARPENED_ROWS] = True
     row_of, log_weights, parameters = [], [], []
     for tree, rows in enumerate(held.rows):
-        if len(rows) == 0:
+        if len(rows) == 0 or weights[tree] == 0.0:
             continue
         start, log_weight, parameter = held.components(tree, family, split_prior)
         of_entry = np.repeat(rows, np.diff(start))
         kept = chosen[of_entry] & (log_weight > np.log(1e-6))
+        log_weight = log_weight + np.log(weights[tree])
         row_of.append(of_entry[kept])
         log_weights.append(log_weight[kept])
         parameters.append(parameter.reshape(len(log_weight), -1)[kept])
     order = np.argsort(np.concatenate(row_of), kind="stable")
     rows, start = np.unique(np.concatenate(row_of)[order], return_index=True)
     log_weight = np.concatenate(log_weights)[order]
-    total = np.log(np.add.reduceat(np.exp(log_weight), start))
     ends = np.append(start, len(order))
+    top = np.maximum.reduceat(log_weight, start)  # weights of trees may be far below the range of doubles
+    total = top + np.log(np.add.reduceat(np.exp(log_weight - np.repeat(top, np.diff(ends))), start))
     paths = Paths(
         ends.astype(np.int64),
         np.arange(len(order)),

@@ -66,6 +66,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if not isinstance(self.relative_weights, bool | np.bool_):
             raise ValueError(f"relative_weights must be True or False, but is {self.relative_weights!r}")
 
+    def _check_for_parts(self, method: str) -> None:
+        """Raise for parameters that need all rows at once, where a method is given some of them after others."""
+
+    def _structure_of_fit(self) -> Structure:
+        """Return the same for `fit` itself, which may go on with what an earlier one has grown."""
+        return self._structure()
+
     def _settings(self) -> Settings:
         return Settings(
             type(self).__name__, self.categorical_features, self.max_bins, bool(self.relative_weights), self.n_jobs,
@@ -77,13 +84,20 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _fit(self, given: GivenRows) -> Self:
         """Fit a table in memory; a fit that fails changes nothing."""
         self._check_parameters()
-        self._keep(fit(given, self.target_before_fit(), self._structure(), self._settings()), given.X)
+        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
+        self._keep(self._scored(fitted, given.y), given.X)
         self._keep_early(None)
         return self
+
+    def _scored(self, fitted: Fitted, y: Any) -> Fitted:
+        """Return the fitted state with the score of its own rows, where there is one."""
+        del y
+        return fitted
 
     def _fit_first(self, given: GivenRows, target: Target) -> Self:
         """Fit the first rows of several calls, and keep them until there are enough to grow structures on."""
         self._check_parameters()
+        self._check_for_parts("partial_fit")
         fitted = fit(given, target, self._structure(), self._settings())
         early = None
         if not hasattr(self, "structures_"):
@@ -172,7 +186,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_is_fitted(self, "fitted_")
         empty = copy.copy(self)
-        empty.fitted_ = replace(self.fitted_, forest=self.fitted_.forest.without_rows(), batches=[])
+        empty.fitted_ = replace(
+            self.fitted_, forest=self.fitted_.forest.without_rows(), batches=[], out_of_bag=None
+        )  # fmt: skip
         empty._keep_early(None)
         return empty
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
+from everytree.base.errors import ArgumentError
 from everytree.batches.batch import Roles
 from everytree.batches.passes import BatchPasses, Passes
 from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
@@ -78,6 +79,10 @@ class BatchedEstimator(GrownEstimator):
 
     def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
         """Fit the sample that the first pass keeps, then count all rows in a second pass."""
+        self._check_for_parts("a fit of batches")
+        if getattr(self, "class_weight", None) is not None:
+            must = "is for fit and partial_fit; name a column of weights by sample_weight instead"
+            raise ArgumentError("class_weight", must)
         if hasattr(self, "structures_"):
             raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
         settings = replace(self._settings(), owner=passes.owner)

@@ -12,14 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
+from everytree.fitting.class_weight import check_class_weight, weights_by_class
 from everytree.fitting.fit import GivenRows
 from everytree.fitting.targets import ClassTarget
+from everytree.fitting.weights import read_weight
 
 
 class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     """Estimators whose targets are classes."""
 
     alpha: Any
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
@@ -37,7 +40,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
         """
-        return self._fit(GivenRows(X, y, sample_weight, {}, groups))
+        return self._fit(GivenRows(X, y, self._weight(y, sample_weight, is_all=True), {}, groups))
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
@@ -56,7 +59,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         classes : array_like, optional
             All classes that may occur; by default those of the first rows.
         """
-        given = GivenRows(X, y, sample_weight, {}, groups)
+        given = GivenRows(X, y, self._weight(y, sample_weight, is_all=False), {}, groups)
         if not hasattr(self, "fitted_"):
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
@@ -104,6 +107,20 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         return labels
 
     # ---- implementation ---------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_class_weight(self.class_weight)
+
+    def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
+        """Return the weights of rows, multiplied by those of their classes."""
+        if self.class_weight is None:
+            return sample_weight
+        check_class_weight(self.class_weight)
+        labels = self.target_before_fit().read(y)
+        weight = read_weight(sample_weight, len(labels))
+        of_class = weights_by_class(self.class_weight, labels, is_all=is_all)
+        return of_class if weight is None else of_class * weight
 
     def target_before_fit(self) -> ClassTarget:
         imported = self.__dict__.get("structures_")

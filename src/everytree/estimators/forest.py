@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import signature
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
+from everytree.base.errors import ArgumentError
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.batches import BatchedEstimator
 from everytree.estimators.classifier import Classification
 from everytree.estimators.grown import check_grower, check_max_features
+from everytree.estimators.oob import OutOfBagEstimator
 from everytree.estimators.readable import Readable
 from everytree.estimators.regressor import Regression
 from everytree.fitting.fit import Weights
-from everytree.fitting.structures import ForestStructure
+from everytree.fitting.structures import EarlierTrees, ForestStructure, GrownStructure
 from everytree.posterior.posterior import Posterior
 from everytree.structure.growers import MaxFeatures
+from everytree.trees.decision_paths import decision_paths
 
 
-class _ForestStructure(Readable, BatchedEstimator):
+class _ForestStructure(Readable, OutOfBagEstimator):
     """Many structures, each grown on a part of the rows; pictures show the one that explains the rows best."""
 
     n_estimators: int
     grower: Any
     max_features: Any
-    subsample: float
+    warm_start: bool
 
     def _own_structure(self) -> ForestStructure:
+        growth = self._growth(
+            grower=self.grower, max_features=self.max_features, subsample=self.subsample, bootstrap=bool(self.bootstrap)
+        )
         return ForestStructure(
-            int(self.n_estimators), self.random_state, self.weights, self.calibration == "auto", self.max_depth,
-            self.min_samples_leaf, self.grower, self.max_features, self.subsample,
+            int(self.n_estimators), self.random_state, self.weights, self.calibration == "auto", growth,
+            bool(self.oob_score),
         )  # fmt: skip
+
+    def _structure_of_fit(self) -> GrownStructure:
+        structure = self._structure()
+        fitted = self.__dict__.get("fitted_")
+        if not self.warm_start or fitted is None or fitted.origin is None:
+            return structure
+        assert isinstance(structure, ForestStructure)
+        n_before, n_trees = len(fitted.forest), structure.n_structures
+        if n_trees < n_before:
+            raise ArgumentError(
+                "n_estimators", f"is {n_trees}, but warm_start=True keeps the {n_before} trees there are"
+            )
+        if n_trees == n_before:
+            warnings.warn("with warm_start=True and as many n_estimators as before, no trees are grown", stacklevel=4)
+        return replace(structure, earlier=EarlierTrees(fitted.schema, fitted.forest.trees, fitted.origin))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -44,9 +70,44 @@ class _ForestStructure(Readable, BatchedEstimator):
             raise ValueError(f"calibration must be 'auto' or None, but is {self.calibration!r}")
         if not (isinstance(self.subsample, int | float | np.number) and 0.0 < self.subsample <= 1.0):
             raise ValueError(f"subsample must be a share of the rows in (0, 1], but is {self.subsample!r}")
+        for name in ("bootstrap", "warm_start"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ArgumentError(name, f"must be True or False, but is {getattr(self, name)!r}")
+        if not isinstance(self.grower, str):
+            self._check_beside_grower("grower is a forest of its own")
+        if hasattr(self, "structures_"):
+            self._check_beside_grower("the structures were imported", "oob_score")
+
+    def _check_beside_grower(self, why: str, *more: str) -> None:
+        """Raise for parameters of growing that would change nothing, those and `more`."""
+        of_class = signature(type(self)).parameters
+        for name in ("criterion", "max_leaf_nodes", "bootstrap", "warm_start", *more):
+            if getattr(self, name) != of_class[name].default:
+                raise ArgumentError(name, f"is {getattr(self, name)!r}, which would change nothing: {why}")
 
     def pictured(self) -> Posterior:
         return max(self.posteriors_, key=lambda post: post.log_evidence)
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """(n_rows, n_trees) the node in which each row ends in each tree, numbered as in `posteriors_[i].tree`.
+
+        That is a terminal, or a node above that splits on a value which it has not seen. Which of the nodes above it
+        are leaves is a question of probability: see `Posterior.split_prob`.
+        """
+        ends: NDArray[np.int32] = self.forest_.ends(self._encode(X), n_jobs=self.n_jobs)
+        return ends
+
+    def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:
+        """The nodes that each row goes through.
+
+        Returns
+        -------
+        indicator : (n_rows, n_nodes of all trees) scipy.sparse CSR matrix
+            1 where a row goes through a node.
+        n_nodes_ptr : (n_trees + 1,) array
+            Tree i has the columns n_nodes_ptr[i] .. n_nodes_ptr[i + 1].
+        """
+        return decision_paths(self.forest_.trees, self.apply(X))
 
 
 class MetaForestClassifier(Classification, _ForestStructure):
@@ -87,6 +148,24 @@ class MetaForestClassifier(Classification, _ForestStructure):
     random_state : int, RandomState or None
     verbose : int
         Above 0, progress is shown.
+    criterion : {"gini", "entropy", "log_loss"}
+        By which splits are chosen; "log_loss" is another name of "entropy".
+    max_leaf_nodes : int, optional
+        Each tree is grown best split first, until it has this many leaves; at least 2.
+    class_weight : dict, "balanced", "balanced_subsample" or None
+        Weights of the classes, by which the weights of rows are multiplied; a class that is not named has weight 1.
+        "balanced" gives all classes the same total weight, as scikit-learn's `compute_sample_weight` does. Every tree
+        counts all rows, so that "balanced_subsample" is the same here. `partial_fit` takes a dict only.
+    bootstrap : bool
+        Whether each structure is grown on as many rows as there are, drawn with replacement, instead of `subsample` of
+        them. A row that is drawn twice counts twice, also for `min_samples_leaf`.
+    oob_score : bool or callable
+        Whether to predict each row of `fit` by the trees that were not grown on it, and to score that: by the
+        accuracy, or by a function of the true and the predicted class numbers.
+    warm_start : bool
+        Whether a further `fit` to the same rows with more `n_estimators` keeps the trees there are and grows the rest.
+        Priors are chosen anew over all trees: the result is that of all trees at once. A model that was read from a
+        file grows all trees again.
 
     Attributes
     ----------
@@ -101,6 +180,12 @@ class MetaForestClassifier(Classification, _ForestStructure):
         The priors and the sharpness that were chosen, and their score.
     log_evidence_ : float
     feature_importances_ : (n_features,) array
+    oob_score_ : float
+        With `oob_score`. Other than in scikit-learn's forests, all rows are in the statistics of every tree, and a row
+        (with the others of its group) is subtracted where it is predicted.
+    oob_decision_function_ : (n_rows, n_classes) array
+        With `oob_score`: probabilities for the rows of `fit`; NaN for a row of weight 0, and for one on which every
+        tree was grown.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -135,6 +220,12 @@ class MetaForestClassifier(Classification, _ForestStructure):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        criterion: str = "gini",
+        max_leaf_nodes: int | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced", "balanced_subsample"] | None = None,
+        bootstrap: bool = False,
+        oob_score: bool | Callable[[Any, Any], float] = False,
+        warm_start: bool = False,
     ) -> None:
         self.n_estimators = n_estimators
         self.grower = grower
@@ -152,6 +243,17 @@ class MetaForestClassifier(Classification, _ForestStructure):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.criterion = criterion
+        self.max_leaf_nodes = max_leaf_nodes
+        self.class_weight = class_weight
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+
+    @property
+    def oob_decision_function_(self) -> FloatArray:
+        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row."""
+        return self._out_of_bag().prediction
 
 
 class MetaForestRegressor(Regression, _ForestStructure):
@@ -175,11 +277,22 @@ class MetaForestRegressor(Regression, _ForestStructure):
         trees; for families normal and linear.
     categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
+    criterion : {"squared_error"}
+        By which splits are chosen.
+    max_leaf_nodes, bootstrap, warm_start
+        As in `MetaForestClassifier`.
+    oob_score : bool or callable
+        Whether to predict each row of `fit` by the trees that were not grown on it, and to score that: by R2 (for
+        families exponential and geometric by the mean log score, as in `score`), or by a function of the targets and
+        the predicted means.
 
     Attributes
     ----------
-    schema_, forest_, posteriors_, weights_, choice_, log_evidence_, feature_importances_
+    schema_, forest_, posteriors_, weights_, choice_, log_evidence_, feature_importances_, oob_score_
         As in `MetaForestClassifier`.
+    oob_prediction_ : (n_rows,) array
+        With `oob_score`: means for the rows of `fit`; NaN for a row of weight 0, and for one on which every tree was
+        grown.
 
     Examples
     --------
@@ -211,6 +324,11 @@ class MetaForestRegressor(Regression, _ForestStructure):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        criterion: str = "squared_error",
+        max_leaf_nodes: int | None = None,
+        bootstrap: bool = False,
+        oob_score: bool | Callable[[Any, Any], float] = False,
+        warm_start: bool = False,
     ) -> None:
         self.n_estimators = n_estimators
         self.family = family
@@ -229,3 +347,13 @@ class MetaForestRegressor(Regression, _ForestStructure):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.criterion = criterion
+        self.max_leaf_nodes = max_leaf_nodes
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+
+    @property
+    def oob_prediction_(self) -> FloatArray:
+        """(n_rows,) means, by the trees that were not grown on a row."""
+        return self._out_of_bag().prediction

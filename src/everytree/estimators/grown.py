@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -19,18 +20,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number, whole_number
+from everytree.base.errors import ArgumentError
 from everytree.estimators.base import MetaEstimator
 from everytree.fitting.fit import Weights
 from everytree.fitting.search import Choice
 from everytree.fitting.structures import GrownStructure, ImportedStructure
 from everytree.posterior.posterior import Posterior
-from everytree.structure.growers import GROWERS
+from everytree.structure.growers import CLASS_CRITERIA, GROWERS, NUMBER_CRITERIA, Growth
 
 
 class GrownEstimator(MetaEstimator):
     """Estimators that grow trees, count rows in them and choose priors."""
 
     min_samples_leaf: int | float
+    criterion: str
+    max_leaf_nodes: int | None
     random_state: Any
     weights: Weights = "uniform"
     calibration: Literal["auto"] | None = None
@@ -50,8 +54,21 @@ class GrownEstimator(MetaEstimator):
         if self.max_depth is not None:
             whole_number("max_depth", self.max_depth, 1)
         check_min_samples_leaf(self.min_samples_leaf)
+        known = CLASS_CRITERIA if is_classifier(self) else NUMBER_CRITERIA
+        if not isinstance(self.criterion, str) or self.criterion not in known:
+            raise ArgumentError("criterion", f"must be one of {list(known)}, but is {self.criterion!r}")
+        if self.max_leaf_nodes is not None:
+            whole_number("max_leaf_nodes", self.max_leaf_nodes, 2)
         if isinstance(self.split_prior, str) and self.split_prior != "auto":
             raise ValueError(f"split_prior must be 'auto', a number or a function of depth, not {self.split_prior!r}")
+
+    def _growth(self, **options: Any) -> Growth:
+        """Return the settings of growing that all of these estimators have, and others."""
+        most = None if self.max_leaf_nodes is None else int(self.max_leaf_nodes)
+        return Growth(
+            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, criterion=self.criterion,
+            max_leaf_nodes=most, **options,
+        )  # fmt: skip
 
     @property
     def choice_(self) -> Choice:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batches import BatchedEstimator
@@ -11,6 +15,7 @@ from everytree.estimators.readable import Readable
 from everytree.estimators.regressor import Regression
 from everytree.fitting.structures import N_FOLDS, TreeStructure
 from everytree.posterior.posterior import Posterior
+from everytree.trees.decision_paths import decision_paths
 
 
 class _TreeStructure(Readable, BatchedEstimator):
@@ -18,8 +23,7 @@ class _TreeStructure(Readable, BatchedEstimator):
 
     def _own_structure(self) -> TreeStructure:
         return TreeStructure(
-            1 + N_FOLDS, self.random_state, self.weights, self.calibration == "auto", self.max_depth,
-            self.min_samples_leaf,
+            1 + N_FOLDS, self.random_state, self.weights, self.calibration == "auto", self._growth()
         )  # fmt: skip
 
     @property
@@ -29,6 +33,16 @@ class _TreeStructure(Readable, BatchedEstimator):
 
     def pictured(self) -> Posterior:
         return self.posterior_
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """(n_rows,) the node in which each row ends, numbered as in `posterior_.tree`; as in `MetaForestClassifier`."""
+        ends: NDArray[np.int32] = self.forest_.ends(self._encode(X), n_jobs=self.n_jobs)[:, 0]
+        return ends
+
+    def decision_path(self, X: Any) -> Any:
+        """(n_rows, n_nodes) scipy.sparse CSR matrix, 1 where a row goes through a node."""
+        indicator, _ = decision_paths(self.forest_.trees, self.apply(X)[:, None])
+        return indicator
 
 
 class MetaTreeClassifier(Classification, _TreeStructure):
@@ -44,6 +58,8 @@ class MetaTreeClassifier(Classification, _TreeStructure):
     alpha : "auto" or float
         Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
     max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
+        As in `MetaForestClassifier`.
+    criterion, max_leaf_nodes, class_weight
         As in `MetaForestClassifier`.
 
     Attributes
@@ -76,6 +92,9 @@ class MetaTreeClassifier(Classification, _TreeStructure):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        criterion: str = "gini",
+        max_leaf_nodes: int | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced", "balanced_subsample"] | None = None,
     ) -> None:
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -87,6 +106,9 @@ class MetaTreeClassifier(Classification, _TreeStructure):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.criterion = criterion
+        self.max_leaf_nodes = max_leaf_nodes
+        self.class_weight = class_weight
 
 
 class MetaTreeRegressor(Regression, _TreeStructure):
@@ -103,6 +125,8 @@ class MetaTreeRegressor(Regression, _TreeStructure):
         Prior probability that a node is split.
     max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
+    criterion, max_leaf_nodes
+        As in `MetaForestRegressor`.
 
     Attributes
     ----------
@@ -125,6 +149,8 @@ class MetaTreeRegressor(Regression, _TreeStructure):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        criterion: str = "squared_error",
+        max_leaf_nodes: int | None = None,
     ) -> None:
         self.max_depth = max_depth
         self.family = family
@@ -137,3 +163,5 @@ class MetaTreeRegressor(Regression, _TreeStructure):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.criterion = criterion
+        self.max_leaf_nodes = max_leaf_nodes

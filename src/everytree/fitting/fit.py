@@ -20,6 +20,7 @@ from everytree.base.progress import Progress
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.held_out import held_out
+from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
 from everytree.fitting.search import Choice, choose
 from everytree.fitting.stacking import stacking_weights
 from everytree.fitting.targets import Target
@@ -29,6 +30,7 @@ from everytree.posterior.counts import count
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
+from everytree.structure.draws import Draw
 from everytree.structure.grown import Grown
 from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
@@ -97,6 +99,8 @@ class GrownTrees:
         Whether the average of the trees is sharpened.
     rng : numpy.random.Generator
         Draws the held-out rows.
+    predict_out_of_bag : bool
+        Whether every row is predicted by the trees that were not grown on it.
     """
 
     rows: Rows
@@ -105,6 +109,7 @@ class GrownTrees:
     weights: Weights
     sharpen: bool
     rng: np.random.Generator
+    predict_out_of_bag: bool = False
 
 
 class Structure(Protocol):
@@ -117,6 +122,34 @@ class Structure(Protocol):
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees | ExactForest:
         """Trees of which a forest is made; or the exact sum over all trees, whose priors are given."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the trees of a forest come from, so that a later fit to the same rows can keep them.
+
+    Attributes
+    ----------
+    rows : str
+        Digest of the rows.
+    draws : tuple of Draw
+        How the rows of each tree were drawn.
+    """
+
+    rows: str
+    draws: tuple[Draw, ...]
+
+    @classmethod
+    def of(cls, grown: GrownTrees) -> Origin | None:
+        """None where the trees were not grown here."""
+        draws = tuple(one.draw for one in grown.kept if one.draw is not None)
+        return cls(digest_with_groups(grown.rows), draws) if len(draws) == len(grown.kept) else None
+
+
+def digest_with_groups(rows: Rows) -> str:
+    """Hash that identifies rows and their groups."""
+    besides = {} if rows.group is None else {"groups": rows.group}
+    return replace(rows, row_data={**rows.row_data, **besides}).digest()
 
 
 @dataclass(frozen=True)
@@ -136,6 +169,10 @@ class Fitted:
         By what weights are multiplied.
     batches : list of str
         Digests of the batches that were counted.
+    origin : Origin or None
+        Of the trees; None where they are not known to be of one table.
+    out_of_bag : OutOfBag or None
+        Of the rows of `fit`, where it was asked for.
     """
 
     target: Target
@@ -145,6 +182,8 @@ class Fitted:
     row_names: list[str]
     weight_factor: float
     batches: list[str]
+    origin: Origin | None = None
+    out_of_bag: OutOfBag | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
@@ -181,8 +220,17 @@ def fit(
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
     grown = structure.grow(rows, target, schema, settings)
-    forest, choice = (grown, None) if isinstance(grown, ExactForest) else learn_forest(grown, target, schema, settings)
-    return Fitted(target, schema, forest, choice, sorted(rows.row_data), factor, []).with_batch(rows)
+    known = target, schema
+    besides: dict[str, Any] = {"row_names": sorted(rows.row_data), "weight_factor": factor, "batches": []}
+    if isinstance(grown, ExactForest):
+        return Fitted(*known, grown, None, **besides).with_batch(rows)
+    learnt = learn_forest(grown, target, schema, settings)
+    oob = learnt.out_of_bag
+    if oob is not None and weight is not None:
+        oob = oob.on(weight > 0.0)
+    return Fitted(*known, learnt.forest, learnt.choice, **besides, origin=Origin.of(grown), out_of_bag=oob).with_batch(
+        rows
+    )
 
 
 def code_first_rows(
@@ -233,7 +281,15 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
 # ---- trees that are grown -------------------------------------------------------------------------------------------
 
 
-def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> tuple[Forest, Choice]:
+class Learnt(NamedTuple):
+    """A forest, how its priors were chosen, and what it says of rows that its trees were not grown on."""
+
+    forest: Forest
+    choice: Choice
+    out_of_bag: OutOfBag | None
+
+
+def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> Learnt:
     """A forest of the structures to keep, with statistics of all rows.
 
     Its priors are chosen by rows that the structures `judged` were not grown on. Where these are the ones to keep, all
@@ -263,7 +319,11 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
         log_evidence = np.array([one.log_evidence for one in posteriors])
         tempered = tempered_weights(held, choice, log_evidence, sharpen=grown.sharpen)
         weights, choice = tempered.weights, replace(choice, score=tempered.score, sharpness=tempered.sharpness)
-    return Forest(posteriors, weights=weights, sharpness=choice.sharpness, n_codes=schema.n_codes), choice
+    forest = Forest(posteriors, weights=weights, sharpness=choice.sharpness, n_codes=schema.n_codes)
+    oob = None
+    if grown.predict_out_of_bag:
+        oob = out_of_bag(rows, kept, [of_tree for of_tree, _ in statistics], forest.weights, choice, n_jobs)
+    return Learnt(forest, choice, oob)
 
 
 def _statistics(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -167,7 +167,7 @@ def held_out(
 
     `is_counted` says whether these rows are in the statistics.
     """
-    unseen = np.stack([~_with_companions(one.in_bag, rows.group) for one in grown])
+    unseen = _unseen(rows, grown)
     is_honest = bool(unseen.any())
     if not is_honest:
         unseen = np.ones_like(unseen)
@@ -177,6 +177,36 @@ def held_out(
     n_scored = min(max(by_pairs, min_rows), max_rows) if rows.y.dtype.kind in "iu" else min_rows
     scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random sample of them
     involved = np.concatenate([scored, _companions(scored, rows.group)])
+    held = _routed(rows, grown, statistics, unseen, involved, n_jobs)
+    return replace(held, n_scored=len(scored), is_counted=is_counted or not is_honest, is_honest=is_honest)
+
+
+def every_held_out(
+    rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], n_jobs: int = 1
+) -> tuple[HeldOut, NDArray[np.bool_]]:
+    """Score every row that some tree was not grown on, all rows being in the statistics; and say which rows these are.
+
+    Rows of a group are in the same samples, so that all companions of these rows are among them.
+    """
+    unseen = _unseen(rows, grown)
+    places = np.asarray(unseen.any(axis=0))
+    return _routed(rows, grown, statistics, unseen, np.flatnonzero(places), n_jobs), places
+
+
+def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
+    """(n_trees, n_rows) the rows of groups that a tree was not grown on."""
+    return np.stack([~_with_companions(one.in_bag, rows.group) for one in grown])
+
+
+def _routed(
+    rows: Rows,
+    grown: Sequence[Grown],
+    statistics: Sequence[FloatArray],
+    unseen: NDArray[np.bool_],
+    involved: NDArray[np.int64],
+    n_jobs: int,
+) -> HeldOut:
+    """The involved rows in the trees that have not seen them; all of them are scored."""
     some = rows.at(involved)
     by_group = np.arange(len(involved)) if some.group is None else np.argsort(some.group, kind="stable")
     taken = [by_group[unseen[tree, involved[by_group]]] for tree in range(len(grown))]
@@ -186,7 +216,7 @@ def held_out(
     ]
     return HeldOut(
         [one.tree for one in grown], list(statistics), taken, ends, some.y, some.weight,
-        some.row_data, some.group, len(scored), is_counted or not is_honest, n_jobs, is_honest,
+        some.row_data, some.group, n_jobs=n_jobs,
     )  # fmt: skip
 
 

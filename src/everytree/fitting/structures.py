@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +20,17 @@ from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import MAX_CATEGORIES, Kind
 from everytree.families.base import NativeFamily
-from everytree.fitting.fit import GivenRows, GrownTrees, Settings, Weights, code_first_rows
+from everytree.fitting.fit import (
+    GivenRows,
+    GrownTrees,
+    Origin,
+    Settings,
+    Weights,
+    code_first_rows,
+    digest_with_groups,
+)
 from everytree.fitting.targets import Target
-from everytree.posterior.counts import count_placed
+from everytree.posterior.counts import count, count_placed
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
 from everytree.structure.growers import Growth, grow
@@ -89,24 +98,72 @@ class GrownStructure(ABC):
 
 
 @dataclass(frozen=True)
-class ForestStructure(GrownStructure):
-    """Many trees, each grown on a part of the rows."""
+class EarlierTrees:
+    """The trees of an earlier fit to the same rows, which are kept.
 
-    max_depth: int | None
-    min_samples_leaf: int | float
-    grower: Any
-    max_features: Any
-    subsample: float
+    Attributes
+    ----------
+    schema : Schema
+    trees : sequence of MetaTree
+    origin : Origin
+    """
+
+    schema: Schema
+    trees: Sequence[MetaTree]
+    origin: Origin
+
+    def grown(self, rows: Rows, family: NativeFamily, n_jobs: int) -> list[Grown]:
+        """The structures, with their statistics; other rows are refused."""
+        if digest_with_groups(rows) != self.origin.rows:
+            raise ValueError(
+                "warm_start=True keeps the trees of the last fit, but X, y, sample_weight or groups are not those of "
+                "that fit. Set warm_start=False to fit other rows, or add rows with partial_fit"
+            )
+        tally = count(self.trees, family, self.schema.n_codes, rows, n_jobs)
+        return [
+            Grown(tree, draw.times(len(rows), rows.group) > 0, statistics, draw)
+            for tree, draw, statistics in zip(self.trees, self.origin.draws, tally.statistics, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class ForestStructure(GrownStructure):
+    """Many trees, each grown on a part of the rows.
+
+    Attributes
+    ----------
+    growth : Growth
+        How; the criterion included.
+    predict_out_of_bag : bool
+        Whether every row is predicted by the trees that were not grown on it.
+    earlier : EarlierTrees, optional
+        The first of the trees, where they are there already.
+    """
+
+    growth: Growth
+    predict_out_of_bag: bool = False
+    earlier: EarlierTrees | None = None
+
+    def schema(
+        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+    ) -> Schema:
+        return super().schema(given, target, y, weight, settings) if self.earlier is None else self.earlier.schema
+
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees:
+        grown = super().grow(rows, target, schema, settings)
+        return replace(grown, predict_out_of_bag=self.predict_out_of_bag)
 
     def kept_and_judged(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
-        with Progress("growing", len(seeds), bool(settings.verbose)) as progress:
-            grown = grow_trees(
-                rows, target, schema, settings, seeds, progress,
-                max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, grower=self.grower,
-                max_features=self.max_features, subsample=self.subsample,
-            )  # fmt: skip
+        grown: list[Grown] = []
+        if self.earlier is not None:
+            family = target.search(rows).first_family
+            grown = self.earlier.grown(rows, family, resolve_n_jobs(settings.n_jobs))
+        with Progress("growing", len(seeds) - len(grown), bool(settings.verbose)) as progress:
+            grown = [
+                *grown, *grow_trees(rows, target, schema, settings, seeds, progress, self.growth, first=len(grown))
+            ]  # fmt: skip
         return grown, grown
 
 
@@ -117,8 +174,7 @@ class TreeStructure(GrownStructure):
     There are five such trees, or so many that 10,000 rows are left out by one of them.
     """
 
-    max_depth: int | None
-    min_samples_leaf: int | float
+    growth: Growth
 
     def kept_and_judged(
         self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
@@ -142,8 +198,7 @@ class TreeStructure(GrownStructure):
     ) -> Grown:
         (grown,) = grow_trees(
             rows.at(in_bag), target, schema, settings, [seed], progress,
-            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf,
-            grower="random_forest", max_features=None, subsample=1.0,
+            replace(self.growth, grower="random_forest", max_features=None, subsample=1.0),
         )  # fmt: skip
         return Grown(grown.tree, in_bag, grown.statistics)
 
@@ -173,15 +228,20 @@ def grow_trees(
     settings: Settings,
     seeds: list[int],
     progress: Progress,
-    **growth: Any,
+    growth: Growth,
+    *,
+    first: int = 0,
 ) -> list[Grown]:
-    """Trees grown on the codes, with multiway splits where they win evidence, and with the statistics of all rows."""
-    y, weight, criterion = target.grow_on(rows)
-    finish = partial(_finished, rows, target.search(rows).first_family, schema, growth["min_samples_leaf"])
+    """Trees grown on the codes, with multiway splits where they win evidence, and with the statistics of all rows.
+
+    Those before the `first` are not grown.
+    """
+    y, weight, _ = target.grow_on(rows)
+    finish = partial(_finished, rows, target.search(rows).first_family, schema, growth)
     return grow(
-        rows.codes, y, weight, Growth(criterion=criterion, **growth), len(seeds),
+        rows.codes, y, weight, growth, len(seeds),
         n_codes=schema.n_codes, has_missing=np.array([column.has_missing for column in schema.columns]), seeds=seeds,
-        group=rows.group, n_jobs=resolve_n_jobs(settings.n_jobs), finish=finish, progress=progress.step,
+        first=first, group=rows.group, n_jobs=resolve_n_jobs(settings.n_jobs), finish=finish, progress=progress.step,
     )  # fmt: skip
 
 
@@ -189,7 +249,7 @@ def _finished(
     rows: Rows,
     family: NativeFamily,
     schema: Schema,
-    min_samples_leaf: int | float,
+    growth: Growth,
     tree: MetaTree,
     in_bag: NDArray[np.bool_],
     terminal: NDArray[np.int32],
@@ -197,12 +257,12 @@ def _finished(
     """A grown tree with its multiway splits and its statistics; `terminal` is where the rows of its sample are."""
     others = ~in_bag
     if schema.is_categorical.any():
-        some = rows.at(in_bag)
+        some, fewest = rows.at(in_bag), growth.min_samples_leaf
         wider = with_multiway_splits(
             tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
-            min_samples_leaf if min_samples_leaf >= 1 else min_samples_leaf * len(some), **some.row_data,
+            fewest if fewest >= 1 else fewest * len(some), **some.row_data,
         )  # fmt: skip
-        if wider is not tree:
+        if wider is not tree and wider.n_terminals <= (growth.max_leaf_nodes or np.inf):
             tree, others = wider, np.ones(len(rows), dtype=bool)
     ends = np.empty(len(rows), dtype=np.int32)
     ends[in_bag] = terminal

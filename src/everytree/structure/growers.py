@@ -1,15 +1,15 @@
 """Growing the trees of a forest on codes.
 
 On codes every threshold lies between two whole numbers, so a grown tree is a meta-tree without rounding: `code <= t`.
-Each tree sees a random part of the rows, without replacement. The other rows did not influence its splits, so its
-predictions for them are unbiased: priors are chosen by these rows.
+Each tree sees a random part of the rows. The other rows did not influence its splits, so its predictions for them are
+unbiased: priors are chosen by these rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
+from everytree.structure.draws import Draw
 from everytree.structure.given_forest import grow_as_given
 from everytree.structure.grown import Grown
 from everytree.trees.metatree import MetaTree
@@ -25,6 +26,7 @@ Splitter = Literal["best", "random"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 
 CLASS_CRITERIA = ("gini", "entropy", "log_loss")
+NUMBER_CRITERIA = ("squared_error",)
 
 Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
 
@@ -59,9 +61,14 @@ class Growth:
     max_depth, min_samples_leaf, max_features
         As in scikit-learn's trees; `max_features="auto"` is set by the recipe.
     subsample : float
-        Share of the rows that each tree sees.
+        Share of the rows that each tree sees, without replacement.
     criterion : str
         "gini" or "entropy" (also called "log_loss") for classes, "squared_error" for numbers.
+    max_leaf_nodes : int, optional
+        Trees grow best split first until they have so many leaves.
+    bootstrap : bool
+        Whether each tree sees as many rows as there are, drawn with replacement. A row that is drawn twice counts
+        twice.
     """
 
     grower: Any = "mixed"
@@ -70,10 +77,16 @@ class Growth:
     max_features: MaxFeatures | Literal["auto"] = "auto"
     subsample: float = 0.8
     criterion: str = "gini"
+    max_leaf_nodes: int | None = None
+    bootstrap: bool = False
 
     @property
     def is_classification(self) -> bool:
         return self.criterion in CLASS_CRITERIA
+
+    def draw(self, seed: int) -> Draw:
+        """The rows of a tree."""
+        return Draw(seed, self.subsample, self.bootstrap)
 
 
 def grow(
@@ -86,6 +99,7 @@ def grow(
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
     seeds: Sequence[int],
+    first: int = 0,
     group: NDArray[np.int64] | None = None,
     n_jobs: int = 1,
     finish: Finish | None = None,
@@ -105,6 +119,8 @@ def grow(
         Which columns have missing values; each split on one of them has a side for those.
     seeds : sequence of int
         One per tree.
+    first : int
+        Number of the first tree to grow, of `n_trees` in all; those before it are there already.
     group : (n_rows,) int64, optional
         Numbers from 0 on; rows of one group are in the same samples.
     progress : callable
@@ -117,15 +133,16 @@ def grow(
     one = partial(_grow_one, grower, codes.shape, growth, group)
 
     def numbered(number: int) -> Grown:
-        tree, in_bag, terminal = one(recipes[number % len(recipes)], seeds[number])
+        draw = growth.draw(seeds[number])
+        tree, in_bag, terminal = one(recipes[number % len(recipes)], draw)
         grown = Grown(tree, in_bag) if finish is None else finish(tree, in_bag, terminal)
         progress()
-        return grown
+        return replace(grown, draw=draw)
 
     if n_jobs == 1:
-        return [numbered(number) for number in range(n_trees)]
+        return [numbered(number) for number in range(first, n_trees)]
     with ThreadPoolExecutor(n_jobs) as pool:
-        return list(pool.map(numbered, range(n_trees)))
+        return list(pool.map(numbered, range(first, n_trees)))
 
 
 def _kernel(
@@ -155,22 +172,25 @@ def _grow_one(
     growth: Growth,
     group: NDArray[np.int64] | None,
     recipe: tuple[Splitter, MaxFeatures],
-    seed: int,
+    draw: Draw,
 ) -> tuple[MetaTree, NDArray[np.bool_], NDArray[np.int32]]:
     """A tree, the rows of its sample, and the terminals of these."""
     n_rows, n_features = shape
     splitter, max_features = recipe
-    in_bag = sample_of_rows(n_rows, growth.subsample, seed, group)
-    sample = np.flatnonzero(in_bag)
+    times = draw.times(n_rows, group)
+    in_bag = times > 0
+    drawn, of_drawn = np.flatnonzero(in_bag), times[in_bag]
+    sample = np.repeat(drawn, of_drawn)
     fewest = growth.min_samples_leaf
     *arrays, terminal = grower.grow(
-        sample=sample, seed=seed, random_splits=splitter == "random",
+        sample=sample, seed=draw.seed, random_splits=splitter == "random",
         max_features=n_looked_at(max_features if growth.max_features == "auto" else growth.max_features, n_features),
         min_samples_leaf=fewest if isinstance(fewest, int | np.integer) else int(np.ceil(fewest * len(sample))),
-        max_depth=growth.max_depth or 0, max_leaf_nodes=0,
+        max_depth=growth.max_depth or 0, max_leaf_nodes=growth.max_leaf_nodes or 0,
     )  # fmt: skip
     names = ("feature", "first_child", "n_children", "threshold", "missing_child")
-    return MetaTree.from_checked_arrays(dict(zip(names, arrays, strict=True)), n_features), in_bag, terminal
+    tree = MetaTree.from_checked_arrays(dict(zip(names, arrays, strict=True)), n_features)
+    return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn]
 
 
 def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:
@@ -184,11 +204,3 @@ def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:
     if isinstance(max_features, int | np.integer):
         return int(max_features)
     return max(1, int(float(max_features) * n_features))
-
-
-def sample_of_rows(n_rows: int, share: float, seed: int, group: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Draw a random part of the rows, or of their groups; at least one."""
-    n_groups = n_rows if group is None else int(group.max()) + 1
-    in_bag = np.zeros(n_groups, dtype=bool)
-    in_bag[np.random.default_rng(seed).permutation(n_groups)[: max(1, round(share * n_groups))]] = True
-    return in_bag if group is None else in_bag[group]

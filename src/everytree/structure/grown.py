@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.structure.draws import Draw
 from everytree.trees.metatree import MetaTree
 
 
@@ -21,8 +22,11 @@ class Grown:
     in_bag : (n_rows,) bool
     statistics : (n_nodes, n_statistics) float64 or None
         Of all rows in all nodes, where they were counted together with the growing.
+    draw : Draw or None
+        How its rows were drawn, where that was here.
     """
 
     tree: MetaTree
     in_bag: NDArray[np.bool_]
     statistics: FloatArray | None = None
+    draw: Draw | None = None

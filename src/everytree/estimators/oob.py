@@ -1,0 +1,80 @@
+"""Scores of rows by the trees of a forest that were not grown on them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+
+from everytree.base.errors import ArgumentError
+from everytree.estimators.batches import BatchedEstimator
+from everytree.fitting.fit import Fitted
+from everytree.fitting.out_of_bag import OutOfBag
+
+
+class OutOfBagEstimator(BatchedEstimator):
+    """Forests that can tell how well they predict the rows they were fitted to."""
+
+    grower: Any
+    oob_score: bool | Callable[[Any, Any], float]
+    subsample: float
+    bootstrap: bool
+
+    @property
+    def oob_score_(self) -> float:
+        """Score of the rows of `fit`, each predicted by the trees that were not grown on it."""
+        return self._out_of_bag().score
+
+    def _out_of_bag(self) -> OutOfBag:
+        oob = self._learnt().out_of_bag
+        if oob is None:
+            raise AttributeError("there is no out-of-bag score: it needs a fit with oob_score=True")
+        return oob
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.oob_score, bool | np.bool_) and not callable(self.oob_score):
+            must = f"must be True, False or a function of y and predictions, but is {self.oob_score!r}"
+            raise ArgumentError("oob_score", must)
+        if self.oob_score and self.subsample == 1.0 and not self.bootstrap and isinstance(self.grower, str):
+            must = "needs rows that trees are not grown on, but subsample is 1; lower it, or set bootstrap=True"
+            raise ArgumentError("oob_score", must)
+
+    def _check_for_parts(self, method: str) -> None:
+        super()._check_for_parts(method)
+        if self.oob_score:
+            raise ArgumentError("oob_score", f"is for fit: {method} does not keep all rows; set it to False")
+
+    def _scored(self, fitted: Fitted, y: Any) -> Fitted:
+        oob = fitted.out_of_bag
+        if oob is None:
+            return fitted
+        known = oob.is_known
+        if fitted.target.attributes().get("n_classes_") == 1:  # the leaf model has two classes
+            oob = replace(oob, prediction=np.where(known, 1.0, np.nan)[:, None])
+        if not known.all():
+            warnings.warn(
+                f"{int((~known).sum())} rows have no out-of-bag prediction, since no tree was grown without them: "
+                "oob_score_ leaves them out, and their predictions are NaN. With more trees there are fewer such rows",
+                UserWarning,
+                stacklevel=3,
+            )
+        if known.any():
+            target = fitted.target
+            oob = replace(oob, score=self._score_of(oob, target.numbers(target.read(y)[known]), known))
+        return replace(fitted, out_of_bag=oob)
+
+    def _score_of(self, oob: OutOfBag, y: Any, known: Any) -> float:
+        """Return the score of the rows that some tree may predict; y are numbers of classes or targets."""
+        prediction = oob.prediction[known]
+        has_classes = prediction.ndim == 2
+        predicted = prediction.argmax(axis=1) if has_classes else prediction
+        if callable(self.oob_score):
+            return self.oob_score(y, predicted)
+        if oob.log_scores is not None:
+            return float(oob.log_scores[known].mean())
+        return float(accuracy_score(y, predicted) if has_classes else r2_score(y, predicted))

@@ -1,0 +1,116 @@
+"""Predictions of every row by the trees that were not grown on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.fitting.held_out import HeldOut, every_held_out
+from everytree.fitting.search import Choice
+from everytree.posterior.rows import Rows
+from everytree.predictive.paths import PathPredictive, Paths
+from everytree.predictive.pooled import sharpened
+from everytree.structure.grown import Grown
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """What trees say of rows that they were not grown on, without these rows in their statistics.
+
+    Attributes
+    ----------
+    prediction : (n_rows, n_classes) or (n_rows,) float64
+        Probabilities of classes, or means; NaN where no tree may predict a row.
+    log_scores : (n_rows,) float64 or None
+        Log density of each target, for families that are scored by it.
+    score : float
+        NaN until it is computed.
+    """
+
+    prediction: FloatArray
+    log_scores: FloatArray | None = None
+    score: float = np.nan
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """(n_rows,) which rows some tree may predict."""
+        return np.asarray(~np.isnan(self.prediction.reshape(len(self.prediction), -1)).any(axis=1))
+
+    def on(self, used: NDArray[np.bool_]) -> OutOfBag:
+        """The same for the rows of a table of which only these were `used`."""
+        log_scores = None if self.log_scores is None else _spread(self.log_scores, used)
+        return replace(self, prediction=_spread(self.prediction, used), log_scores=log_scores)
+
+
+def out_of_bag(
+    rows: Rows,
+    grown: Sequence[Grown],
+    statistics: Sequence[FloatArray],
+    weights: FloatArray,
+    choice: Choice,
+    n_jobs: int = 1,
+) -> OutOfBag:
+    """Average, for each row, the trees that were not grown on it nor on another row of its group.
+
+    Parameters
+    ----------
+    rows : Rows
+    grown : sequence of Grown
+    statistics : sequence of (n_nodes, n_statistics) arrays
+        Of all rows in each tree.
+    weights : (n_trees,) array
+        Of the trees; those that may predict a row share the weight of all.
+    choice : Choice
+        Priors and sharpness.
+    n_jobs : int
+    """
+    held, places = every_held_out(rows, grown, statistics, n_jobs)
+    family, split_prior = choice.family, choice.split_prior
+
+    def values(tree: int) -> FloatArray:
+        """Class probabilities, or log densities."""
+        return np.asarray(held.predict(tree, [family], [split_prior])[0, 0])
+
+    def means(tree: int) -> FloatArray:
+        start, log_weight, parameter = held.components(tree, family, split_prior)
+        n = len(start) - 1
+        paths = Paths(start, np.arange(len(log_weight)), log_weight, np.arange(n, dtype=np.int32))
+        row_data = {name: column[held.rows[tree]] for name, column in held.row_data.items()}
+        return PathPredictive(family, parameter.reshape(len(log_weight), -1), paths, row_data).mean()[:, None]
+
+    if family.has_classes:
+        probs = _average(held, weights, values)
+        asked = ~np.isnan(probs[:, 0])
+        probs[asked] = sharpened(probs[asked], choice.sharpness)
+        return OutOfBag(_spread(probs, places))
+    log_scores = None
+    if family.is_scored_by_log:
+        log_scores = _spread(np.log(_average(held, weights, lambda tree: np.exp(values(tree))))[:, 0], places)
+    return OutOfBag(_spread(_average(held, weights, means)[:, 0], places), log_scores)
+
+
+def _average(held: HeldOut, weights: FloatArray, of_tree: Callable[[int], FloatArray]) -> FloatArray:
+    """(n_scored, n_values) weighted mean of the trees that may predict each row; NaN where none may."""
+    rows = held.rows
+    asked = [tree for tree in range(len(rows)) if len(rows[tree]) and weights[tree] > 0.0]
+    total, weight = np.zeros((held.n_scored, 1)), np.zeros((held.n_scored, 1))
+    with ThreadPoolExecutor(held.n_jobs) as pool:
+        for tree, values in zip(asked, pool.map(of_tree, asked), strict=True):
+            if values.shape[1] != total.shape[1]:
+                total = np.zeros((held.n_scored, values.shape[1]))
+            total[rows[tree]] += weights[tree] * values
+            weight[rows[tree]] += weights[tree]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / np.where(weight > 0.0, weight, np.nan))
+
+
+def _spread(values: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+    """Values of some rows among all of them, NaN for the others."""
+    every = np.full((len(used), *values.shape[1:]), np.nan)
+    every[used] = values
+    return every

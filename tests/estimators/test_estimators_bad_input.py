@@ -85,6 +85,12 @@ PARAMETERS: list[tuple[list[Case], str, list[Any]]] = [
     (FOUR, "categorical_features", ["all", ["e"], [4], [-1], [True, False], [None]]),
     (FOUR, "n_jobs", [0, "all", 1.5]),
     (FOUR, "random_state|seed", ["lucky"]),
+    (FOUR, "criterion", ["best", "absolute_error", None, 3]),
+    (FOUR, "max_leaf_nodes", [1, 0, -1, 2.5, "few", True]),
+    (CLASSIFIERS, "class_weight", ["even", 2.0, [1, 2], {"no": -1.0}, {0: "much"}, {0: True}, {"no": np.nan}]),
+    (FORESTS, "bootstrap", [None, 1, "yes"]),
+    (FORESTS, "oob_score", [None, 1, "accuracy"]),
+    (FORESTS, "warm_start", [None, 1, "yes"]),
     (CLASSIFIERS, "alpha", [0, -1.0, np.inf, np.nan, "small", None]),
     (REGRESSORS, "family", ["gauss", None, "Normal", 3]),
     (REGRESSORS, "prior", ["flat", None, 3, {"alpha": 1.0}, {"shape": 2.0, "rate": 1.0}]),
@@ -183,7 +189,7 @@ LABELS = [case for case in CLASSES if case.target == "two classes"]
 NO_LABEL = "y.*(missing|NaN|None|NA)"
 
 TABLES = [
-    Wrong("sparse", "X", scipy.sparse.csr_matrix, r"X is a sparse matrix.*X\.toarray"),
+    Wrong("sparse", "X", lambda X: scipy.sparse.csr_matrix(X.to_numpy() * 1j), "Complex data not supported: X"),
     Wrong("lazy", "X", lambda X: pl.from_pandas(X).lazy(), r"X is lazy.*X\.collect\(\)"),
     Wrong("infinity", "X", lambda X: X.assign(b=replaced(X.b, np.inf)), "X: column 'b', row 3: inf"),
     Wrong("same names", "X", lambda X: X.set_axis(list("abca"), axis=1), "(?s)X has .*columns.* name.*'a'"),

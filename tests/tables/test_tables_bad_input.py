@@ -14,7 +14,10 @@ from everytree import _kernels
 from everytree.tables.column import Column
 
 TABLE_ERRORS = [
-    (lambda: scipy.sparse.eye(3, format="csr"), TypeError, r"sparse.*X\.toarray\(\)"),
+    (lambda: scipy.sparse.coo_array(np.ones(3)), ValueError, r"X must be a table .* sparse with shape \(3,\)"),
+    (lambda: scipy.sparse.eye(3, format="csr", dtype=complex), ValueError, "Complex data not supported: X"),
+    (lambda: scipy.sparse.csr_matrix([[1.0], [np.inf]]), ValueError, "column 0, row 1: inf"),
+    (lambda: scipy.sparse.csr_matrix((0, 3)), ValueError, r"0 sample\(s\)"),
     (lambda: pl.LazyFrame({"a": [1]}), TypeError, r"X\.collect\(\)"),
     (lambda: np.ones((2, 2), dtype=complex), ValueError, "Complex data not supported"),
     (lambda: pd.DataFrame({"a": [1j]}), ValueError, "Complex data not supported: X: column 'a'"),

@@ -267,6 +267,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags

@@ -94,7 +94,8 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         That is a terminal, or a node above that splits on a value which it has not seen. Which of the nodes above it
         are leaves is a question of probability: see `Posterior.split_prob`.
         """
-        ends: NDArray[np.int32] = self.forest_.ends(self._encode(X), n_jobs=self.n_jobs)
+        codes = self._encode(X)
+        ends: NDArray[np.int32] = self.forest_.ends(codes, n_jobs=self.n_jobs)
         return ends
 
     def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:
@@ -107,7 +108,8 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         n_nodes_ptr : (n_trees + 1,) array
             Tree i has the columns n_nodes_ptr[i] .. n_nodes_ptr[i + 1].
         """
-        return decision_paths(self.forest_.trees, self.apply(X))
+        ends = self.apply(X)
+        return decision_paths(self.forest_.trees, ends)
 
 
 class MetaForestClassifier(Classification, _ForestStructure):

@@ -64,9 +64,10 @@ class GrownEstimator(MetaEstimator):
 
     def _growth(self, **options: Any) -> Growth:
         """Return the settings of growing that all of these estimators have, and others."""
-        most = None if self.max_leaf_nodes is None else int(self.max_leaf_nodes)
+        deepest, most = (None if value is None else int(value) for value in (self.max_depth, self.max_leaf_nodes))
+        fewest = self.min_samples_leaf
         return Growth(
-            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, criterion=self.criterion,
+            max_depth=deepest, min_samples_leaf=int(fewest) if fewest >= 1 else fewest, criterion=self.criterion,
             max_leaf_nodes=most, **options,
         )  # fmt: skip
 

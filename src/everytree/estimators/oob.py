@@ -74,7 +74,7 @@ class OutOfBagEstimator(BatchedEstimator):
         has_classes = prediction.ndim == 2
         predicted = prediction.argmax(axis=1) if has_classes else prediction
         if callable(self.oob_score):
-            return self.oob_score(y, predicted)
+            return float(self.oob_score(y, predicted))
         if oob.log_scores is not None:
             return float(oob.log_scores[known].mean())
         return float(accuracy_score(y, predicted) if has_classes else r2_score(y, predicted))

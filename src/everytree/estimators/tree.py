@@ -36,13 +36,14 @@ class _TreeStructure(Readable, BatchedEstimator):
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n_rows,) the node in which each row ends, numbered as in `posterior_.tree`; as in `MetaForestClassifier`."""
-        ends: NDArray[np.int32] = self.forest_.ends(self._encode(X), n_jobs=self.n_jobs)[:, 0]
+        codes = self._encode(X)
+        ends: NDArray[np.int32] = self.forest_.ends(codes, n_jobs=self.n_jobs)[:, 0]
         return ends
 
     def decision_path(self, X: Any) -> Any:
         """(n_rows, n_nodes) scipy.sparse CSR matrix, 1 where a row goes through a node."""
-        indicator, _ = decision_paths(self.forest_.trees, self.apply(X)[:, None])
-        return indicator
+        ends = self.apply(X)
+        return decision_paths(self.forest_.trees, ends[:, None])[0]
 
 
 class MetaTreeClassifier(Classification, _TreeStructure):

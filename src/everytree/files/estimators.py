@@ -28,7 +28,9 @@ from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
 from everytree.fitting.fit import Fitted
+from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.search import Choice
+from everytree.fitting.targets import Target
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.structure.importers.model import Imported
@@ -110,6 +112,8 @@ def _write_fitted(to: Writer, model: Any) -> None:
     else:
         write_forest(to.section("forest"), fitted.forest)
         _write_choice(to.section("choice"), model.choice_)
+    if fitted.out_of_bag is not None:
+        _write_out_of_bag(to.section("out_of_bag"), fitted.out_of_bag)
 
 
 def _read_fitted(of: Reader, model: Any) -> None:
@@ -135,7 +139,8 @@ def _read_fitted(of: Reader, model: Any) -> None:
         mean, scale = _read_inputs(of, schema, forest.family)
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(of), _read_batches(of)
-    model.fitted_ = Fitted(target, schema, forest, choice, row_names, factor, batches)
+    oob = _read_out_of_bag(of.section("out_of_bag"), target) if "out_of_bag" in of.values() else None
+    model.fitted_ = Fitted(target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob)
 
 
 def _check_numbers(of: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
@@ -215,6 +220,25 @@ def _read_choice(of: Reader, family: NativeFamily) -> Choice:
     if not isinstance(choice.parameters, dict):
         raise of.error("parameters", f"must be a dict, but is {choice.parameters!r:.200}")
     return choice
+
+
+def _write_out_of_bag(to: Writer, oob: OutOfBag) -> None:
+    write_plain(to, "score", oob.score)
+    to.put_arrays(prediction=oob.prediction)
+    if oob.log_scores is not None:
+        to.put_arrays(log_scores=oob.log_scores)
+
+
+def _read_out_of_bag(of: Reader, target: Target) -> OutOfBag:
+    """Predictions of the rows of a fit, as wide as there are classes."""
+    n_classes = target.attributes().get("n_classes_")
+    shape = (None,) if n_classes is None else (None, n_classes)
+    prediction = of.array("prediction", np.float64, shape)
+    log_scores = of.array("log_scores", np.float64, (len(prediction),)) if "log_scores" in of else None
+    score = read_plain(of, "score")
+    if not isinstance(score, float):
+        raise of.error("score", f"must be a number, but is {score!r:.200}")
+    return OutOfBag(prediction, log_scores, score)
 
 
 # ---- the rows of an exact fit ---------------------------------------------------------------------------------------

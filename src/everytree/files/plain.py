@@ -1,7 +1,7 @@
 """Parameters and labels as JSON and back.
 
 Numbers, text, lists and None are stored as they are. Anything else is an object with one name, which gives its type:
-`{"tuple": [...]}`, `{"dict": {...}}`, `{"float": "nan"}`, `{"objects": [...]}`, `{"depth_prior": [alpha, beta]}`,
+`{"tuple": [...]}`, `{"dict": {...}}`, `{"pairs": [[key, value], ...]}`, `{"float": "nan"}`, `{"objects": [...]}`, `{"depth_prior": [alpha, beta]}`,
 `{"sklearn": [class, parameters]}`, and `{"array": name}` or `{"text": name}` for an array in the file. Functions cannot
 be stored: files hold no code.
 """
@@ -20,6 +20,9 @@ from everytree.files.sections import Reader, Writer
 from everytree.posterior.split_prior import DepthPrior
 
 _LARGEST_CHARACTER = 0x10FFFF
+
+_KEYS = str | bool | int | float
+"""Types of the keys of a dict, such as the labels of classes."""
 
 
 def write_plain(to: Writer, name: str, value: Any) -> None:
@@ -51,6 +54,9 @@ def _to_json(to: Writer, name: str, value: Any) -> Any:
         return items if type(value) is list else {"tuple": items}
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
         return {"dict": {key: _to_json(to, f"{name}.{key}", item) for key, item in value.items()}}
+    if isinstance(value, Mapping):
+        pairs = [[_to_json(to, name, key), _to_json(to, f"{name}[{key}]", item)] for key, item in value.items()]
+        return {"pairs": pairs}
     if isinstance(value, np.ndarray):
         return _array_to_json(to, name, value)
     if type(value) is DepthPrior:
@@ -67,6 +73,7 @@ _ANY_ADVICE = "parameters must be numbers, text, arrays, lists or dicts of them;
 _ADVICE = {
     "split_prior": "a function is code; give a number or everytree.depth_prior(alpha, beta)",
     "random_state": "give a whole number or None",
+    "oob_score": "a function is code; set_params(oob_score=True) keeps the score",
 }
 
 
@@ -107,6 +114,13 @@ def _dict(of: Reader, inner: Any) -> dict[str, Any]:
     if not isinstance(inner, dict):
         raise ValueError(f"must be an object, but is {inner!r:.200}")
     return {key: _from_json(of, item) for key, item in inner.items()}
+
+
+def _pairs(of: Reader, inner: Any) -> dict[Any, Any]:
+    pairs = _list(of, inner)
+    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], _KEYS) for pair in pairs):
+        raise ValueError(f"must be pairs of a key and a value, but is {inner!r:.200}")
+    return dict(pairs)
 
 
 def _float(of: Reader, inner: Any) -> float:
@@ -153,6 +167,7 @@ def _sklearn(of: Reader, inner: Any) -> Any:
 _READERS = {
     "tuple": lambda of, inner: tuple(_list(of, inner)),
     "dict": _dict,
+    "pairs": _pairs,
     "float": _float,
     "array": _array,
     "text": _text,

@@ -202,5 +202,5 @@ def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:
     if max_features == "log2":
         return max(1, int(np.log2(n_features)))
     if isinstance(max_features, int | np.integer):
-        return int(max_features)
+        return min(int(max_features), n_features)
     return max(1, int(float(max_features) * n_features))

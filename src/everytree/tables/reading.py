@@ -2,7 +2,8 @@
 
 Missing is whatever a library calls so: NaN, None, null, NaT, pandas.NA. Dates are numbers of microseconds since 1970:
 those with a time zone in UTC, those without as they are; a column must not mix the two. A column of a categorical type
-holds categories, even if they are numbers. Objects are inspected one by one.
+holds categories, even if they are numbers. Objects are inspected one by one. A cell that a sparse matrix does not store
+is 0.
 """
 
 from __future__ import annotations
@@ -95,13 +96,15 @@ def read_table(X: Any, owner: str) -> Table:
     """Read any table in memory, or raise if X is none; `owner` is named in errors."""
     if isinstance(X, Table):
         return X
-    if hasattr(X, "tocsr"):
-        raise TypeError("X is a sparse matrix, but a dense table is needed; pass X.toarray()")
-    frame = X if isinstance(X, np.ndarray | list | tuple) else as_frame(X)
+    is_sparse = hasattr(X, "tocsc")
+    frame = X if is_sparse or isinstance(X, np.ndarray | list | tuple) else as_frame(X)
     if isinstance(frame, nw.LazyFrame):
         how = "compute" if hasattr(X, "compute") else "collect"
         raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.{how}()")
-    table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
+    if is_sparse:
+        table = _sparse_table(X)
+    else:
+        table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
     for size, thing in ((table.n_rows, "sample(s)"), (table.n_columns, "feature(s)")):
         if size == 0:
             shape = (table.n_rows, table.n_columns)
@@ -263,7 +266,26 @@ def _array_table(X: ArrayLike) -> Table:
     return Table(n_rows, n_columns, None, lambda label, place: _from_array(label, table[:, place]))
 
 
-def _refuse_complex(label: str, values: NDArray[Any]) -> None:
+def _sparse_table(X: Any) -> Table:
+    """A sparse matrix or array of SciPy's: cells that are not stored are 0, those that are NaN are missing."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be a table (n_rows, n_features), but is sparse with shape {X.shape}")
+    _refuse_complex("X", X)
+    cells = X.tocsc()
+    if not cells.has_canonical_format:  # a cell may be stored in several parts
+        cells = cells.copy()
+        cells.sum_duplicates()
+
+    def column(label: str, place: int) -> Values:
+        values = np.zeros(cells.shape[0], dtype=cells.dtype)
+        stored = slice(cells.indptr[place], cells.indptr[place + 1])
+        values[cells.indices[stored]] = cells.data[stored]
+        return _from_array(label, values)
+
+    return Table(*cells.shape, None, column)
+
+
+def _refuse_complex(label: str, values: Any) -> None:
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {label} has dtype {values.dtype}")
 

@@ -188,7 +188,8 @@ def test_fits_that_leave_nothing_out_or_keep_no_rows_are_refused():
         FORESTS[0].make(oob_score=True, subsample=1.0).fit(X, y)
     FORESTS[0].make(n_estimators=30, oob_score=True, subsample=1.0, bootstrap=True).fit(X, y)
     for call in (lambda model: model.partial_fit(X, y), lambda model: model.fit_batches([(X, y)])):
-        model = FORESTS[0].make(oob_score=True)
-        with pytest.raises(ValueError, match="oob_score is for fit"):
-            call(model)
-        assert not hasattr(model, "forest_")
+        for name in ("oob_score", "warm_start"):
+            model = FORESTS[0].make(**{name: True})
+            with pytest.raises(ValueError, match=f"{name} is for fit"):
+                call(model)
+            assert not hasattr(model, "forest_")

@@ -31,7 +31,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         ----------
         X : (n_rows, n_features) table
             NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
-            missing values.
+            missing values. Sparse matrices of SciPy's are read column by column; what they do not store is 0.
         y : (n_rows,) array_like
             Class labels.
         sample_weight : (n_rows,) array_like, optional

@@ -224,8 +224,10 @@ class DaskMetaForestClassifier(_DaskClassifier, MetaForestClassifier):
     ----------
     n_estimators, grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, alpha, weights, calibration
         As in `MetaForestClassifier`.
-    max_bins, categorical_features, random_state, verbose
+    max_bins, categorical_features, relative_weights, random_state, verbose, criterion, max_leaf_nodes, bootstrap
         As in `MetaForestClassifier`.
+    class_weight, oob_score, warm_start
+        Only at their defaults: they are for a fit of rows in memory.
     n_jobs : int, optional
         Threads of each task, and of growing.
     client : distributed.Client, optional
@@ -258,8 +260,12 @@ class DaskMetaForestRegressor(_DaskRegressor, MetaForestRegressor):
     ----------
     n_estimators, family, prior, grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, weights
         As in `MetaForestRegressor`.
-    calibration, max_bins, categorical_features, n_jobs, random_state, verbose
+    calibration, max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose, criterion
         As in `MetaForestRegressor`.
+    max_leaf_nodes, bootstrap
+        As in `MetaForestRegressor`.
+    oob_score, warm_start
+        Only at their defaults: they are for a fit of rows in memory.
     client : distributed.Client, optional
         As in `DaskMetaForestClassifier`.
     """
@@ -273,8 +279,12 @@ class DaskMetaTreeClassifier(_DaskClassifier, MetaTreeClassifier):
 
     Parameters
     ----------
-    max_depth, min_samples_leaf, split_prior, alpha, max_bins, categorical_features, n_jobs, random_state, verbose
+    max_depth, min_samples_leaf, split_prior, alpha, max_bins, categorical_features, relative_weights, n_jobs
         As in `MetaTreeClassifier`.
+    random_state, verbose, criterion, max_leaf_nodes
+        As in `MetaTreeClassifier`.
+    class_weight
+        Only None: name a column of weights instead.
     client : distributed.Client, optional
         As in `DaskMetaForestClassifier`.
     """
@@ -288,9 +298,10 @@ class DaskMetaTreeRegressor(_DaskRegressor, MetaTreeRegressor):
 
     Parameters
     ----------
-    max_depth, family, prior, min_samples_leaf, split_prior, max_bins, categorical_features, n_jobs, random_state
+    max_depth, family, prior, min_samples_leaf, split_prior, max_bins, categorical_features, relative_weights, n_jobs
         As in `MetaTreeRegressor`.
-    verbose : int
+    random_state, verbose, criterion, max_leaf_nodes
+        As in `MetaTreeRegressor`.
     client : distributed.Client, optional
         As in `DaskMetaForestClassifier`.
     """

@@ -59,6 +59,11 @@ class _ForestStructure(Readable, OutOfBagEstimator):
             warnings.warn("with warm_start=True and as many n_estimators as before, no trees are grown", stacklevel=4)
         return replace(structure, earlier=EarlierTrees(fitted.schema, fitted.forest.trees, fitted.origin))
 
+    def _check_for_parts(self, method: str) -> None:
+        super()._check_for_parts(method)
+        if self.warm_start:
+            raise ArgumentError("warm_start", f"is for fit: {method} begins anew; set it to False")
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         whole_number("n_estimators", self.n_estimators, 1)

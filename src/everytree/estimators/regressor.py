@@ -43,7 +43,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         ----------
         X : (n_rows, n_features) table
             NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
-            missing values.
+            missing values. Sparse matrices of SciPy's are read column by column; what they do not store is 0.
         y : (n_rows,) array_like
         sample_weight : (n_rows,) array_like, optional
             A row of weight 0 counts as absent.

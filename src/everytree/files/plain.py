@@ -1,9 +1,9 @@
 """Parameters and labels as JSON and back.
 
 Numbers, text, lists and None are stored as they are. Anything else is an object with one name, which gives its type:
-`{"tuple": [...]}`, `{"dict": {...}}`, `{"pairs": [[key, value], ...]}`, `{"float": "nan"}`, `{"objects": [...]}`, `{"depth_prior": [alpha, beta]}`,
-`{"sklearn": [class, parameters]}`, and `{"array": name}` or `{"text": name}` for an array in the file. Functions cannot
-be stored: files hold no code.
+`{"tuple": [...]}`, `{"dict": {...}}`, `{"pairs": [[key, value], ...]}` for a dict with keys other than text,
+`{"float": "nan"}`, `{"objects": [...]}`, `{"depth_prior": [alpha, beta]}`, `{"sklearn": [class, parameters]}`, and
+`{"array": name}` or `{"text": name}` for an array in the file. Functions cannot be stored: files hold no code.
 """
 
 from __future__ import annotations

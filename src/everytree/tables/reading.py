@@ -282,7 +282,8 @@ def _sparse_table(X: Any) -> Table:
         values[cells.indices[stored]] = cells.data[stored]
         return _from_array(label, values)
 
-    return Table(*cells.shape, None, column)
+    n_rows, n_columns = cells.shape
+    return Table(n_rows, n_columns, None, column)
 
 
 def _refuse_complex(label: str, values: Any) -> None:

@@ -59,7 +59,7 @@ def expected_failures(estimator: object) -> dict[str, str]:
     """Checks of scikit-learn's that these estimators do not pass, and why."""
     if isinstance(estimator, et.MetaTreeClassifier | et.MetaForestClassifier):
         return {}
-    return {"check_sample_weight_equivalence_on_dense_data": REPEATED_ROWS}
+    return {f"check_sample_weight_equivalence_on_{table}_data": REPEATED_ROWS for table in ("dense", "sparse")}
 
 
 @parametrize_with_checks(

@@ -61,7 +61,7 @@ class OutOfBagEstimator(BatchedEstimator):
                 f"{int((~known).sum())} rows have no out-of-bag prediction, since no tree was grown without them: "
                 "oob_score_ leaves them out, and their predictions are NaN. With more trees there are fewer such rows",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if known.any():
             target = fitted.target

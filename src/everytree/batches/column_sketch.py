@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, FloatArray
+from everytree.base.arrays import FloatArray
 from everytree.tables.cutting import cut_points
 from everytree.tables.reading import Kind, Label, Values, infinity, number_labels
+
+MAX_LABELS = 1_000_000
+"""Maximum number of categories: they are kept in memory, and in the model."""
 
 
 class ColumnSketch:
@@ -143,10 +146,10 @@ class ColumnSketch:
             )
         self._declared, self._ordered = self._declared or declared, self._ordered or ordered
         places = [self._labels.setdefault(label, len(self._labels)) for label in labels]
-        if len(self._labels) > LARGEST_CODE:
+        if len(self._labels) > MAX_LABELS:
             raise ValueError(
-                f"{self.label} has more than {LARGEST_CODE} categories, which is all that are possible; leave it out, "
-                "or make fewer of them"
+                f"{self.label} has more than {MAX_LABELS} categories, and all of them are kept; leave it out, or make "
+                "fewer of them"
             )
         return np.array([*places, -1])
 

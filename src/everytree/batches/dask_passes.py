@@ -60,12 +60,7 @@ class DaskPasses:
         if not sum(self.n_rows):
             raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
         job = once(_Looking(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), look))
-        first_rows = [0, *accumulate(self.n_rows)][:-1]
-        tasks = {
-            number: dask.delayed(_look)(job, number, n_rows, piece, first_row)
-            for (number, n_rows, piece), first_row in zip(self._pieces(), first_rows, strict=True)
-            if n_rows
-        }
+        tasks = {one[0]: dask.delayed(_look)(job, *one) for one in self._pieces() if one[1]}
         for number, (part, labels) in zip(tasks, compute([*tasks.values()], self.client), strict=True):
             with Place(number, "partition"):
                 note(labels)
@@ -73,7 +68,7 @@ class DaskPasses:
         return sketch
 
     def count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
+        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
     ) -> ForestCounts:
         """Pass two."""
         job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs))
@@ -84,10 +79,12 @@ class DaskPasses:
         (tally,) = compute(tallies, self.client)
         return counts.add(tally)
 
-    def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, list[Any]]]:
-        """Number, number of rows and rows of each partition."""
-        for number, (n_rows, piece) in enumerate(zip(self.n_rows, self.parts.pieces(features), strict=True)):
-            yield number, n_rows, piece
+    def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, list[Any], int]]:
+        """Number, number of rows, rows and number of the first row of each partition."""
+        first_rows = [0, *accumulate(self.n_rows)][:-1]
+        parts = zip(self.n_rows, self.parts.pieces(features), first_rows, strict=True)
+        for number, (n_rows, piece, first_row) in enumerate(parts):
+            yield number, n_rows, piece, first_row
 
 
 # ---- on the workers -------------------------------------------------------------------------------------------------
@@ -117,7 +114,7 @@ class _Looking(_Reading):
 @dataclass(frozen=True)
 class _Counting(_Reading):
     counts: ForestCounts
-    rows_of: Callable[[Batch], Rows]
+    rows_of: Callable[[Batch, int], Rows]
     n_jobs: int | None
 
 
@@ -130,11 +127,11 @@ def _look(job: _Looking, number: int, n_rows: int, piece: list[Any], first_row: 
         return sketch, labels
 
 
-def _count(job: _Counting, number: int, n_rows: int, piece: list[Any]) -> Tally:
+def _count(job: _Counting, number: int, n_rows: int, piece: list[Any], first_row: int) -> Tally:
     """Pass two of a partition."""
     with Place(number, "partition"):
         counts = job.counts.empty()
-        count_rows(counts, job.rows_of(job.batch(number, n_rows, piece)), job.n_jobs)
+        count_rows(counts, job.rows_of(job.batch(number, n_rows, piece), first_row), job.n_jobs)
         return counts.tally()
 
 

@@ -42,9 +42,12 @@ class Passes(Protocol):
         """Pass one: columns and a sample. What `look` finds in each batch besides is handed to `note`, in order."""
 
     def count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
+        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
     ) -> ForestCounts:
-        """Pass two: the statistics of every row, for which the trees ask for no more than these features."""
+        """Pass two: the statistics of the rows that `rows_of` makes of each batch and the number of its first row.
+
+        For them the trees ask for no more than these features.
+        """
 
 
 def count_rows(counts: ForestCounts, rows: Rows, n_jobs: int | None) -> None:
@@ -103,16 +106,16 @@ class BatchPasses:
         return sketch
 
     def count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch], Rows], features: list[str] | None = None
+        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
     ) -> ForestCounts:
         """Pass two."""
         self._check_files()
         n_rows = 0
         with Progress("counting", self.n_rows, self.show, unit="rows") as progress:
             for batch in batches_of(self.source, self.roles, self.owner, features):
-                n_rows += batch.table.n_rows
                 with Place(batch.number):
-                    count_rows(counts, rows_of(batch), self.n_jobs)
+                    count_rows(counts, rows_of(batch, n_rows), self.n_jobs)
+                n_rows += batch.table.n_rows
                 progress.step(batch.table.n_rows)
         self._check_files()
         if n_rows != self.n_rows:

@@ -54,6 +54,18 @@ class RowSample:
         part._bound = whole._bound
         return part
 
+    def rule(self) -> RowSample:
+        """The same choice of rows without the rows, small to send; `drawn` tells which rows were chosen."""
+        self._shrink()
+        like = RowSample(self.size, self.seed)
+        like._bound = self._bound
+        return like
+
+    def drawn(self, n_rows: int, first: int) -> NDArray[np.int64]:
+        """Places of the rows in the sample among `n_rows` rows that are numbered from `first` on."""
+        places, _ = _kernels.draw_rows(self.seed, first, n_rows, self._bound)
+        return np.asarray(places)
+
     def update(self, n_rows: int, take: Callable[[NDArray[np.int64]], Mapping[str, NDArray[Any]]], first: int) -> Self:
         """More rows, numbered from `first` on; `take(places)` is asked for the columns of those that are kept."""
         places, keys = _kernels.draw_rows(self.seed, first, n_rows, self._bound)

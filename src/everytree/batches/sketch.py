@@ -185,6 +185,11 @@ class SchemaSketch:
         return self.n_rows <= self._rows.size
 
     @property
+    def rule(self) -> RowSample:
+        """Which rows are in the sample, without the rows."""
+        return self._rows.rule()
+
+    @property
     def total_weight(self) -> float:
         """Of all rows, where they have weights."""
         return float(self._total_weight)
@@ -213,7 +218,7 @@ class SchemaSketch:
         sketch, values = self._columns[place], table.column(place)
         name = None if self._names is None else self._names[place]
         if sketch.is_categorical:
-            fitted = fit_categories(name, sketch.label, values, rows)
+            fitted = fit_categories(name, sketch.label, values, rows, self.max_bins)
         else:
             fitted = fit_numbers(name, sketch.label, values, rows, self.max_bins)
             if sketch.cuts is not None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from everytree.batches.batch import Batch
 from everytree.batches.passes import Passes
+from everytree.batches.row_sample import RowSample
 from everytree.batches.sketch import SchemaSketch
 from everytree.fitting.fit import Fitted, GivenRows, Settings, code_more_rows
 from everytree.fitting.targets import Labels, Target
-from everytree.posterior.counts import ForestCounts
+from everytree.posterior.counts import ForestCounts, Tally
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 
@@ -53,15 +54,24 @@ def given_rows(sketch: SchemaSketch) -> GivenRows:
     return GivenRows(sample.table, sample.y, sample.weight, row_data, groups)
 
 
-def count_all(passes: Passes, fitted: Fitted, settings: Settings) -> Fitted:
-    """The same structures and priors with the statistics of every row: the second pass."""
+def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSample) -> Fitted:
+    """The same structures and priors with the statistics of every row: the second pass.
+
+    Where categories are pooled by the targets of the sample, its rows are not coded again: their codes must not contain
+    their own targets. They stay counted as `fit` has coded them; `rule` says which rows they are.
+    """
     assert isinstance(fitted.forest, Forest)
     asked = _asked(fitted)
     names = fitted.schema.names
     features = None if names is None else [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
+    counted = rule if any(column.pooled for column in fitted.schema.columns) else None
     light = replace(fitted, forest=fitted.forest.without_rows(), choice=None)
-    rows_of = partial(_rows_in, fitted=light, settings=settings, asked=asked)  # may be sent to other processes
+    # It may be sent to other processes.
+    rows_of = partial(_rows_in, fitted=light, settings=settings, asked=asked, counted=counted)
     counts = passes.count(ForestCounts(fitted.forest), rows_of, features)
+    if counted is not None:
+        posts = fitted.forest.posteriors
+        counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
     return replace(fitted, forest=counts.forest(), batches=[counts.digest()])
 
 
@@ -76,11 +86,24 @@ def _asked(fitted: Fitted) -> NDArray[np.bool_]:
     return asked | ~schema.is_categorical if "inputs" in fitted.row_names else asked
 
 
-def _rows_in(batch: Batch, fitted: Fitted, settings: Settings, asked: NDArray[np.bool_]) -> Rows:
+def _rows_in(
+    batch: Batch,
+    first_row: int,
+    fitted: Fitted,
+    settings: Settings,
+    asked: NDArray[np.bool_],
+    counted: RowSample | None,
+) -> Rows:
+    """The rows of a batch that are not counted yet."""
     assert batch.target is not None
     y = batch.target.read(fitted.target.numbers)
     given = GivenRows(batch.table, y, batch.weight, _without_groups(batch.row_data))
-    return code_more_rows(given, fitted, settings, asked)
+    rows = code_more_rows(given, fitted, settings, asked)
+    if counted is None:
+        return rows
+    is_new = np.ones(len(rows), dtype=bool)
+    is_new[counted.drawn(len(rows), first_row)] = False
+    return rows.at(is_new)
 
 
 def _without_groups(row_data: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

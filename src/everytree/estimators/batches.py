@@ -100,7 +100,7 @@ class BatchedEstimator(GrownEstimator):
             given, learnt, self._structure(), settings, schema=sketch.schema(learnt.order_by(y)), of_all=of_all
         )
         if not sketch.is_complete:
-            fitted = count_all(passes, fitted, settings)
+            fitted = count_all(passes, fitted, settings, sketch.rule)
         self._keep(fitted, given.X)
         self._keep_early(None)
         return self

@@ -35,7 +35,7 @@ def _category_codes(graph: Graph, column: Column, one: Input) -> str:
     return graph.add(
         "LabelEncoder", one.name, domain=ML,
         keys_tensor=tensor(np.array(keys + missing, dtype=object if one.is_text else np.float64)),
-        values_tensor=tensor(codes), default_tensor=tensor(np.array([np.nan if column.groups else UNSEEN])),
+        values_tensor=tensor(codes), default_tensor=tensor(np.array([UNSEEN if column.has_unseen else np.nan])),
     )  # fmt: skip
 
 

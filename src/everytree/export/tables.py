@@ -73,11 +73,6 @@ def is_asked_by_value(column: Column) -> bool:
     return column.kind != "categorical" and not column.groups
 
 
-def has_unseen(column: Column) -> bool:
-    """Whether a column can have categories that were not there at fit; with groups, these are missing."""
-    return column.kind == "categorical" and not column.groups
-
-
 def largest_with(column: Column, code: int) -> float:
     """The largest number of a column whose code is at most `code`."""
     if not is_asked_by_value(column):
@@ -179,7 +174,7 @@ def _question(tree: MetaTree, columns: tuple[Column, ...], here: _Place) -> _Que
     column, missing = columns[k], int(tree.missing_child[s])
     # The threshold that only unknown values reach: no number and no code is below it.
     nothing = -np.inf if is_asked_by_value(column) else 0.5 * UNSEEN
-    may_be_unseen, may_be_missing = has_unseen(column) and k not in here.seen, k not in here.present
+    may_be_unseen, may_be_missing = column.has_unseen and k not in here.seen, k not in here.present
     stop, go_on = replace(here, stops=True), replace(here, seen=here.seen | {k})
     if missing < 0 and (may_be_unseen or may_be_missing):
         return _Question(s, k, nothing, True, stop, replace(go_on, present=here.present | {k}))
@@ -224,7 +219,7 @@ def coded_inputs(columns: tuple[Column, ...], codes: NDArray[Any]) -> FloatArray
     out = codes.astype(np.float64)
     out[codes == top] = np.nan
     for k, column in enumerate(columns):
-        if has_unseen(column):
+        if column.has_unseen:
             out[codes[:, k] == top - 1, k] = UNSEEN
     return out
 

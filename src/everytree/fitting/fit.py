@@ -32,6 +32,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.structure.draws import Draw
 from everytree.structure.grown import Grown
+from everytree.tables.cross_fitting import cross_fitted_codes
 from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
 
@@ -243,11 +244,13 @@ def code_first_rows(
 ) -> tuple[Target, Rows]:
     """The target that knows the inputs of leaves, and coded rows, those of weight 0 as if they were not there.
 
-    The groups of the rows are those that were given.
+    The groups of the rows are those that were given. Codes that pool categories by their targets do not contain the
+    row's own target.
     """
     named = read_groups(given.groups, len(y))
     codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
     check_same_length(codes, y)
+    codes = cross_fitted_codes(schema, given.X, codes, target.order_by(y), weight, named, owner=settings.owner)
     used = None if weight is None else weight > 0.0
     target = target.learn_inputs(schema, given.X, used)
     columns = target.columns(schema, given.X, len(y), given.row_data)

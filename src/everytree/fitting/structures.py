@@ -256,10 +256,11 @@ def _finished(
 ) -> Grown:
     """A grown tree with its multiway splits and its statistics; `terminal` is where the rows of its sample are."""
     others = ~in_bag
-    if schema.is_categorical.any():
+    is_nominal = np.array([column.kind == "categorical" and not column.pooled for column in schema.columns])
+    if is_nominal.any():
         some, fewest = rows.at(in_bag), growth.min_samples_leaf
         wider = with_multiway_splits(
-            tree, some.codes, some.y, some.weight, family, schema.n_codes, schema.is_categorical,
+            tree, some.codes, some.y, some.weight, family, schema.n_codes, is_nominal,
             fewest if fewest >= 1 else fewest * len(some), **some.row_data,
         )  # fmt: skip
         if wider is not tree and wider.n_terminals <= (growth.max_leaf_nodes or np.inf):
@@ -314,9 +315,9 @@ class ExactStructure:
 
 
 def _kinds(schema: Schema) -> list[Kind]:
-    """Numbers are asked by thresholds, categories all at once; too many of these by thresholds on their codes."""
+    """Numbers are asked by thresholds, categories all at once; pools and too many of these by thresholds on codes."""
     most = MAX_CATEGORIES - 1  # missing is one more
     return [
-        "multiway" if column.kind == "categorical" and column.n_codes <= most else "ordered"
+        "multiway" if column.kind == "categorical" and not column.pooled and column.n_codes <= most else "ordered"
         for column in schema.columns
     ]

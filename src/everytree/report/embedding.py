@@ -132,6 +132,7 @@ def column_data(column: Column, place: int) -> dict[str, Any]:
         "cut_names": [_unless_same(text, float(cut)) for text, cut in zip(cut_texts(column), column.cuts, strict=True)],
         "categories": [str(value) for value in column.categories],
         "groups": list(column.groups),
+        "has_unseen": column.has_unseen,
         "single": column.single,
         "has_missing": column.has_missing,
         "n_codes": column.n_codes,

@@ -51,12 +51,11 @@ class CodeWords(Sequence[str]):
     def of(cls, column: Column) -> CodeWords:
         if column.kind in ("boolean", "categorical"):
             names = ["no", "yes"] if column.kind == "boolean" else [one_line(value) for value in column.categories]
-            groups = column.groups or range(len(names))
-            members = (
-                tuple(name for name, group in zip(names, groups, strict=False) if group == code)
-                for code in range(column.n_codes)
-            )
-            return cls(tuple(members), is_ordered=False)
+            members: list[list[str]] = [[] for _ in range(column.n_codes)]
+            for name, group in zip(names, column.groups or range(len(names)), strict=False):
+                if group >= 0:
+                    members[group].append(name)
+            return cls(tuple(map(tuple, members)), is_ordered=False)
         names = [*cut_texts(column), "more"]
         if column.groups:
             last = {group: place for place, group in enumerate(column.groups)}

@@ -15,6 +15,7 @@ from everytree.base.arrays import LARGEST_CODE, check_lengths
 from everytree.base.checks import refuse_no_weight, row_weights
 from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError
 from everytree.tables.cutting import category_scores, cut_points
+from everytree.tables.pooling import CategoryMeans, is_pooled, pools
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
 
 SAMPLE_ROWS = 200_000
@@ -50,8 +51,11 @@ class Column:
     source : str, int or None
         Name or position of the input column that is read; None if it is the name or position of this one.
     groups : tuple of int
-        The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing, and so are
-        categories that are not listed. Empty if each has its own code.
+        The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing. Empty if each
+        has its own code.
+    pooled : bool
+        Whether the groups are pools of categories that say too little one by one (see `tables/pooling.py`). A category
+        that is not listed is then one that was not there at fit; in other columns with groups it is missing.
     """
 
     name: str | None
@@ -62,6 +66,7 @@ class Column:
     single: bool = False
     source: str | int | None = None
     groups: tuple[int, ...] = ()
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -89,6 +94,8 @@ class Column:
         n_values = len(categories) if self.kind == "categorical" else len(cuts) + 1
         if groups and (len(groups) != n_values or min(groups) < -1):
             raise ValueError(f"groups of {label} must be {n_values} codes from -1 on, but are {self.groups!r}")
+        if self.pooled and (self.kind != "categorical" or len(groups) != n_values or min(groups, default=0) < 0):
+            raise ValueError(f"{label} is pooled: it must be categorical, with a code from 0 on for each category")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
         if (max(groups) + 1 if groups else n_values) > most:
             what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
@@ -99,6 +106,7 @@ class Column:
         object.__setattr__(self, "has_missing", bool(self.has_missing))
         object.__setattr__(self, "single", bool(self.single))
         object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "pooled", bool(self.pooled))
 
     @property
     def n_codes(self) -> int:
@@ -107,17 +115,23 @@ class Column:
             return max(1, max(self.groups) + 1)
         return max(1, len(self.categories)) if self.kind == "categorical" else len(self.cuts) + 1
 
+    @property
+    def has_unseen(self) -> bool:
+        """Whether there may be categories that were not there at fit; where this is not so, they are missing."""
+        return self.kind == "categorical" and (self.pooled or not self.groups)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; floats keep every bit."""
         return {
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
             "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
+            "pooled": self.pooled,
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        numbers = self.cuts.tobytes(), self.single
-        return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, self.groups
+        numbers, groups = (self.cuts.tobytes(), self.single), (self.groups, self.pooled)
+        return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, groups
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Column) else NotImplemented
@@ -200,25 +214,44 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
 
 
-def fit_categories(name: str | None, label: str, values: Values, rows: FitRows) -> Column:
-    """Fit a column of categories."""
+def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> Column:
+    """Fit a column of categories; if many of them are rare, they share at most `max_bins` codes."""
     if values.kind == "datetime":
         raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
     labels, index = _labels_and_index(label, values, rows.n_rows)
     counted = index[rows.counted]
+    has_missing = bool((counted < 0).any())
     if not values.ordered:
         present = range(len(labels)) if values.declared else np.unique(counted[counted >= 0]).tolist()
         order = sorted(present, key=lambda place: (isinstance(labels[place], str), labels[place]))
         if rows.targets is not None:
             new_place = np.full(len(labels) + 1, -1)  # -1, a missing value, selects the last entry, -1
             new_place[order] = np.arange(len(order))
+            known = counted >= 0
+            places, weight = (
+                new_place[counted[known]],
+                None if rows.weight is None else rows.weight[rows.counted][known],
+            )
+            if is_pooled(places, len(order), weight):
+                means = CategoryMeans.fit(places, len(order), rows.targets[rows.counted][known], weight)
+                return _pooled(name, tuple(labels[place] for place in order), means, max_bins, has_missing)
             weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
             scores = category_scores(new_place[index], len(order), rows.targets, weight)
             order = [order[place] for place in np.argsort(scores, kind="stable")]
         labels = tuple(labels[place] for place in order)
     if len(labels) > LARGEST_CODE:
         raise ArgumentError("X", f"has {len(labels)} categories, but at most {LARGEST_CODE} are possible", label)
-    return Column(name, "categorical", categories=labels, has_missing=bool((counted < 0).any()))
+    return Column(name, "categorical", categories=labels, has_missing=has_missing)
+
+
+def _pooled(
+    name: str | None, labels: tuple[Label, ...], means: CategoryMeans, max_bins: int, has_missing: bool
+) -> Column:
+    """A column whose categories share codes, listed in the order of their estimates."""
+    pool = pools(means, max_bins)
+    order = np.argsort(means.of_all, kind="stable")
+    categories, groups = tuple(labels[place] for place in order), tuple(pool[order].tolist())
+    return Column(name, "categorical", categories=categories, has_missing=has_missing, groups=groups, pooled=True)
 
 
 def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:

@@ -36,10 +36,11 @@ def _distinct_mass(values: FloatArray, weight: FloatArray | None) -> tuple[Float
         distinct, counts = np.unique(values, return_counts=True)
         return distinct, counts.astype(np.float64)
     distinct, index = np.unique(values, return_inverse=True)
-    return distinct, _sums(index, weight, len(distinct))
+    return distinct, sums_of(index, weight, len(distinct))
 
 
-def _sums(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
+def sums_of(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
+    """(n,) sum of the terms of each index."""
     return np.bincount(index, weights=terms, minlength=n).astype(np.float64, copy=False)
 
 
@@ -76,12 +77,12 @@ def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray
     """
     known = (index >= 0) & (weight > 0)
     kept, kept_weight = index[known], weight[known]
-    mass = _sums(kept, kept_weight, n_labels)
+    mass = sums_of(kept, kept_weight, n_labels)
     has_enough = np.bincount(kept, minlength=n_labels) >= MIN_ROWS
     overall = weight @ targets / weight.sum()
     apart = np.zeros((n_labels, targets.shape[1]))
     for k in range(targets.shape[1]):
-        sums = _sums(kept, kept_weight * (targets[known, k] - overall[k]), n_labels)
+        sums = sums_of(kept, kept_weight * (targets[known, k] - overall[k]), n_labels)
         apart[has_enough, k] = sums[has_enough] / mass[has_enough]
     scores: FloatArray = apart @ _direction(apart, mass)
     size = np.abs(scores).max(initial=0.0)
@@ -92,6 +93,10 @@ def _direction(apart: FloatArray, mass: FloatArray) -> FloatArray:
     """First principal component of the rows, weighted by their mass."""
     if apart.shape[1] == 1:
         return np.ones(1)
-    direction: FloatArray = np.linalg.svd(np.sqrt(mass)[:, None] * apart, full_matrices=False)[2][0]
+    return leading_direction(np.linalg.svd(np.sqrt(mass)[:, None] * apart, full_matrices=False)[2][0])
+
+
+def leading_direction(direction: FloatArray) -> FloatArray:
+    """The same direction with the sign that makes its last nonzero part positive."""
     parts = np.flatnonzero(np.abs(direction) > 1e-6 * np.abs(direction).max())
     return -direction if direction[parts[-1]] < 0 else direction

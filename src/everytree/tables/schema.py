@@ -131,7 +131,7 @@ class Schema:
                 values = table.column(place)
             name = None if table.names is None else table.names[place]
             if values.kind == "categorical" if listed is None else place in listed:
-                return fit_categories(name, table.label(place), values, rows)
+                return fit_categories(name, table.label(place), values, rows, max_bins)
             if values.kind == "categorical":
                 raise ArgumentError(
                     "X", f"holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not name "
@@ -287,6 +287,18 @@ class Schema:
             raise infinity(table.label(places[k]), row, float(numbers[k][row]))  # type: ignore[index]
         return codes
 
+    def category_places(self, X: Any, wanted: Sequence[int], *, owner: str = "Schema") -> list[NDArray[np.int64]]:
+        """For each wanted column of categories, (n_rows,) places among its `categories`; -1 where there is none."""
+        table = read_table(X, owner)
+        places = self.places(table, owner, wanted)
+        found = []
+        for k in wanted:
+            column, label = self.columns[k], table.label(places[k])
+            labels, index = read_labels(column, label, table.column(places[k]), table.n_rows)
+            place = {value: number for number, value in enumerate(column.categories)}
+            found.append(np.array([*(place.get(value, -1) for value in labels), -1])[index])
+        return found
+
     def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:
         """(n_rows, n columns of numbers) the values themselves, NaN where missing; for linear leaves."""
         table = read_table(X, owner)
@@ -320,7 +332,7 @@ class Schema:
 
     def _category_codes(self, k: int, labels: tuple[Label, ...], index: NDArray[Any]) -> NDArray[Any]:
         codes_of, missing = self._codes_of[k], missing_code(self.dtype)
-        unseen = missing if self.columns[k].groups else unseen_code(self.dtype)
+        unseen = unseen_code(self.dtype) if self.columns[k].has_unseen else missing
         lookup = [*(codes_of.get(value, unseen) for value in labels), missing]
         codes: NDArray[Any] = np.array(lookup, dtype=self.dtype)[index]
         return codes

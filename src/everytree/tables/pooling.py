@@ -1,0 +1,187 @@
+"""Columns of many categories with few rows each: shrunken mean targets, and pools of categories with similar ones.
+
+The few targets of a rare category say little about it, and those of all categories together say how little. Let the
+category c have n rows with the mean target m, the deviations of categories from the overall mean the variance B, and
+the targets within a category the variance W. The conjugate (normal) estimate of its deviation is
+
+    (m - overall mean) n / (n + k),    k = W / B,
+
+as if the overall mean had been seen k times before. B and W come from all categories of the column (empirical Bayes).
+Categories of similar estimates get the same code: a pool. Its rows are many where those of a category are few.
+
+A category's estimate contains the targets of its own rows, so rows of fit must not be coded by it: a tree would find
+each row's own target in its code. They are cross-fitted: in turn a third of the rows is coded by the estimates that the
+other rows give, and later rows by the estimates of all. An estimate is not biased by how many rows it comes from, so a
+code means the same in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import LARGEST_CODE, FloatArray
+from everytree.tables.cutting import cut_points, leading_direction, midpoints, sums_of
+
+MIN_CATEGORIES = 30
+"""Columns of fewer categories are never pooled."""
+
+RARE = 15
+"""A category of fewer rows is rare."""
+
+COMMON = 30
+"""A category of this weight or more is not cross-fitted: its estimate depends little on any one row, and where its rows
+have one code, trees can also find what else is special about them."""
+
+RARE_SHARE = 0.1
+"""A column is pooled if at least this share of its rows is in rare categories."""
+
+N_FOLDS = 3
+
+START, N_ROUNDS = 10.0, 10
+"""First guess of the prior's strength, and how often it is improved."""
+
+
+def is_pooled(index: NDArray[np.int64], n_labels: int, weight: FloatArray | None) -> bool:
+    """Whether the categories of a column are to share codes; index : (n_rows,), the category of each row."""
+    if n_labels > LARGEST_CODE:
+        return True
+    if n_labels < MIN_CATEGORIES or len(index) == 0:
+        return False
+    counts = np.bincount(index, minlength=n_labels)
+    mass = counts if weight is None else np.maximum(sums_of(index, weight, n_labels), counts)
+    return bool(mass[mass < RARE].sum() >= RARE_SHARE * mass.sum())
+
+
+@dataclass(frozen=True)
+class CategoryMeans:
+    """Mean targets of categories, shrunk towards that of all rows.
+
+    Attributes
+    ----------
+    index : (n_rows,) int64
+        Category of each row that counts.
+    apart : (n_rows,) float64
+        Target of each of these rows less the mean of all; several targets a row as one number.
+    weight : (n_rows,) float64
+        A row of weight 2 counts as two.
+    n_labels : int
+    strength : float
+        Rows that the overall mean counts for; infinite if categories do not differ.
+    """
+
+    index: NDArray[np.int64]
+    apart: FloatArray
+    weight: FloatArray
+    n_labels: int
+    strength: float
+
+    @classmethod
+    def fit(
+        cls, index: NDArray[np.int64], n_labels: int, targets: FloatArray, weight: FloatArray | None
+    ) -> CategoryMeans:
+        """Estimate the strength of the prior.
+
+        Parameters
+        ----------
+        index : (n_rows,) int64
+            Category of each row, not negative.
+        n_labels : int
+        targets : (n_rows, n_targets) float64
+            Of several targets, the direction in which categories differ most is used.
+        weight : (n_rows,) float64, optional
+        """
+        weight = np.ones(len(index)) if weight is None else weight
+        apart = targets - (weight @ targets / weight.sum() if len(index) else 0.0)
+        apart = apart @ _direction(index, n_labels, apart, weight)
+        size = np.abs(apart).max(initial=0.0)
+        apart = apart / size if size > 0.0 else apart
+        return cls(index, apart, weight, n_labels, _strength(index, n_labels, apart, weight))
+
+    @property
+    def of_all(self) -> FloatArray:
+        """(n_labels,) the estimates of all rows."""
+        total = sums_of(self.index, self.weight * self.apart, self.n_labels)
+        return self._shrunken(total, sums_of(self.index, self.weight, self.n_labels))
+
+    def of_others(self, fold: NDArray[np.int64]) -> FloatArray:
+        """(n_rows,) the estimate for each row's category: by the rows of the other folds, unless it is common."""
+        place, shape = self.index * N_FOLDS + fold, (self.n_labels, N_FOLDS)
+        total = sums_of(place, self.weight * self.apart, self.n_labels * N_FOLDS).reshape(shape)
+        mass = sums_of(place, self.weight, self.n_labels * N_FOLDS).reshape(shape)
+        others = self._shrunken(
+            (total.sum(axis=1, keepdims=True) - total).ravel(), (mass.sum(axis=1, keepdims=True) - mass).ravel()
+        )
+        is_common = sums_of(self.index, self.weight, self.n_labels) >= COMMON
+        estimates: FloatArray = np.where(is_common[self.index], self.of_all[self.index], others[place])
+        return estimates
+
+    def _shrunken(self, total: FloatArray, mass: FloatArray) -> FloatArray:
+        """Rounded to twelve digits, so that equal estimates are equal."""
+        if np.isinf(self.strength):
+            return np.zeros(len(mass))
+        rows = mass + self.strength
+        estimates: FloatArray = np.divide(total, rows, out=np.zeros(len(mass)), where=rows > 0.0).round(12)
+        return estimates
+
+
+def _direction(index: NDArray[np.int64], n_labels: int, apart: FloatArray, weight: FloatArray) -> FloatArray:
+    """The direction in which categories differ most, with what chance alone contributes taken off."""
+    if apart.shape[1] == 1 or len(apart) == 0:
+        return np.eye(1, apart.shape[1])[0]
+    weighted = weight[:, None] * apart
+    sums = np.stack([sums_of(index, column, n_labels) for column in weighted.T])
+    mass = np.maximum(sums_of(index, weight, n_labels), 1.0)
+    between = (sums / mass) @ sums.T - (weighted / mass[index, None]).T @ apart  # products of two rows of a category
+    return leading_direction(np.linalg.eigh(between)[1][:, -1])
+
+
+def _strength(index: NDArray[np.int64], n_labels: int, apart: FloatArray, weight: FloatArray) -> float:
+    """W / B by the method of moments.
+
+    The mean product of two rows of a category is an unbiased estimate of its squared deviation from the overall mean.
+    B is the average of these over the categories, weighted by their precisions, which depend on W / B themselves.
+    """
+    mass = sums_of(index, weight, n_labels)
+    total, squares = sums_of(index, weight * apart, n_labels), sums_of(index, weight * apart**2, n_labels)
+    has_pairs = mass > 1.0
+    mass, total, own = mass[has_pairs], total[has_pairs], squares[has_pairs]
+    products, strength = total**2 - own, START
+    for _ in range(N_ROUNDS):
+        precision = 1.0 / (mass + strength) ** 2
+        n_pairs = float(precision @ (mass * (mass - 1.0)))
+        between = float(precision @ products) / n_pairs if n_pairs > 0.0 else 0.0
+        within = float(squares.sum()) / max(float(weight.sum()), 1e-300) - between
+        if between <= 0.0:
+            return float("inf")
+        strength = max(within, 0.0) / between
+    return strength
+
+
+# ---- pools ----------------------------------------------------------------------------------------------------------
+
+
+def pools(means: CategoryMeans, max_pools: int) -> NDArray[np.int64]:
+    """(n_labels,) the pool of each category, numbered from 0 on in the order of their estimates."""
+    estimates = means.of_all
+    if len(estimates) == 0:
+        return np.zeros(0, dtype=np.int64)
+    cuts = cut_points(estimates[means.index], means.weight, max_pools)
+    return np.unique(np.searchsorted(cuts, estimates), return_inverse=True)[1].astype(np.int64)
+
+
+def cross_fitted_pools(means: CategoryMeans, pool: NDArray[np.int64], fold: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n_rows,) for each row the pool whose categories are nearest to its cross-fitted estimate."""
+    estimates, n_pools = means.of_all, int(pool.max(initial=0)) + 1
+    low, high = np.full(n_pools, np.inf), np.full(n_pools, -np.inf)
+    np.minimum.at(low, pool, estimates)
+    np.maximum.at(high, pool, estimates)
+    return np.searchsorted(midpoints(high[:-1], low[1:]), means.of_others(fold)).astype(np.int64)
+
+
+def folds(n_rows: int, group: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """(n_rows,) the fold of each row, the same for the rows of a group; drawn with a fixed seed."""
+    group = np.arange(n_rows) if group is None else group
+    return np.asarray(np.random.default_rng(0).permutation(int(group.max(initial=-1)) + 1)[group] % N_FOLDS)

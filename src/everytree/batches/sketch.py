@@ -212,18 +212,18 @@ class SchemaSketch:
         """The schema of all rows; `order_by`, one or several numbers a row of the sample, orders categories."""
         sample = self.sample
         rows = FitRows.of(sample.table.n_rows, order_by, sample.weight)
-        return Schema.from_columns(self._column(place, sample.table, rows) for place in range(len(self._columns)))
+        return Schema.from_inputs(self._readers(place, sample.table, rows) for place in range(len(self._columns)))
 
-    def _column(self, place: int, table: Table, rows: FitRows) -> Column:
+    def _readers(self, place: int, table: Table, rows: FitRows) -> list[Column]:
         sketch, values = self._columns[place], table.column(place)
         name = None if self._names is None else self._names[place]
         if sketch.is_categorical:
-            fitted = fit_categories(name, sketch.label, values, rows, self.max_bins)
+            readers = fit_categories(name, sketch.label, values, rows, self.max_bins)
         else:
-            fitted = fit_numbers(name, sketch.label, values, rows, self.max_bins)
+            readers = [fit_numbers(name, sketch.label, values, rows, self.max_bins)]
             if sketch.cuts is not None:
-                fitted = replace(fitted, cuts=sketch.cuts)
-        return replace(fitted, has_missing=sketch.has_missing)
+                readers = [replace(readers[0], cuts=sketch.cuts)]
+        return [replace(column, has_missing=sketch.has_missing) for column in readers]
 
     # ---- columns ----------------------------------------------------------------------------------------------------
 

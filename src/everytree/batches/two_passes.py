@@ -62,8 +62,8 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     """
     assert isinstance(fitted.forest, Forest)
     asked = _asked(fitted)
-    names = fitted.schema.names
-    features = None if names is None else [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
+    names, inputs = fitted.schema.input_names, np.unique(fitted.schema.input_of[asked])
+    features = None if names is None else [names[k] for k in inputs]
     counted = rule if any(column.pooled for column in fitted.schema.columns) else None
     light = replace(fitted, forest=fitted.forest.without_rows(), choice=None)
     # It may be sent to other processes.

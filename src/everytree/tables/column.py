@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, check_lengths
+from everytree.base.arrays import LARGEST_CODE, FloatArray, check_lengths
 from everytree.base.checks import refuse_no_weight, row_weights
 from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError
 from everytree.tables.cutting import category_scores, cut_points
-from everytree.tables.pooling import CategoryMeans, is_pooled, pools
+from everytree.tables.pooling import CategoryMeans, directions, is_pooled, pools
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
 
 SAMPLE_ROWS = 200_000
@@ -143,6 +143,16 @@ class Column:
         return Column, tuple(self.to_dict().values())
 
 
+def free_name(name: str, taken: set[str | None]) -> str:
+    """Return the name, with a number if a column or an input has it already."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name} #{number}"
+    taken.add(found)
+    return found
+
+
 # ---- fitting --------------------------------------------------------------------------------------------------------
 
 
@@ -214,8 +224,11 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
 
 
-def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> Column:
-    """Fit a column of categories; if many of them are rare, they share at most `max_bins` codes."""
+def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> list[Column]:
+    """Fit a column of categories; if many of them are rare, they share at most `max_bins` codes.
+
+    For several targets these may need several columns, all with the same name.
+    """
     if values.kind == "datetime":
         raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
     labels, index = _labels_and_index(label, values, rows.n_rows)
@@ -223,25 +236,35 @@ def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, 
     has_missing = bool((counted < 0).any())
     if not values.ordered:
         present = range(len(labels)) if values.declared else np.unique(counted[counted >= 0]).tolist()
-        order = sorted(present, key=lambda place: (isinstance(labels[place], str), labels[place]))
+        order = sorted(present, key=lambda place: sort_key(labels[place]))
         if rows.targets is not None:
             new_place = np.full(len(labels) + 1, -1)  # -1, a missing value, selects the last entry, -1
             new_place[order] = np.arange(len(order))
-            known = counted >= 0
-            places, weight = (
-                new_place[counted[known]],
-                None if rows.weight is None else rows.weight[rows.counted][known],
-            )
-            if is_pooled(places, len(order), weight):
-                means = CategoryMeans.fit(places, len(order), rows.targets[rows.counted][known], weight)
-                return _pooled(name, tuple(labels[place] for place in order), means, max_bins, has_missing)
+            places, targets, weight = _known_rows(new_place[index], rows)
+            if is_pooled(places, len(order), targets.shape[1], weight):
+                ways = directions(places, len(order), targets, weight)
+                each = [CategoryMeans.fit(places, len(order), targets @ way, weight) for way in ways]
+                labels = tuple(labels[place] for place in order)
+                return [_pooled(name, labels, means, max_bins, has_missing) for means in each]
             weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
             scores = category_scores(new_place[index], len(order), rows.targets, weight)
             order = [order[place] for place in np.argsort(scores, kind="stable")]
         labels = tuple(labels[place] for place in order)
     if len(labels) > LARGEST_CODE:
         raise ArgumentError("X", f"has {len(labels)} categories, but at most {LARGEST_CODE} are possible", label)
-    return Column(name, "categorical", categories=labels, has_missing=has_missing)
+    return [Column(name, "categorical", categories=labels, has_missing=has_missing)]
+
+
+def sort_key(label: Label) -> tuple[bool, Label]:
+    """Numbers stand before text."""
+    return isinstance(label, str), label
+
+
+def _known_rows(index: NDArray[np.int64], rows: FitRows) -> tuple[NDArray[np.int64], FloatArray, FloatArray | None]:
+    """Category, targets and weight of each row that counts and has a category."""
+    assert rows.targets is not None
+    known = index >= 0 if rows.weight is None else (index >= 0) & (rows.weight > 0.0)
+    return index[known], rows.targets[known], None if rows.weight is None else rows.weight[known]
 
 
 def _pooled(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.tables.pooling import CategoryMeans, cross_fitted_pools, folds
+from everytree.tables.column import sort_key
+from everytree.tables.pooling import CategoryMeans, cross_fitted_pools, directions, folds
 from everytree.tables.repeats import repeated_rows
 from everytree.tables.schema import Schema
 
@@ -44,9 +45,31 @@ def cross_fitted_codes(
         return codes
     codes, targets = codes.copy(), targets.reshape(len(codes), -1)
     fold = folds(len(codes), repeated_rows(codes) if group is None else group)
-    for k, place in zip(pooled, schema.category_places(X, pooled, owner=owner), strict=True):
-        known = np.flatnonzero(place >= 0 if weight is None else (place >= 0) & (weight > 0.0))
-        column, of_known = schema.columns[k], None if weight is None else weight[known]
-        means = CategoryMeans.fit(place[known], len(column.categories), targets[known], of_known)
-        codes[known, k] = cross_fitted_pools(means, np.array(column.groups, dtype=np.int64), fold[known])
+    for readers in _same_input(schema, pooled):
+        index, pool_of = _sorted_categories(schema, X, readers, owner)
+        known = np.flatnonzero(index >= 0 if weight is None else (index >= 0) & (weight > 0.0))
+        rows = index[known], len(pool_of[0])
+        some, of_known = targets[known], None if weight is None else weight[known]
+        for k, pool, way in zip(readers, pool_of, directions(*rows, some, of_known), strict=False):
+            means = CategoryMeans.fit(*rows, some @ way, of_known)
+            codes[known, k] = cross_fitted_pools(means, pool, fold[known])
     return codes
+
+
+def _sorted_categories(
+    schema: Schema, X: Any, readers: list[int], owner: str
+) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """The category of each row, numbered as in fitting, and the pool of each category in each of the columns."""
+    columns = [schema.columns[k] for k in readers]
+    labels = sorted(columns[0].categories, key=sort_key)
+    pool_of = [dict(zip(column.categories, column.groups, strict=True)) for column in columns]
+    index = schema.places_among(labels, readers[0], X, owner=owner)
+    return index, [np.array([pool[label] for label in labels], dtype=np.int64) for pool in pool_of]
+
+
+def _same_input(schema: Schema, pooled: list[int]) -> list[list[int]]:
+    """The pooled columns of each input, in the order of their directions."""
+    readers: dict[int, list[int]] = {}
+    for k in pooled:
+        readers.setdefault(int(schema.input_of[k]), []).append(k)
+    return list(readers.values())

@@ -40,16 +40,24 @@ RARE_SHARE = 0.1
 
 N_FOLDS = 3
 
+MAX_DIRECTIONS, MIN_SHARE = 4, 0.05
+"""Of several targets, such as classes, at most so many directions are told apart, down to this share of the largest."""
+
 START, N_ROUNDS = 10.0, 10
 """First guess of the prior's strength, and how often it is improved."""
 
 
-def is_pooled(index: NDArray[np.int64], n_labels: int, weight: FloatArray | None) -> bool:
-    """Whether the categories of a column are to share codes; index : (n_rows,), the category of each row."""
+def is_pooled(index: NDArray[np.int64], n_labels: int, n_targets: int, weight: FloatArray | None) -> bool:
+    """Whether the categories of a column are to be pooled; index : (n_rows,), the category of each row.
+
+    With several targets, pools also give many categories more than one order.
+    """
     if n_labels > LARGEST_CODE:
         return True
     if n_labels < MIN_CATEGORIES or len(index) == 0:
         return False
+    if n_targets > 1:
+        return True
     counts = np.bincount(index, minlength=n_labels)
     mass = counts if weight is None else np.maximum(sums_of(index, weight, n_labels), counts)
     return bool(mass[mass < RARE].sum() >= RARE_SHARE * mass.sum())
@@ -64,7 +72,7 @@ class CategoryMeans:
     index : (n_rows,) int64
         Category of each row that counts.
     apart : (n_rows,) float64
-        Target of each of these rows less the mean of all; several targets a row as one number.
+        Target of each of these rows less the mean of all, divided by the largest of them.
     weight : (n_rows,) float64
         A row of weight 2 counts as two.
     n_labels : int
@@ -89,13 +97,11 @@ class CategoryMeans:
         index : (n_rows,) int64
             Category of each row, not negative.
         n_labels : int
-        targets : (n_rows, n_targets) float64
-            Of several targets, the direction in which categories differ most is used.
+        targets : (n_rows,) float64
         weight : (n_rows,) float64, optional
         """
         weight = np.ones(len(index)) if weight is None else weight
         apart = targets - (weight @ targets / weight.sum() if len(index) else 0.0)
-        apart = apart @ _direction(index, n_labels, apart, weight)
         size = np.abs(apart).max(initial=0.0)
         apart = apart / size if size > 0.0 else apart
         return cls(index, apart, weight, n_labels, _strength(index, n_labels, apart, weight))
@@ -127,17 +133,6 @@ class CategoryMeans:
         return estimates
 
 
-def _direction(index: NDArray[np.int64], n_labels: int, apart: FloatArray, weight: FloatArray) -> FloatArray:
-    """The direction in which categories differ most, with what chance alone contributes taken off."""
-    if apart.shape[1] == 1 or len(apart) == 0:
-        return np.eye(1, apart.shape[1])[0]
-    weighted = weight[:, None] * apart
-    sums = np.stack([sums_of(index, column, n_labels) for column in weighted.T])
-    mass = np.maximum(sums_of(index, weight, n_labels), 1.0)
-    between = (sums / mass) @ sums.T - (weighted / mass[index, None]).T @ apart  # products of two rows of a category
-    return leading_direction(np.linalg.eigh(between)[1][:, -1])
-
-
 def _strength(index: NDArray[np.int64], n_labels: int, apart: FloatArray, weight: FloatArray) -> float:
     """W / B by the method of moments.
 
@@ -158,6 +153,31 @@ def _strength(index: NDArray[np.int64], n_labels: int, apart: FloatArray, weight
             return float("inf")
         strength = max(within, 0.0) / between
     return strength
+
+
+# ---- several targets ------------------------------------------------------------------------------------------------
+
+
+def directions(
+    index: NDArray[np.int64], n_labels: int, targets: FloatArray, weight: FloatArray | None
+) -> list[FloatArray]:
+    """Directions, (n_targets,) each, in which the mean targets of categories differ, the clearest first.
+
+    The principal components of B, the covariance of the categories' means: from products of two rows of a category, to
+    which chance alone contributes nothing on average.
+    """
+    if targets.shape[1] == 1:
+        return [np.ones(1)]
+    weight = np.ones(len(index)) if weight is None else weight
+    apart = targets - (weight @ targets / weight.sum() if len(index) else 0.0)
+    weighted = weight[:, None] * apart
+    sums = np.stack([sums_of(index, column, n_labels) for column in weighted.T])
+    mass = np.maximum(sums_of(index, weight, n_labels), 1.0)
+    between = (sums / mass) @ sums.T - (weighted / mass[index, None]).T @ apart
+    sizes, ways = np.linalg.eigh(between)
+    is_clear = sizes[::-1] > MIN_SHARE * max(sizes[-1], 0.0)
+    n_ways = max(1, min(int(is_clear.sum()), MAX_DIRECTIONS))
+    return [leading_direction(ways[:, -1 - k]) for k in range(n_ways)]
 
 
 # ---- pools ----------------------------------------------------------------------------------------------------------

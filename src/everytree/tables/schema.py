@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Lock
 from typing import Any, Literal, get_args
 
@@ -35,6 +36,7 @@ from everytree.tables.column import (
     FitRows,
     fit_categories,
     fit_numbers,
+    free_name,
     missing_code,
     read_labels,
     read_numbers,
@@ -126,7 +128,7 @@ class Schema:
         rows = FitRows.of(table.n_rows, y, sample_weight)
         reading = Lock()  # data frames may not allow several readers at once
 
-        def fit_one(place: int) -> Column:
+        def fit_one(place: int) -> list[Column]:
             with reading:
                 values = table.column(place)
             name = None if table.names is None else table.names[place]
@@ -137,12 +139,12 @@ class Schema:
                     "X", f"holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not name "
                     "it; name it there, or pass 'from_dtype'", table.label(place),
                 )  # fmt: skip
-            return fit_numbers(name, table.label(place), values, rows, max_bins)
+            return [fit_numbers(name, table.label(place), values, rows, max_bins)]
 
         if jobs == 1 or table.n_columns == 1:
-            return cls.from_columns(map(fit_one, range(table.n_columns)))
+            return cls.from_inputs(map(fit_one, range(table.n_columns)))
         with ThreadPoolExecutor(jobs) as pool:
-            return cls.from_columns(pool.map(fit_one, range(table.n_columns)))
+            return cls.from_inputs(pool.map(fit_one, range(table.n_columns)))
 
     @classmethod
     def from_columns(cls, columns: Iterable[Column], dtype: DTypeLike | None = None) -> Schema:
@@ -162,6 +164,19 @@ class Schema:
         self = object.__new__(cls)
         self.__dict__.update(columns=kept, dtype=wanted[0])
         return self
+
+    @classmethod
+    def from_inputs(cls, readers: Iterable[Sequence[Column]]) -> Schema:
+        """Make a schema from the columns that read each input; the first of each stand before all others."""
+        each = list(readers)
+        columns = [first for first, *_ in each]
+        taken = {column.name for column in columns}
+        for place, (_, *others) in enumerate(each):
+            for column in others:
+                source = place if column.name is None else column.name
+                name = None if column.name is None else free_name(column.name, taken)
+                columns.append(replace(column, name=name, source=source))
+        return cls.from_columns(columns)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
@@ -287,16 +302,13 @@ class Schema:
             raise infinity(table.label(places[k]), row, float(numbers[k][row]))  # type: ignore[index]
         return codes
 
-    def category_places(self, X: Any, wanted: Sequence[int], *, owner: str = "Schema") -> list[NDArray[np.int64]]:
-        """For each wanted column of categories, (n_rows,) places among its `categories`; -1 where there is none."""
+    def places_among(self, known: Sequence[Label], k: int, X: Any, *, owner: str = "Schema") -> NDArray[np.int64]:
+        """(n_rows,) the place of each row's category of column k among the known ones; -1 where it has none."""
         table = read_table(X, owner)
-        places = self.places(table, owner, wanted)
-        found = []
-        for k in wanted:
-            column, label = self.columns[k], table.label(places[k])
-            labels, index = read_labels(column, label, table.column(places[k]), table.n_rows)
-            place = {value: number for number, value in enumerate(column.categories)}
-            found.append(np.array([*(place.get(value, -1) for value in labels), -1])[index])
+        place = self.places(table, owner, [k])[k]
+        labels, index = read_labels(self.columns[k], table.label(place), table.column(place), table.n_rows)
+        number = {value: n for n, value in enumerate(known)}
+        found: NDArray[np.int64] = np.array([*(number.get(value, -1) for value in labels), -1], dtype=np.int64)[index]
         return found
 
     def numbers(self, X: Any, *, owner: str = "Schema") -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.structure.importers.model import Imported, Input, Nodes, Subset, below
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
-from everytree.tables.column import Column
+from everytree.tables.column import Column, free_name
 from everytree.tables.reading import Label
 from everytree.tables.schema import Schema
 
@@ -47,7 +47,7 @@ def assemble(
         for reading in _readings(each, asking, splits):
             name = own_name if reading.words is None else None
             if name is None and each.name is not None:
-                name = _free_name(f"{each.name} {reading.words or ''}".strip(), taken)
+                name = free_name(f"{each.name} {reading.words or ''}".strip(), taken)
             elif name is not None:
                 own_name = None
             source = place if by_place or each.name is None else each.name if name != each.name else None
@@ -183,13 +183,3 @@ def _in_words(subset: Subset, labels: tuple[Label, ...] | None) -> str:
     words = [str(k if labels is None or k >= len(labels) else labels[k]) for k in members[:4]]
     words = [*words[:3], "..."] if len(words) > 3 else words
     return f"{'in' if subset.child == 0 else 'not in'} {{{', '.join(words)}}}"
-
-
-def _free_name(name: str, taken: set[str | None]) -> str:
-    """Return the name, with a number if a column or an input has it already."""
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name} #{number}"
-    taken.add(found)
-    return found

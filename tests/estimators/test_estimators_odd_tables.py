@@ -149,15 +149,27 @@ def test_text_that_says_numbers_will_do_as_a_target(case):
     np.testing.assert_array_equal(case.make().fit(X, y.astype(str)).predict(X), case.make().fit(X, y).predict(X))
 
 
-def test_more_categories_than_codes():
-    table = pd.DataFrame({"name": [str(k) for k in range(65535)]})
+def test_more_ordered_categories_than_codes():
+    names = [str(k) for k in range(65535)]
+    table = pd.DataFrame({"name": pd.Categorical(names, names, ordered=True)})
     with pytest.raises(ValueError, match="column 'name' has 65535 categories, but at most 65534 are possible"):
         et.MetaTreeClassifier().fit(table, np.arange(len(table)) % 2)
 
 
+def test_more_texts_than_codes():
+    n = 70_000
+    table = pd.DataFrame({"name": [f"{k % n}" for k in range(2 * n)], "x": np.arange(2 * n) % 7})
+    y = (np.arange(2 * n) % n) % 2
+    model = et.MetaTreeClassifier(random_state=0, max_depth=3).fit(table, y)
+    assert len(model.schema_.columns[0].categories) == n
+    assert model.score(table, y) > 0.95
+    new = model.predict_proba(pd.DataFrame({"name": ["none of them"], "x": [3]}))
+    np.testing.assert_allclose(new.sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("case", **ids(FOUR))
 def test_more_categories_than_one_byte_holds(case):
-    n = 900
+    n = 6000
     table = pd.DataFrame({"name": [f"name {k % 300}" for k in range(n)]})
     y = (np.arange(n) % 300 > 100).astype(int)
     model = case.make(max_depth=None).fit(table, y)

@@ -136,6 +136,23 @@ def test_text_that_says_missing_and_categories_that_say_so():
     assert np.ptp(said, axis=0).max() == 0.0
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_pooled_categories_new_ones_and_missing_ones(n_classes):
+    rng = rng_for("pooled", n_classes)
+    place = rng.integers(0, 200, 800)
+    y = (rng.normal(size=(200, n_classes))[place] + rng.gumbel(size=(800, n_classes))).argmax(axis=1)
+    table = pd.DataFrame({"id": [f"id {k}" for k in place], "x": rng.normal(size=800)})
+    table.loc[:30, "id"] = None
+    model = et.MetaForestClassifier(10, random_state=0).fit(table, y)
+    assert model.schema_.columns[0].pooled
+    assert model.schema_.n_features == n_classes
+    table.loc[50:80, "id"] = "never seen"
+    codes = model.schema_.encode(table)
+    assert (codes[:, 0] == unseen_code(codes.dtype)).sum() == 31
+    assert len(np.unique(model.predict_proba(table.assign(x=0.0))[[0, 60]], axis=0)) == 2
+    check_equal(model, table)
+
+
 def test_categories_that_are_numbers_or_booleans():
     rng = rng_for("categories that are numbers")
     X = pd.DataFrame({

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import everytree as et
+from cases import rng_for
 from everytree.report import write_report
 from everytree.report.subject import Subject
 from everytree.view.describe import describe
@@ -44,6 +45,21 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
             quantiles = model.predict_quantiles(row, (0.05, 0.5, 0.95))[0]
             there = [shown[key] for key in ("mean", "std", "5%", "median", "95%")]
             np.testing.assert_allclose(there, [mean[0], std[0], *quantiles], rtol=1e-9, atol=1e-9)
+
+
+def test_pooled_categories_new_ones_and_missing_ones_answer_as_in_python(visit):
+    rng = rng_for("pooled in a browser")
+    place = rng.integers(0, 100, 400)
+    y = (rng.normal(size=(100, 3))[place] + rng.gumbel(size=(400, 3))).argmax(axis=1)
+    table = pd.DataFrame({"id": [f"id {k}" for k in place], "x": rng.normal(size=400)})
+    table.loc[:20, "id"] = None
+    model = et.MetaForestClassifier(5, random_state=0).fit(table, y)
+    assert [column.pooled for column in model.schema_.columns] == [True, False, True]
+    visitor = visit(model)
+    for name in (*model.schema_.columns[0].categories[::25], "never seen", None):
+        row = pd.DataFrame({"id": pd.Series([name], dtype=object), "x": [0.25]})
+        visitor.enter(model, row.iloc[0].tolist())
+        np.testing.assert_allclose(visitor.probs(), model.predict_proba(row)[0], rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["tree", "exact", "exact numbers", "imported categories", "normal"])

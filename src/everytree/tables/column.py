@@ -225,7 +225,7 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
 
 
 def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> list[Column]:
-    """Fit a column of categories; if many of them are rare, they share at most `max_bins` codes.
+    """Fit a column of categories; if many of them are rare, they share fewer than `max_bins` codes.
 
     For several targets these may need several columns, all with the same name.
     """
@@ -271,7 +271,7 @@ def _pooled(
     name: str | None, labels: tuple[Label, ...], means: CategoryMeans, max_bins: int, has_missing: bool
 ) -> Column:
     """A column whose categories share codes, listed in the order of their estimates."""
-    pool = pools(means, max_bins)
+    pool = pools(means, max(max_bins - 1, 2))  # one code less than numbers have: that of unseen categories
     order = np.argsort(means.of_all, kind="stable")
     categories, groups = tuple(labels[place] for place in order), tuple(pool[order].tolist())
     return Column(name, "categorical", categories=categories, has_missing=has_missing, groups=groups, pooled=True)

@@ -10,7 +10,8 @@ largest code of the type, 255 or 65535, is a missing value; the one below it is,
 that was not there at fit.
 
 A column may have a `source`, the input column that it reads, so that several read the same one, and `groups`, which
-give several categories, or several intervals between cuts, the same code.
+give several categories, or several intervals between cuts, the same code. With groups, a category that is not listed is
+missing; in columns that are `pooled` it is one that was not there at fit.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ class Schema:
         y : (n_rows,) or (n_rows, n_targets) array_like of float, optional
             Orders categories by their mean targets; with several target columns, by their first principal component.
             Without it they are sorted. Categories whose type declares an order keep it, those of fewer than 10 rows are
-            placed at the overall mean, and ties are sorted.
+            placed at the overall mean, and ties are sorted. Columns of many rare categories are pooled: categories
+            of similar shrunken means share a code (see `tables/pooling.py`).
         sample_weight : (n_rows,) array_like, optional
             A row of weight zero is ignored.
         max_bins : int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import naive_pooling as naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
+import naive_pooling as naive
 from cases import examples, rng_for
 from everytree.base.arrays import LARGEST_CODE
 from everytree.tables import pooling
@@ -195,7 +195,7 @@ def test_several_targets_have_a_column_for_each_direction():
     assert schema.names == ["id", "id #2", "z", "id #3"]
     assert schema.input_names == ["id", "id #2", "z"]
     assert [column.source for column in schema.columns] == [None, None, None, "id"]
-    assert schema.columns[0].groups and schema.columns[0].categories != schema.columns[3].categories
+    assert schema.columns[0].categories != schema.columns[3].categories
     plain = et.Schema.fit(np.column_stack([text[:, 0], np.arange(len(text)).astype(object)]), targets)
     assert plain.n_inputs == 2
     assert plain.input_of.tolist() == [0, 1, 0]
@@ -234,7 +234,7 @@ def test_codes_of_fit_are_the_pools_of_cross_fitted_estimates():
 
 @pytest.mark.parametrize("n_targets", [1, 2])
 def test_a_row_does_not_see_its_own_target(n_targets):
-    """Another target for one row moves the estimates of others, but its own code stays, but for the prior's strength."""
+    """Another target for one row moves estimates, but those of its own fold stay if the strength does."""
     text, targets = rare_table("own", n=300, n_categories=60, n_targets=n_targets)
     index = np.unique(text[:, 0], return_inverse=True)[1]
     fold = folds(len(text), None)

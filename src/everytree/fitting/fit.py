@@ -26,7 +26,7 @@ from everytree.fitting.stacking import stacking_weights
 from everytree.fitting.targets import Target
 from everytree.fitting.tempering import tempered_weights
 from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
-from everytree.posterior.counts import count
+from everytree.posterior.counts import Tally, count
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
@@ -221,17 +221,13 @@ def fit(
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
     grown = structure.grow(rows, target, schema, settings)
-    known = target, schema
-    besides: dict[str, Any] = {"row_names": sorted(rows.row_data), "weight_factor": factor, "batches": []}
-    if isinstance(grown, ExactForest):
-        return Fitted(*known, grown, None, **besides).with_batch(rows)
-    learnt = learn_forest(grown, target, schema, settings)
+    learnt = Learnt(grown) if isinstance(grown, ExactForest) else learn_forest(grown, target, schema, settings)
     oob = learnt.out_of_bag
     if oob is not None and weight is not None:
         oob = oob.on(weight > 0.0)
-    return Fitted(*known, learnt.forest, learnt.choice, **besides, origin=Origin.of(grown), out_of_bag=oob).with_batch(
-        rows
-    )
+    return Fitted(
+        target, schema, learnt.forest, learnt.choice, sorted(rows.row_data), factor, [], learnt.origin, oob
+    ).with_batch(rows)
 
 
 def code_first_rows(
@@ -285,11 +281,12 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
 
 
 class Learnt(NamedTuple):
-    """A forest, how its priors were chosen, and what it says of rows that its trees were not grown on."""
+    """A model of coded rows; for the attributes see `Fitted`."""
 
-    forest: Forest
-    choice: Choice
-    out_of_bag: OutOfBag | None
+    forest: Forest | ExactForest
+    choice: Choice | None = None
+    out_of_bag: OutOfBag | None = None
+    origin: Origin | None = None
 
 
 def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> Learnt:
@@ -303,17 +300,16 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     search, n_jobs, stand_in = target.search(rows), resolve_n_jobs(settings.n_jobs), judged is not kept
     n_counted = len(judged) + (len(kept) if stand_in else 0)
     with Progress("counting", n_counted, bool(settings.verbose)) as progress:
-        statistics = _statistics(rows, judged, search.first_family, schema, n_jobs, own_rows=stand_in)
+        tally = _counted(rows, judged, search.first_family, schema, n_jobs)
         progress.step(len(judged))
-        counted = [of_tree for of_tree, _ in statistics]
-        held = held_out(rows, judged, counted, grown.rng, n_jobs, is_counted=not stand_in)
+        held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, is_counted=not stand_in)
         choice = choose(search, held, sharpen=grown.sharpen)
         if stand_in:
-            statistics = _statistics(rows, kept, search.first_family, schema, n_jobs)
+            tally = _counted(rows, kept, search.first_family, schema, n_jobs)
             progress.step(len(kept))
     posteriors = [
-        Posterior.from_statistics(one.tree, choice.family, choice.split_prior, *of_tree)
-        for one, of_tree in zip(kept, statistics, strict=True)
+        Posterior.from_statistics(one.tree, choice.family, choice.split_prior, statistics, int(n_rows))
+        for one, statistics, n_rows in zip(kept, *tally, strict=True)
     ]
     weights: Any = "evidence" if grown.weights == "evidence" else None
     if grown.weights == "stacking":
@@ -325,26 +321,13 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     forest = Forest(posteriors, weights=weights, sharpness=choice.sharpness, n_codes=schema.n_codes)
     oob = None
     if grown.predict_out_of_bag:
-        oob = out_of_bag(rows, kept, [of_tree for of_tree, _ in statistics], forest.weights, choice, n_jobs)
-    return Learnt(forest, choice, oob)
+        oob = out_of_bag(rows, kept, tally.statistics, forest.weights, choice, n_jobs)
+    return Learnt(forest, choice, oob, Origin.of(grown))
 
 
-def _statistics(
-    rows: Rows,
-    grown: Sequence[Grown],
-    family: NativeFamily,
-    schema: Schema,
-    n_jobs: int,
-    *,
-    own_rows: bool = False,
-) -> list[tuple[FloatArray, int]]:
-    """Statistics and numbers of rows in each structure: of all rows, or of its `own_rows` that it was grown on."""
-    counted = [one.statistics for one in grown if one.statistics is not None]  # together with the growing
-    if len(counted) == len(grown):
-        n_rows = [int(one.in_bag.sum()) if own_rows else len(rows) for one in grown]
-        return list(zip(counted, n_rows, strict=True))
-    if not own_rows:
-        tally = count([one.tree for one in grown], family, schema.n_codes, rows, n_jobs)
-        return list(zip(tally.statistics, tally.n_rows.tolist(), strict=True))
-    tallies = [count([one.tree], family, schema.n_codes, rows.at(one.in_bag), n_jobs) for one in grown]
-    return [(tally.statistics[0], int(tally.n_rows[0])) for tally in tallies]
+def _counted(rows: Rows, grown: Sequence[Grown], family: NativeFamily, schema: Schema, n_jobs: int) -> Tally:
+    """Statistics of the rows in each structure, where they were not counted together with the growing."""
+    known = [one.statistics for one in grown if one.statistics is not None]
+    if len(known) == len(grown):
+        return Tally(known, np.full(len(grown), len(rows)))
+    return count([one.tree for one in grown], family, schema.n_codes, rows, n_jobs)

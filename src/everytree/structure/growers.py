@@ -110,7 +110,7 @@ def grow(
     Parameters
     ----------
     codes : (n_rows, n_features) uint8 or uint16
-    y : (n_rows,) or (n_rows, n_outputs)
+    y : (n_rows,)
         Class numbers, or numbers for the trees to predict.
     weight : (n_rows,) float64, optional
     n_codes : (n_features,) int
@@ -123,6 +123,8 @@ def grow(
         Number of the first tree to grow, of `n_trees` in all; those before it are there already.
     group : (n_rows,) int64, optional
         Numbers from 0 on; rows of one group are in the same samples.
+    finish : callable, optional
+        Makes the structure of each grown tree, on the thread that grew it.
     progress : callable
         Called once per tree.
     """

@@ -18,6 +18,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import everytree as et
 import markdown
+from everytree.structure.grow_on import Classes
 from everytree.structure.growers import Growth, grow
 from markdown import number, section, table, times
 from timing import Setup, medians, started
@@ -37,7 +38,7 @@ def trees_on_codes(codes: np.ndarray, y: np.ndarray, n_trees: int, **growth: Any
     """All rows, one thread."""
     rule = Growth(subsample=1.0, **growth)
     known = {"n_codes": codes.max(axis=0).astype(np.int32) + 1, "has_missing": np.zeros(codes.shape[1], dtype=bool)}
-    return started(lambda: None, lambda _: grow(codes, y, None, rule, n_trees, seeds=range(n_trees), **known))
+    return started(lambda: None, lambda _: grow(codes, Classes(y, None), rule, n_trees, seeds=range(n_trees), **known))
 
 
 def fitted(make: Callable[[], Any], X: np.ndarray, y: np.ndarray) -> Setup:

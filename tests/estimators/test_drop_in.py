@@ -22,7 +22,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 import everytree as et
 from cases import rng_for
 from estimator_cases import ALL, as_pandas, ids, mixed_columns, state
+from everytree.posterior.rows import Rows
 from everytree.structure.draws import Draw
+from everytree.structure.grow_on import Classes
 from everytree.structure.growers import Growth, grow
 
 CLASSIFIERS = [RandomForestClassifier, et.MetaForestClassifier]
@@ -121,11 +123,38 @@ def test_the_criterion_decides_about_splits(ours, grown):
     assert entropy == log_loss
 
 
+@pytest.mark.parametrize("family", ["normal", "linear", "poisson", "exponential", "geometric", "lognormal"])
+def test_by_evidence_the_root_split_has_the_most_of_it(family):
+    """Against all splits one by one; rows have weights, and row data where the family has any."""
+    rng = np.random.default_rng(1)
+    X, weight = rng.integers(0, 5, (60, 3)).astype(float), rng.integers(1, 3, 60).astype(float)
+    y, given = rng.poisson(np.exp(0.4 * X[:, 1])) + 1.0, {}
+    if family == "poisson":
+        given = {"exposure": rng.uniform(0.2, 2.0, 60)}
+    if family == "exponential":
+        given = {"censored": rng.integers(0, 2, 60).astype(float)}
+    model = et.MetaTreeRegressor(family=family, criterion="evidence", max_depth=1, max_bins=255, random_state=0)
+    model.fit(X, y, sample_weight=weight, **given)
+    inputs = {"inputs": np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(60)])}
+    rows = given | (inputs if family == "linear" else {})
+    leaves = model.fitted_.target.search(Rows(X, y, weight, rows)).first_family
+    statistics = leaves.statistics(y, weight, **rows)
+
+    def evidence(split: tuple[int, float]) -> float:
+        left = X[:, split[0]] <= split[1]
+        return sum(float(leaves.log_evidence(statistics[side].sum(axis=0)[None])[0]) for side in (left, ~left))
+
+    best = max(((k, t) for k in range(3) for t in range(4)), key=evidence)
+    tree = model.posteriors_[0].tree
+    assert (tree.feature[0], tree.threshold[0]) == best
+
+
 @pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier])
 def test_an_unknown_criterion_is_answered_by_those_there_are(kind):
-    with pytest.raises(ValueError, match=r"criterion must be one of \['gini', 'entropy', 'log_loss'\], but is 'mse'"):
+    known = r"\['gini', 'entropy', 'log_loss', 'evidence'\]"
+    with pytest.raises(ValueError, match=rf"criterion must be one of {known}, but is 'mse'"):
         kind(criterion="mse").fit(*load_wine(return_X_y=True))
-    with pytest.raises(ValueError, match=r"criterion must be one of \['squared_error'\], but is 'absolute_error'"):
+    with pytest.raises(ValueError, match=r"one of \['squared_error', 'evidence'\], but is 'absolute_error'"):
         et.MetaForestRegressor(criterion="absolute_error").fit(*load_diabetes(return_X_y=True))
 
 
@@ -199,14 +228,14 @@ def test_a_tree_of_a_bootstrap_is_that_of_the_drawn_rows_weighted_by_how_often_t
     growth, differ = Growth(grower, bootstrap=True), []
     for number in range(6):
         seeds = [number, number]
-        (grown,) = grow(codes, y, None, growth, 1, seeds=seeds, **table)
+        (grown,) = grow(codes, Classes(y, None), growth, 1, seeds=seeds, **table)
         times = Draw(number, bootstrap=True).times(len(X))
         drawn = times > 0
         bit_equal(grown.in_bag, drawn)
         once = replace(growth, bootstrap=False, subsample=1.0)
-        (weighted,) = grow(codes[drawn], y[drawn], times[drawn].astype(float), once, 1, seeds=seeds, **table)
+        (weighted,) = grow(codes[drawn], Classes(y[drawn], times[drawn].astype(float)), once, 1, seeds=seeds, **table)
         assert grown.tree == weighted.tree
-        (unweighted,) = grow(codes[drawn], y[drawn], None, once, 1, seeds=seeds, **table)
+        (unweighted,) = grow(codes[drawn], Classes(y[drawn], None), once, 1, seeds=seeds, **table)
         differ.append(grown.tree != unweighted.tree)
     assert any(differ), "weights matter"
 

@@ -155,8 +155,8 @@ class MetaForestClassifier(Classification, _ForestStructure):
     random_state : int, RandomState or None
     verbose : int
         Above 0, progress is shown.
-    criterion : {"gini", "entropy", "log_loss"}
-        By which splits are chosen; "log_loss" is another name of "entropy".
+    criterion : {"gini", "entropy", "log_loss", "evidence"}
+        By which splits are chosen; "log_loss" is another name of "entropy", "evidence" is that of the leaves.
     max_leaf_nodes : int, optional
         Each tree is grown best split first, until it has this many leaves; at least 2.
     class_weight : dict, "balanced", "balanced_subsample" or None
@@ -284,8 +284,9 @@ class MetaForestRegressor(Regression, _ForestStructure):
         trees; for families normal and linear.
     categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
-    criterion : {"squared_error"}
-        By which splits are chosen.
+    criterion : {"squared_error", "evidence"}
+        By which splits are chosen: the squared error of means (of rates for counts, of logarithms for lognormal), or
+        the evidence of the leaves of the family. Linear leaves gain most by "evidence", at the cost of a slower fit.
     max_leaf_nodes, bootstrap, warm_start
         As in `MetaForestClassifier`.
     oob_score : bool or callable

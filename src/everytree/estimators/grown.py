@@ -26,7 +26,8 @@ from everytree.fitting.fit import Weights
 from everytree.fitting.search import Choice
 from everytree.fitting.structures import GrownStructure, ImportedStructure
 from everytree.posterior.posterior import Posterior
-from everytree.structure.growers import CLASS_CRITERIA, GROWERS, NUMBER_CRITERIA, Growth
+from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
+from everytree.structure.growers import GROWERS, Growth
 
 
 class GrownEstimator(MetaEstimator):

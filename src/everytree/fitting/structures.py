@@ -33,6 +33,8 @@ from everytree.fitting.targets import Target
 from everytree.posterior.counts import count, count_placed
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
+from everytree.structure.given_forest import grow_as_given
+from everytree.structure.grow_on import Evidence
 from everytree.structure.growers import Growth, grow
 from everytree.structure.grown import Grown
 from everytree.structure.importers.model import Imported
@@ -236,13 +238,22 @@ def grow_trees(
 
     Those before the `first` are not grown.
     """
-    y, weight, _ = target.grow_on(rows)
-    finish = partial(_finished, rows, target.search(rows).first_family, schema, growth)
+    has_missing, n_jobs = np.array([column.has_missing for column in schema.columns]), resolve_n_jobs(settings.n_jobs)
+    if not isinstance(growth.grower, str):
+        grow_on = target.grow_on(rows)
+        return grow_as_given(rows.codes, grow_on, growth.grower, has_missing, seeds[0], n_jobs, progress.step)
+    family = target.search(rows).first_family
+    by_evidence = growth.criterion == "evidence"
     return grow(
-        rows.codes, y, weight, growth, len(seeds),
-        n_codes=schema.n_codes, has_missing=np.array([column.has_missing for column in schema.columns]), seeds=seeds,
-        first=first, group=rows.group, n_jobs=resolve_n_jobs(settings.n_jobs), finish=finish, progress=progress.step,
+        rows.codes, evidence_of(rows, family) if by_evidence else target.grow_on(rows, growth.criterion), growth,
+        len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds, first=first, group=rows.group,
+        n_jobs=n_jobs, finish=partial(_finished, rows, family, schema, growth), progress=progress.step,
     )  # fmt: skip
+
+
+def evidence_of(rows: Rows, family: NativeFamily) -> Evidence:
+    """The rows as the leaf model sees them."""
+    return Evidence(family, family.statistics(rows.y, rows.weight, **rows.row_data))
 
 
 def _finished(
@@ -297,10 +308,9 @@ class ExactStructure:
             raise ValueError(f"{settings.owner} takes no groups: its priors are given, and it leaves no rows out")
         fine = fit_schema(given, target, y, weight, settings)
         with_inputs, rows = code_first_rows(given, target, y, weight, fine, settings)
-        follow, follow_weight, criterion = with_inputs.grow_on(rows)
         return with_few_cuts(
-            fine, rows.codes, follow, follow_weight,
-            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth, criterion=criterion,
+            fine, rows.codes, with_inputs.grow_on(rows),
+            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth,
         )  # fmt: skip
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> ExactForest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +23,11 @@ from everytree.families.registry import NUMBER_FAMILIES
 from everytree.families.traits import RowColumn
 from everytree.fitting.grow_on import centred_and_scaled
 from everytree.posterior.rows import Rows
+from everytree.structure.grow_on import Classes, Numbers
 from everytree.tables.schema import Schema
 
 Labels = NDArray[Any] | None
 """Class labels that occur; None where targets are numbers."""
-
-
-class GrowOn(NamedTuple):
-    """Targets, weights and criterion for growing trees."""
-
-    y: NDArray[Any]
-    weight: FloatArray | None
-    criterion: str
 
 
 class Target(ABC):
@@ -94,8 +87,8 @@ class Target(ABC):
         """Return the numbers by which the categories of a column are ordered."""
 
     @abstractmethod
-    def grow_on(self, rows: Rows) -> GrowOn:
-        """Return the data that trees are grown on."""
+    def grow_on(self, rows: Rows, criterion: str | None = None) -> Classes | Numbers:
+        """Return the data that trees are grown on, by a criterion other than the evidence."""
 
     @abstractmethod
     def search(self, rows: Rows) -> Search:
@@ -205,8 +198,8 @@ class ClassTarget(Target):
         n_classes = len(self.known_classes)
         return np.eye(n_classes)[y] if n_classes > 2 else y.astype(np.float64)
 
-    def grow_on(self, rows: Rows) -> GrowOn:
-        return GrowOn(rows.y, rows.weight, "gini")
+    def grow_on(self, rows: Rows, criterion: str | None = None) -> Classes:
+        return Classes(rows.y, rows.weight, criterion or "gini")
 
     def search(self, rows: Rows) -> Search:
         return class_search(rows.y, rows.weight, self.n_leaf_classes, self.alpha, self.split_prior)
@@ -351,9 +344,10 @@ class NumberTarget(Target):
     def order_by(self, y: NDArray[Any]) -> FloatArray:
         return np.asarray(y, dtype=np.float64)
 
-    def grow_on(self, rows: Rows) -> GrowOn:
+    def grow_on(self, rows: Rows, criterion: str | None = None) -> Numbers:
+        del criterion  # the squared error is the only one
         follow, weight = self.leaves.to_grow_on(rows.y, rows.weight, rows.row_data)
-        return GrowOn(centred_and_scaled(follow, weight), weight, "squared_error")
+        return Numbers(centred_and_scaled(follow, weight), weight)
 
     def search(self, rows: Rows) -> Search:
         prior = {} if isinstance(self.prior, str) else dict(self.prior)

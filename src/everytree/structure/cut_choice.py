@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.structure.given_forest import as_floats
-from everytree.structure.growers import CLASS_CRITERIA
+from everytree.structure.grow_on import Classes, Numbers
 from everytree.tables.repeats import row_hashes
 from everytree.tables.schema import Schema
 
@@ -23,13 +23,11 @@ CLEAR = 3.0
 def with_few_cuts(
     schema: Schema,
     codes: NDArray[Any],
-    y: NDArray[Any],
-    weight: FloatArray | None,
+    grow_on: Classes | Numbers,
     *,
     max_bins: int,
     max_cuts: int,
     max_depth: int,
-    criterion: str,
 ) -> Schema:
     """Return the schema with at most `max_bins` codes per column of numbers, and `max_cuts` cut points in total.
 
@@ -40,8 +38,8 @@ def with_few_cuts(
     Cuts that were chosen by the targets look better on the same rows than they are. That matters little where columns
     predict the target, but if a forest cannot predict unseen rows, all cuts are treated as equally good.
     """
-    worth = _worth_of_cuts(schema, codes, y, weight, max_depth, criterion)
-    if not _predict_unseen_rows(schema, codes, y, weight, max_depth, criterion):
+    worth = _worth_of_cuts(schema, codes, grow_on, max_depth)
+    if not _predict_unseen_rows(schema, codes, grow_on, max_depth):
         worth = [np.ones(len(own)) for own in worth]
     n_taken = sum(column.n_codes // 2 for column in schema.columns if column.kind == "categorical")
     n_cuts = _allot(worth, max_bins - 1, max(max_cuts - n_taken, 1))
@@ -52,9 +50,7 @@ def with_few_cuts(
     return Schema.from_columns(columns)
 
 
-def _worth_of_cuts(
-    schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
-) -> list[FloatArray]:
+def _worth_of_cuts(schema: Schema, codes: NDArray[Any], grow_on: Classes | Numbers, max_depth: int) -> list[FloatArray]:
     """Impurity that each cut of each column of numbers removes; nothing for categories.
 
     Trees differ by the thresholds they try and not by rows, so that repeated rows and rows of larger weight give the
@@ -64,9 +60,10 @@ def _worth_of_cuts(
     worth = [
         np.zeros(max(c.n_codes - 1, 0) if number else 0) for c, number in zip(schema.columns, is_number, strict=True)
     ]
-    if not any(len(own) for own in worth) or len(y) == 0:
+    if not any(len(own) for own in worth) or len(codes) == 0:
         return worth
-    forest = _forest(max_depth, criterion).fit(_as_floats(schema, codes), y, weight)
+    forest = _forest(max_depth, grow_on.is_classification)
+    forest.fit(_as_floats(schema, codes), grow_on.y, grow_on.weight)
     for tree in forest.estimators_:
         nodes = tree.tree_
         mass = nodes.weighted_n_node_samples * nodes.impurity
@@ -79,20 +76,19 @@ def _worth_of_cuts(
     return worth
 
 
-def _predict_unseen_rows(
-    schema: Schema, codes: NDArray[Any], y: NDArray[Any], weight: FloatArray | None, max_depth: int, criterion: str
-) -> bool:
+def _predict_unseen_rows(schema: Schema, codes: NDArray[Any], grow_on: Classes | Numbers, max_depth: int) -> bool:
     """Whether a forest grown on one half of the distinct rows predicts the other half better than a mean does.
 
     Halves are drawn by the codes alone, so that repeated rows and rows of larger weight give the same result.
     """
     half = row_hashes(codes) % np.uint64(2) == 0
+    y, weight = grow_on.y, grow_on.weight
     table, of_row = _as_floats(schema, codes), np.ones(len(y)) if weight is None else weight
-    follow = np.eye(int(y.max()) + 1)[y] if criterion in CLASS_CRITERIA and len(y) else y.reshape(len(y), -1)
+    follow = np.eye(int(y.max()) + 1)[y] if grow_on.is_classification and len(y) else y.reshape(len(y), -1)
     old, new = half, ~half
     if not (of_row[old].sum() > 0.0 and of_row[new].sum() > 0.0):
         return False
-    forest = _forest(max_depth, "squared_error", N_TREES // 3)
+    forest = _forest(max_depth, False, N_TREES // 3)
     forest.fit(table[old], _column_or_table(follow[old]), of_row[old])
     mean = np.average(follow[old], axis=0, weights=of_row[old])
     found = forest.predict(table[new]).reshape(follow[new].shape)
@@ -106,11 +102,11 @@ def _column_or_table(values: FloatArray) -> FloatArray:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _forest(max_depth: int, criterion: str, n_trees: int = N_TREES) -> Any:
+def _forest(max_depth: int, is_classification: bool, n_trees: int = N_TREES) -> Any:
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-    kind = ExtraTreesClassifier if criterion in CLASS_CRITERIA else ExtraTreesRegressor
-    return kind(n_trees, criterion=criterion, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
+    kind = ExtraTreesClassifier if is_classification else ExtraTreesRegressor
+    return kind(n_trees, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
 
 
 def _as_floats(schema: Schema, codes: NDArray[Any]) -> NDArray[np.float32]:

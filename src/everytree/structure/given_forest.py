@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.structure.grow_on import Classes, Numbers
 from everytree.structure.grown import Grown
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
 from everytree.tables.column import missing_code
@@ -23,8 +24,7 @@ def as_floats(codes: NDArray[Any], has_missing: NDArray[np.bool_]) -> NDArray[np
 
 def grow_as_given(
     codes: NDArray[Any],
-    y: NDArray[Any],
-    weight: NDArray[np.float64] | None,
+    grow_on: Classes | Numbers,
     forest: Any,
     has_missing: NDArray[np.bool_],
     seed: int,
@@ -39,7 +39,7 @@ def grow_as_given(
     for name, value in (("random_state", seed), ("n_jobs", n_jobs)):
         if name in grown.get_params() and grown.get_params()[name] is None:
             grown.set_params(**{name: value})
-    grown.fit(table, y, sample_weight=weight)
+    grown.fit(table, grow_on.y, sample_weight=grow_on.weight)
     trees = list(np.ravel(np.asarray(getattr(grown, "estimators_", [grown]), dtype=object)))
     if not all(hasattr(tree, "tree_") for tree in trees):
         raise TypeError(f"grower must be a tree or a forest of trees with scikit-learn's attributes, not {forest!r}")

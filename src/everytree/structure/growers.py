@@ -18,15 +18,12 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.structure.draws import Draw
-from everytree.structure.given_forest import grow_as_given
+from everytree.structure.grow_on import GrowOn
 from everytree.structure.grown import Grown
 from everytree.trees.metatree import MetaTree
 
 Splitter = Literal["best", "random"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
-
-CLASS_CRITERIA = ("gini", "entropy", "log_loss")
-NUMBER_CRITERIA = ("squared_error",)
 
 Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
 
@@ -62,8 +59,8 @@ class Growth:
         As in scikit-learn's trees; `max_features="auto"` is set by the recipe.
     subsample : float
         Share of the rows that each tree sees, without replacement.
-    criterion : str
-        "gini" or "entropy" (also called "log_loss") for classes, "squared_error" for numbers.
+    criterion : str, optional
+        One of `CLASS_CRITERIA` or `NUMBER_CRITERIA`; by default "gini" or "squared_error".
     max_leaf_nodes : int, optional
         Trees grow best split first until they have so many leaves.
     bootstrap : bool
@@ -76,13 +73,9 @@ class Growth:
     min_samples_leaf: int | float = 1
     max_features: MaxFeatures | Literal["auto"] = "auto"
     subsample: float = 0.8
-    criterion: str = "gini"
+    criterion: str | None = None
     max_leaf_nodes: int | None = None
     bootstrap: bool = False
-
-    @property
-    def is_classification(self) -> bool:
-        return self.criterion in CLASS_CRITERIA
 
     def draw(self, seed: int) -> Draw:
         """The rows of a tree."""
@@ -91,8 +84,7 @@ class Growth:
 
 def grow(
     codes: NDArray[Any],
-    y: NDArray[Any],
-    weight: NDArray[np.float64] | None,
+    grow_on: GrowOn,
     growth: Growth,
     n_trees: int,
     *,
@@ -110,9 +102,10 @@ def grow(
     Parameters
     ----------
     codes : (n_rows, n_features) uint8 or uint16
-    y : (n_rows,)
-        Class numbers, or numbers for the trees to predict.
-    weight : (n_rows,) float64, optional
+    grow_on : GrowOn
+        Targets of the rows.
+    growth : Growth
+        With a grower of `GROWERS`.
     n_codes : (n_features,) int
         How many codes each column has, missing not counted.
     has_missing : (n_features,) bool
@@ -128,10 +121,10 @@ def grow(
     progress : callable
         Called once per tree.
     """
-    if not isinstance(growth.grower, str):
-        return grow_as_given(codes, y, weight, growth.grower, has_missing, seeds[0], n_jobs, progress)
-    recipes = GROWERS[growth.grower][growth.is_classification]
-    grower = _kernel(codes, y, weight, growth, n_codes, has_missing)
+    recipes = GROWERS[growth.grower][grow_on.is_classification]
+    grower = grow_on.grower(
+        codes=np.ascontiguousarray(codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing
+    )
     one = partial(_grow_one, grower, codes.shape, growth, group)
 
     def numbered(number: int) -> Grown:
@@ -145,27 +138,6 @@ def grow(
         return [numbered(number) for number in range(first, n_trees)]
     with ThreadPoolExecutor(n_jobs) as pool:
         return list(pool.map(numbered, range(first, n_trees)))
-
-
-def _kernel(
-    codes: NDArray[Any],
-    y: NDArray[Any],
-    weight: NDArray[np.float64] | None,
-    growth: Growth,
-    n_codes: NDArray[Any],
-    has_missing: NDArray[np.bool_],
-) -> _kernels.Grower:
-    """Rows and targets as the kernels take them."""
-    table: dict[str, Any] = {
-        "codes": np.ascontiguousarray(codes), "n_codes": n_codes.astype(np.int32), "has_missing": has_missing,
-        "weight": None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
-    }  # fmt: skip
-    if not growth.is_classification:
-        return _kernels.number_grower(y=np.ascontiguousarray(y, dtype=np.float64), **table)
-    labels = np.ascontiguousarray(y, dtype=np.int64)
-    n_classes = max(int(labels.max(initial=0)) + 1, 2)
-    criterion = "entropy" if growth.criterion == "log_loss" else growth.criterion
-    return _kernels.class_grower(y=labels, n_classes=n_classes, criterion=criterion, **table)
 
 
 def _grow_one(

@@ -1,8 +1,10 @@
 // What trees are grown by: each row adds something to a few cells, and a criterion gives the cells of a node a value.
 //
 // A split is worth value(left) + value(right); what it wins over no split is that less value(node). Cells of rows are
-// summed, so that all splits of a column are judged in one pass over its codes.
+// summed, so that all splits of a column are judged in one pass over its codes. Rows whose targets are all the same are
+// not split.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -49,12 +51,12 @@ class ClassTarget {
     static constexpr int fixed_cells = fixed_classes;
     struct Row {
         std::uint32_t label;
-        bool operator==(const Row&) const = default;
     };
 
     ClassTarget(const std::int64_t* labels, int n_classes) : labels_(labels), n_classes_(n_classes) {}
     int n_cells() const { return fixed_classes ? fixed_classes : n_classes_; }
     Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i])}; }
+    bool is_same(const Row& a, const Row& b) const { return a.label == b.label; }
     void add(Cell* cells, const Row& row) const { ++cells[row.label]; }
     std::int64_t n_rows(const Cell* cells) const {
         std::int64_t n = 0;
@@ -77,13 +79,13 @@ class WeightedClassTarget {
     struct Row {
         std::uint32_t label;
         double weight;
-        bool operator==(const Row& other) const { return label == other.label; }
     };
 
     WeightedClassTarget(const std::int64_t* labels, const double* weight, int n_classes)
         : labels_(labels), weight_(weight), n_classes_(n_classes) {}
     int n_cells() const { return n_classes_ + 1; }
     Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i]), weight_[i]}; }
+    bool is_same(const Row& a, const Row& b) const { return a.label == b.label; }
     void add(Cell* cells, const Row& row) const {
         cells[row.label] += row.weight;
         cells[n_classes_] += 1.0;
@@ -104,12 +106,12 @@ class NumberTarget {
     static constexpr int fixed_cells = 3;
     struct Row {
         double y, weight;
-        bool operator==(const Row& other) const { return y == other.y; }
     };
 
     NumberTarget(const double* y, const double* weight) : y_(y), weight_(weight) {}
     int n_cells() const { return 3; }
     Row row(std::int64_t i) const { return {y_[i], weight_ ? weight_[i] : 1.0}; }
+    bool is_same(const Row& a, const Row& b) const { return a.y == b.y; }
     void add(Cell* cells, const Row& row) const {
         cells[0] += 1.0;
         cells[1] += row.weight;
@@ -133,7 +135,6 @@ class EvidenceTarget {
     static constexpr int fixed_cells = 0;
     struct Row {
         const double* statistics;
-        bool operator==(const Row&) const = default;
     };
 
     // `statistics` is a table with one row of numbers for each row; it is borrowed, as the prior is.
@@ -141,6 +142,9 @@ class EvidenceTarget {
         : family_(&family), prior_(prior), statistics_(statistics), n_statistics_(family.layout.size()) {}
     int n_cells() const { return n_statistics_ + 1; }
     Row row(std::int64_t i) const { return {statistics_ + i * n_statistics_}; }
+    bool is_same(const Row& a, const Row& b) const {
+        return std::equal(a.statistics, a.statistics + n_statistics_, b.statistics);
+    }
     void add(Cell* cells, const Row& row) const {
         for (int k = 0; k < n_statistics_; ++k) cells[k] += row.statistics[k];
         cells[n_statistics_] += 1.0;

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -307,10 +308,7 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
         if stand_in:
             tally = _counted(rows, kept, search.first_family, schema, n_jobs)
             progress.step(len(kept))
-    posteriors = [
-        Posterior.from_statistics(one.tree, choice.family, choice.split_prior, statistics, int(n_rows))
-        for one, statistics, n_rows in zip(kept, *tally, strict=True)
-    ]
+    posteriors = _posteriors(kept, tally, choice, n_jobs)
     weights: Any = "evidence" if grown.weights == "evidence" else None
     if grown.weights == "stacking":
         weights = stacking_weights(held, choice)
@@ -323,6 +321,16 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     if grown.predict_out_of_bag:
         oob = out_of_bag(rows, kept, tally.statistics, forest.weights, choice, n_jobs)
     return Learnt(forest, choice, oob, Origin.of(grown))
+
+
+def _posteriors(kept: Sequence[Grown], tally: Tally, choice: Choice, n_jobs: int) -> list[Posterior]:
+    """The posterior of each structure, with the priors that were chosen."""
+
+    def one(grown: Grown, statistics: FloatArray, n_rows: int) -> Posterior:
+        return Posterior.from_statistics(grown.tree, choice.family, choice.split_prior, statistics, int(n_rows))
+
+    with ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(one, kept, *tally))
 
 
 def _counted(rows: Rows, grown: Sequence[Grown], family: NativeFamily, schema: Schema, n_jobs: int) -> Tally:

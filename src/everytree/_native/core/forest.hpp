@@ -151,20 +151,29 @@ struct ForestScratch {
     std::vector<std::int32_t> at;
 };
 
+// Rows that walk down one tree after another together. Every tree is read once for each chunk, and large forests do not
+// fit into a cache: as many rows as their codes and sums fit there instead, if there is work for all threads.
+inline std::int64_t forest_chunk(std::int64_t n_rows, int n_jobs) {
+    constexpr std::int64_t fewest = 256, most = 32768;
+    const std::int64_t a_thread = (n_rows + n_jobs - 1) / std::max(n_jobs, 1);
+    return std::clamp(a_thread, fewest, most);
+}
+
 // Calls each(begin, n, codes, scratch) for chunks of rows, on several threads; it may write only to its own rows.
 template <class Code, class Each>
 void over_rows(const ForestShape& forest, const CodeTable& table, int n_jobs, Each each) {
     const CodeReader<Code> reader(table, forest.limits());
     std::vector<ForestScratch<Code>> scratch(static_cast<std::size_t>(std::max(n_jobs, 1)));
+    const std::int64_t together = forest_chunk(table.n_rows, n_jobs);
     const auto work = [&](std::int64_t chunk, int worker) {
         ForestScratch<Code>& mine = scratch[worker];
-        const std::int64_t begin = chunk * chunk_rows, n = std::min(chunk_rows, table.n_rows - begin);
+        const std::int64_t begin = chunk * together, n = std::min(together, table.n_rows - begin);
         const Codes<Code> codes = reader.rows(begin, n, mine.codes);
         forest.find_unusual(codes, begin, n, mine.unusual);
         mine.at.resize(static_cast<std::size_t>(n));
         each(begin, n, codes, mine);
     };
-    in_chunks((table.n_rows + chunk_rows - 1) / chunk_rows, n_jobs, work);
+    in_chunks((table.n_rows + together - 1) / together, n_jobs, work);
 }
 
 // (n_rows, n_trees) nodes where rows end.

@@ -29,11 +29,21 @@ class Histogram {
         std::uint8_t* const is_seen = is_seen_.data();
         const auto n_cells = Target::fixed_cells ? static_cast<std::size_t>(Target::fixed_cells) : n_cells_;
         const Target own = target;
-        for (const auto& each : rows) {
-            const std::size_t code = std::min(column[each.row], missing);
-            own.add(cells + code * n_cells, each.target);
-            is_seen[code] = 1;
+        const auto code_of = [&](const SampledRow<Target>& each) {
+            return static_cast<std::size_t>(std::min(column[each.row], missing));
+        };
+        if (rows.size() < static_cast<std::size_t>(n_codes)) {
+            for (const auto& each : rows) {
+                const std::size_t code = code_of(each);
+                own.add(cells + code * n_cells, each.target);
+                is_seen[code] = 1;
+            }
+            return;
         }
+        // Of many rows, it is faster to find out afterwards.
+        for (const auto& each : rows) own.add(cells + code_of(each) * n_cells, each.target);
+        for (std::size_t code = 0; code <= static_cast<std::size_t>(n_codes); ++code)
+            is_seen[code] = own.n_rows(cells + code * n_cells) > 0;
     }
 
     // Calls visit(code, cells) for each code below `n_codes` that was seen, in ascending order, and forgets it.

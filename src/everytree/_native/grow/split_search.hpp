@@ -35,11 +35,19 @@ class SplitSearch {
           with_missing_(total_),
           right_(total_) {}
 
-    // The best split of some columns drawn at random; none where all columns are constant or sides would be too small.
-    Split find(Rows rows, NodeRandom& random) {
+    // Takes the rows of a node. Returns whether their targets differ.
+    bool start(Rows rows) {
         n_rows_ = static_cast<std::int64_t>(rows.size());
         total_.clear();
-        for (const auto& each : rows) target_.add(total_.data(), each.target);
+        if constexpr (requires { target_.add_all(total_.data(), rows); })
+            target_.add_all(total_.data(), rows);
+        else
+            for (const auto& each : rows) target_.add(total_.data(), each.target);
+        return !target_.all_same(total_.data(), rows);
+    }
+
+    // The best split of some columns drawn at random; none where all columns are constant or sides would be too small.
+    Split find(Rows rows, NodeRandom& random) {
         if (rule_.splitter == Splitter::random) gathered_.take_targets(rows);
         Split best;
         int n_looked_at = 0;

@@ -7,9 +7,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace everytree {
+
+// A row of the sample with its target beside it, since both are read one after another.
+template <class Target>
+struct SampledRow {
+    std::uint32_t row;
+    typename Target::Row target;
+};
+
+// Whether all rows have the target of the first one.
+template <class Target, class Same>
+bool all_equal(std::span<const SampledRow<Target>> rows, Same same) {
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](const auto& each) { return same(each.target, rows.front().target); });
+}
 
 // x log x; of small whole numbers from a table.
 inline double x_log_x(double x) {
@@ -56,14 +71,27 @@ class ClassTarget {
     ClassTarget(const std::int64_t* labels, int n_classes) : labels_(labels), n_classes_(n_classes) {}
     int n_cells() const { return fixed_classes ? fixed_classes : n_classes_; }
     Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i])}; }
-    bool is_same(const Row& a, const Row& b) const { return a.label == b.label; }
     void add(Cell* cells, const Row& row) const { ++cells[row.label]; }
+    // The same for many rows: of two classes without a memory cell in between, which each row would have to wait for.
+    void add_all(Cell* cells, std::span<const SampledRow<ClassTarget>> rows) const {
+        if constexpr (fixed_classes == 2) {
+            std::uint32_t n_ones = 0;
+            for (const auto& each : rows) n_ones += each.target.label;
+            cells[0] += static_cast<std::uint32_t>(rows.size()) - n_ones;
+            cells[1] += n_ones;
+        } else {
+            for (const auto& each : rows) add(cells, each.target);
+        }
+    }
     std::int64_t n_rows(const Cell* cells) const {
         std::int64_t n = 0;
         for (int k = 0; k < n_cells(); ++k) n += cells[k];
         return n;
     }
     double value(const Cell* cells) const { return purity<impurity>(cells, n_cells()); }
+    bool all_same(const Cell* total, std::span<const SampledRow<ClassTarget>> rows) const {
+        return total[rows.front().target.label] == rows.size();
+    }
 
   private:
     const std::int64_t* labels_;
@@ -85,7 +113,9 @@ class WeightedClassTarget {
         : labels_(labels), weight_(weight), n_classes_(n_classes) {}
     int n_cells() const { return n_classes_ + 1; }
     Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i]), weight_[i]}; }
-    bool is_same(const Row& a, const Row& b) const { return a.label == b.label; }
+    bool all_same(const Cell*, std::span<const SampledRow<WeightedClassTarget>> rows) const {
+        return all_equal(rows, [](const Row& a, const Row& b) { return a.label == b.label; });
+    }
     void add(Cell* cells, const Row& row) const {
         cells[row.label] += row.weight;
         cells[n_classes_] += 1.0;
@@ -111,7 +141,9 @@ class NumberTarget {
     NumberTarget(const double* y, const double* weight) : y_(y), weight_(weight) {}
     int n_cells() const { return 3; }
     Row row(std::int64_t i) const { return {y_[i], weight_ ? weight_[i] : 1.0}; }
-    bool is_same(const Row& a, const Row& b) const { return a.y == b.y; }
+    bool all_same(const Cell*, std::span<const SampledRow<NumberTarget>> rows) const {
+        return all_equal(rows, [](const Row& a, const Row& b) { return a.y == b.y; });
+    }
     void add(Cell* cells, const Row& row) const {
         cells[0] += 1.0;
         cells[1] += row.weight;
@@ -142,8 +174,10 @@ class EvidenceTarget {
         : family_(&family), prior_(prior), statistics_(statistics), n_statistics_(family.layout.size()) {}
     int n_cells() const { return n_statistics_ + 1; }
     Row row(std::int64_t i) const { return {statistics_ + i * n_statistics_}; }
-    bool is_same(const Row& a, const Row& b) const {
-        return std::equal(a.statistics, a.statistics + n_statistics_, b.statistics);
+    bool all_same(const Cell*, std::span<const SampledRow<EvidenceTarget>> rows) const {
+        return all_equal(rows, [n = n_statistics_](const Row& a, const Row& b) {
+            return std::equal(a.statistics, a.statistics + n, b.statistics);
+        });
     }
     void add(Cell* cells, const Row& row) const {
         for (int k = 0; k < n_statistics_; ++k) cells[k] += row.statistics[k];
@@ -156,13 +190,6 @@ class EvidenceTarget {
     const Family* family_;
     const double *prior_, *statistics_;
     int n_statistics_;
-};
-
-// A row of the sample with its target beside it, since both are read one after another.
-template <class Target>
-struct SampledRow {
-    std::uint32_t row;
-    typename Target::Row target;
 };
 
 }  // namespace everytree

@@ -89,8 +89,7 @@ class TreeGrower {
         const auto n_rows = static_cast<std::int64_t>(rows.size());
         if (n_rows < 2 * rule_.min_samples_leaf || n_rows < 2) return false;
         if (rule_.max_depth > 0 && node.depth >= rule_.max_depth) return false;
-        const auto is_same = [&](const auto& row) { return target_.is_same(row.target, rows.front().target); };
-        if (std::all_of(rows.begin(), rows.end(), is_same)) return false;
+        if (!search_.start(rows)) return false;
         NodeRandom random = open.random;
         node.split = search_.find(rows, random);
         if (!node.split.is_found()) return false;

@@ -111,3 +111,23 @@ def check_lengths(n_rows: int, columns: Mapping[str, Any]) -> None:
             raise ArgumentError(name, "must have one entry a row, but has shape ()")
         if shape[0] != n_rows:
             raise ArgumentError(name, f"has {shape[0]} entries, but X has {n_rows} rows")
+
+
+def narrowest(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers in the smallest type from which they come back to the last bit."""
+    kinds = {"i": _WHOLE, "u": _WHOLE, "f": (*_WHOLE, np.float32)}.get(values.dtype.kind, ())
+    beginning = values.reshape(-1)[:1000]  # rules out most types at once
+    for kind in kinds:
+        if np.dtype(kind).itemsize < values.itemsize and _holds(kind, beginning) and _holds(kind, values):
+            return values.astype(kind)
+    return values
+
+
+_WHOLE = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
+
+
+def _holds(kind: type[np.generic], values: NDArray[Any]) -> bool:
+    with np.errstate(invalid="ignore", over="ignore"):
+        back = values.astype(kind).astype(values.dtype)
+    bits = f"u{values.itemsize}"  # equal numbers may differ in bits: 0.0 and -0.0
+    return np.array_equal(back.view(bits), values.view(bits))

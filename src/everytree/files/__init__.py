@@ -5,22 +5,15 @@ A file has the safetensors format: see `everytree.files.container` for its layou
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal, get_args
 
 from everytree.exact.posterior import ExactPosterior
-from everytree.files.container import ModelFileError, parse_json, read, write
-from everytree.files.others import (
-    read_exact,
-    read_growing,
-    read_schema,
-    write_exact,
-    write_growing,
-    write_schema,
-)
+from everytree.files.container import ModelFileError, parse_json, read, to_json, write
+from everytree.files.others import read_exact, read_growing, write_exact, write_growing
+from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import (
     read_forest,
@@ -59,7 +52,16 @@ _ONLINE = ("OnlineForestClassifier", "OnlineForestRegressor")
 _NAMES = [*_KINDS, *_ESTIMATORS, *_ONLINE]
 
 
-def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+Layout = Literal["packed", "compressed", "mappable"]
+
+
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    layout: Layout = "packed",
+    notes: Mapping[str, Any] | None = None,
+) -> None:
     """Store a model in one file, from which `load` restores it with the same results to the last bit.
 
     The file is written beside `path`, flushed to the disk, and then renamed: after a failure or a crash there is the
@@ -73,6 +75,10 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
         your own.
     path : path-like
         By custom it ends in `.safetensors`. A file of this name is replaced.
+    layout : {"packed", "compressed", "mappable"}
+        "packed": numbers in the smallest types that hold them, without what follows from others. "compressed": the
+        same, compressed by zlib; slower to save. "mappable": as in memory, several times larger; processes that load
+        it with `mmap=True` share it.
     notes : mapping of str, optional
         Anything that JSON can hold, to be kept with the model: what it is about, or where its rows came from.
         `everytree.files.load_with_notes` returns it; the model does not depend on it.
@@ -92,11 +98,14 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     if kind is None or kind[0] is not type(model):
         local = "; save model.to_local()" if hasattr(model, "to_local") else ""
         raise TypeError(f"model is a {name}, but files hold {', '.join(_NAMES)}{local}")
-    to = Writer.empty()
+    if layout not in get_args(Layout):
+        raise ValueError(f"layout must be one of {', '.join(map(repr, get_args(Layout)))}, but is {layout!r}")
+    to = Writer.empty(is_packed=layout != "mappable")
     kind[1](to, model)
     values, arrays = to.finish()
     kept = {} if notes is None else {"notes": _notes_as_text(notes)}
-    write(path, {"library": version("everytree"), "kind": name, **kept, "model": values}, arrays)
+    metadata = {"library": version("everytree"), "kind": name, **kept, "model": values}
+    write(path, metadata, arrays, compress=layout == "compressed")
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
@@ -106,15 +115,16 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     ----------
     path : path-like
     mmap : bool
-        Map the file into memory rather than read it: trees and statistics stay in the file, and processes that map the
-        same file share them. Updates are private to the process. The file must not be written in place meanwhile;
-        `save` to its name is safe, since that makes a new file.
+        Map the file into memory rather than read it. Of a file with `layout="mappable"`, trees and statistics stay in
+        the file, and processes that map the same file share them; those of a packed file are unpacked into memory, and
+        a compressed file cannot be mapped. Updates are private to the process. The file must not be written in place
+        meanwhile; `save` to its name is safe, since that makes a new file.
 
     Raises
     ------
     ModelFileError
-        A `ValueError` that names the file, the field and what is wrong: the file is damaged, is not a model, or has a
-        version that this library does not know.
+        A `ValueError` that names the file, the field and what is wrong: the file is damaged, is not a model, has a
+        version that this library does not know, or is compressed and was to be mapped.
     OSError
         The file cannot be read.
     """
@@ -150,7 +160,7 @@ def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tupl
 def _notes_as_text(notes: Mapping[str, Any]) -> str:
     """Notes as JSON; raise if reading them back would not give the same notes."""
     try:
-        text = json.dumps(dict(notes), allow_nan=False)
+        text = to_json(dict(notes))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"notes must be what JSON can hold: {error}") from None
     if parse_json(text) != dict(notes):

@@ -8,6 +8,9 @@ file. In addition to the format:
   a reader that maps the file into memory;
 * the metadata holds `format`, `version`, `library`, and `sha256`: the hash of header and arrays, its own 64 digits
   taken as zeros. It detects damage, not malice: everything is checked again when a model is made from the file.
+
+A compressed file has one array, `deflated`: another file of this layout as a stream of zlib, whose length is `inflated`
+in the metadata. zlib, because every Python has it and so do most other languages.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import mmap
 import os
 import re
 import stat
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +32,7 @@ from numpy.typing import NDArray
 
 from everytree.files.atomic import replace_file
 
-FORMAT, VERSION = "everytree", 2
+FORMAT, VERSION = "everytree", 3
 
 TYPES = {
     "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "F16": "<f2",
@@ -36,11 +40,14 @@ TYPES = {
 }  # fmt: skip
 """The format's names of types, and NumPy's."""
 
-_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
+TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
 _NO_DIGEST = b"0" * 64
 
 LONGEST_HEADER = 100_000_000
 """The limit of other readers of the format."""
+
+INFLATED_BYTES, INFLATED_TIMES = 2**20, 100
+"""A compressed file may hold this many bytes and this many times its own: a small file cannot fill the memory."""
 
 
 class ModelFileError(ValueError):
@@ -58,8 +65,20 @@ class Contents:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-def write(path: str | os.PathLike[str], metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write(
+    path: str | os.PathLike[str],
+    metadata: Mapping[str, str],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    compress: bool = False,
+) -> None:
     """Write arrays and text to a file, which is replaced as a whole or not at all."""
+    parts = _parts(metadata, arrays)
+    replace_file(path, _compressed(metadata, parts) if compress else parts)
+
+
+def _parts(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
+    """Return what a file consists of, one part after another."""
     plain = {name: _as_stored(name, array) for name, array in arrays.items()}
     in_order = sorted(plain, key=lambda name: (-plain[name].itemsize, name))
     facts = {"format": FORMAT, "version": str(VERSION), "sha256": _NO_DIGEST.decode(), **metadata}
@@ -68,22 +87,47 @@ def write(path: str | os.PathLike[str], metadata: Mapping[str, str], arrays: Map
     for name in in_order:
         array = plain[name]
         offsets = [at, at + array.nbytes]
-        entries[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
+        entries[name] = {"dtype": TYPE_NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
         at = offsets[1]
-    header = json.dumps(entries, allow_nan=False, separators=(",", ":")).encode()
+    header = to_json(entries).encode()
     header += b" " * (-len(header) % 8)
     pieces = [plain[name].reshape(-1).view(np.uint8).data for name in in_order]
     digest = _digest(header, pieces)
     header = header.replace(b'"sha256":"' + _NO_DIGEST, b'"sha256":"' + digest, 1)
-    replace_file(path, [len(header).to_bytes(8, "little"), header, *pieces])
+    return [len(header).to_bytes(8, "little"), header, *pieces]
+
+
+def _compressed(metadata: Mapping[str, str], parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """Return the parts of a compressed file, or those given if they shrink more than a reader accepts."""
+    stream = zlib.compressobj()
+    deflated = b"".join([*map(stream.compress, parts), stream.flush()])
+    inflated = sum(len(part) for part in parts)
+    if inflated > _most_inflated(len(deflated)):
+        return parts
+    facts = {name: metadata[name] for name in ("library", "kind") if name in metadata}
+    return _parts({**facts, "inflated": str(inflated)}, {"deflated": np.frombuffer(deflated, dtype=np.uint8)})
+
+
+def _most_inflated(n_bytes: int) -> int:
+    return INFLATED_BYTES + INFLATED_TIMES * n_bytes
+
+
+def to_json(value: Any) -> str:
+    """Return JSON in few bytes: letters as they are, unless one has no place in a file of text."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
 
 
 def _as_stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """Return the same numbers in C order and in a type of the format."""
     stored = np.ascontiguousarray(array).reshape(array.shape)
     stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
-    if stored.dtype not in _NAMES:
-        raise TypeError(f"{name} has dtype {array.dtype}, but files hold {', '.join(map(str, _NAMES))}")
+    if stored.dtype not in TYPE_NAMES:
+        raise TypeError(f"{name} has dtype {array.dtype}, but files hold {', '.join(map(str, TYPE_NAMES))}")
     return stored
 
 
@@ -105,7 +149,21 @@ def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
     mapped : bool
         Whether arrays stay in the file until they are used. Changes to them are private.
     """
-    content = _bytes_of(path, mapped)
+    contents = _contents(path, _bytes_of(path, mapped))
+    if "inflated" not in contents.metadata:
+        return contents
+    if mapped:
+        raise ModelFileError(
+            f"{path}: is compressed and cannot be mapped: load it without mmap, or save it with layout='mappable'"
+        )
+    inner = _contents(path, _inflated(path, contents))
+    if "inflated" in inner.metadata:
+        raise ModelFileError(f"{path}: inflated: is compressed twice, but models are compressed once")
+    return inner
+
+
+def _contents(path: object, content: NDArray[np.uint8]) -> Contents:
+    """Return the text and the arrays in the bytes of a file, checked."""
     header, data = _split(path, content)
     _check_digest(path, header, data)
     entries = _parse(path, bytes(header))
@@ -118,6 +176,37 @@ def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
     if at != len(data):
         raise ModelFileError(f"{path}: {len(data) - at} bytes at the end do not belong to any array")
     return Contents(metadata, arrays)
+
+
+def _inflated(path: object, contents: Contents) -> NDArray[np.uint8]:
+    """Return the bytes of the file within a compressed one, exactly as many as it says."""
+    deflated = contents.arrays.get("deflated")
+    if deflated is None or contents.arrays.keys() != {"deflated"} or deflated.dtype != np.uint8 or deflated.ndim != 1:
+        raise ModelFileError(f"{path}: deflated: a compressed file has one array of this name, of uint8")
+    size = _inflated_size(path, contents.metadata["inflated"], _most_inflated(len(deflated)))
+    content, at, stream = np.empty(size, dtype=np.uint8), 0, zlib.decompressobj()
+    for begin in range(0, len(deflated), _DEFLATED_AT_ONCE):
+        try:
+            piece = stream.decompress(deflated[begin : begin + _DEFLATED_AT_ONCE].data, size - at + 1)
+        except zlib.error as error:
+            raise ModelFileError(f"{path}: deflated: {error}") from None
+        if at + len(piece) > size:
+            raise ModelFileError(f"{path}: deflated: holds more than the {size} bytes that inflated says")
+        content[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+        at += len(piece)
+    if at < size or not stream.eof or stream.unused_data:
+        raise ModelFileError(f"{path}: deflated: holds {at} bytes and no more or no end, but inflated says {size}")
+    return content
+
+
+_DEFLATED_AT_ONCE = 2**20
+
+
+def _inflated_size(path: object, text: str, most: int) -> int:
+    """Return the size that a file says, if it can be believed before anything is inflated."""
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and 8 <= int(text) <= most):
+        raise ModelFileError(f"{path}: inflated: is {text!r:.200}, but must be a number of bytes from 8 to {most}")
+    return int(text)
 
 
 def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:

@@ -23,8 +23,9 @@ from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.families import check_all
-from everytree.files.others import read_exact, read_schema, write_exact, write_schema
+from everytree.files.others import read_exact, write_exact
 from everytree.files.plain import read_plain, write_plain
+from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
 from everytree.fitting.fit import Fitted

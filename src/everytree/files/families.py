@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import FloatArray
+from everytree.base.arrays import FloatArray, narrowest
 from everytree.base.checks import whole_number
 from everytree.families.base import Family, NativeFamily
 from everytree.families.registry import FAMILIES
+from everytree.files.container import TYPE_NAMES, TYPES
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 
@@ -53,14 +54,47 @@ def read_family(of: Reader) -> NativeFamily:
     return family
 
 
+def write_statistics(to: Writer, statistics: FloatArray) -> None:
+    """Write sums over rows; packed, each column in its smallest type, and the columns of a type together."""
+    if not to.is_packed:
+        to.put_arrays(statistics=statistics)
+        return
+    columns = [narrowest(column) for column in statistics.T]
+    types = [TYPE_NAMES[column.dtype] for column in columns]
+    inner = to.section("statistics")
+    inner.put(types=types)
+    for name in sorted(set(types)):
+        of_type = [column for column, own in zip(columns, types, strict=True) if own == name]
+        inner.put_as_they_are(**{name: np.stack(of_type)})
+
+
 def read_statistics(of: Reader, family: NativeFamily, n: int | None) -> FloatArray:
     """Read sums over rows that are possible for this family; `n` of them, or any number."""
-    statistics = of.array("statistics", np.float64, (n, family.n_statistics))
+    if "statistics" in of.values():
+        statistics = _columns(of.section("statistics"), family.n_statistics, n)
+    else:
+        statistics = of.array("statistics", np.float64, (n, family.n_statistics))
     check_all(of, "statistics", statistics, np.isfinite(statistics), "must be finite")
     columns = family.never_negative
     may_be_negative = np.full(family.n_statistics, columns is not None)
     may_be_negative[list(columns or ())] = False
     check_all(of, "statistics", statistics, (statistics >= 0.0) | may_be_negative, "must not be negative")
+    return statistics
+
+
+def _columns(of: Reader, n_columns: int, n: int | None) -> FloatArray:
+    """Read columns of different types into one array."""
+    types = of.value("types", list)
+    known = {name for name, dtype in TYPES.items() if np.dtype(dtype).kind in "iuf"}
+    if len(types) != n_columns or not all(isinstance(name, str) and name in known for name in types):
+        raise of.error("types", f"must name the types of {n_columns} columns, but is {types!r:.200}")
+    parts: dict[str, NDArray[Any]] = {}
+    for name in sorted(set(types)):
+        parts[name] = of.array(name, np.float64, (types.count(name), n))
+        n = parts[name].shape[1]
+    statistics = np.empty((n or 0, n_columns))
+    for name, part in parts.items():
+        statistics[:, [i for i, own in enumerate(types) if own == name]] = part.T
     return statistics
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.families import Categorical, Normal
-from everytree.files.families import check_all, read_family, read_statistics, write_family
+from everytree.files.families import check_all, read_family, read_statistics, write_family, write_statistics
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.online import OnlineForestClassifier, OnlineForestRegressor
@@ -46,9 +46,11 @@ def write_online(to: Writer, model: OnlineForest) -> None:
     arrays = dict(trees["arrays"])
     nodes = arrays.pop("nodes")
     to.section("nodes").put_arrays(**{name: np.ascontiguousarray(nodes[name]) for name in NODE.names or ()})
+    statistics = arrays.pop("statistics")
     if "class_weights" in trees:
-        del arrays["statistics"]
         to.section("class_weights").put_arrays(**trees["class_weights"]._asdict())
+    else:
+        write_statistics(to, statistics)
     to.put_arrays(
         **arrays, kinds=trees["features"].kinds, value_ranges=trees["ranges"], roots=trees["roots"],
         counts=trees["counts"],

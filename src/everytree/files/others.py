@@ -1,32 +1,14 @@
-"""Schemas, growing posteriors and exact posteriors in a file."""
+"""Growing posteriors and exact posteriors in a file."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from everytree.exact.posterior import ExactPosterior
-from everytree.files.families import check_all, read_family, read_statistics, write_family
+from everytree.files.families import check_all, read_family, read_statistics, write_family, write_statistics
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.growing import GrowingPosterior
-from everytree.tables.schema import Schema
-
-
-def write_schema(to: Writer, schema: Schema) -> None:
-    """Write the columns of a schema."""
-    to.put(**schema.to_dict())
-
-
-def read_schema(of: Reader) -> Schema:
-    """Read the schema, every column checked."""
-    plain = {"dtype": of.value("dtype", str), "columns": of.value("columns", list)}
-    if plain["dtype"] not in ("uint8", "uint16"):
-        raise of.error("dtype", f"must be uint8 or uint16, but is {plain['dtype']!r:.200}")
-    for i, column in enumerate(plain["columns"]):
-        if not isinstance(column, dict):
-            raise of.error("columns", f"[{i}] must be an object, but is {column!r:.200}")
-    with of.checking("columns"):
-        return Schema.from_dict(plain)
 
 
 def write_growing(to: Writer, grow: GrowingPosterior) -> None:
@@ -38,8 +20,8 @@ def write_growing(to: Writer, grow: GrowingPosterior) -> None:
             n_children=grow.n_children,
             split_prior=grow.split_prior_of_depth,
             points=grow.points,
-            statistics=grow.point_statistics(),
         )
+        write_statistics(to, grow.point_statistics())
 
 
 def read_growing(of: Reader) -> GrowingPosterior:
@@ -47,13 +29,12 @@ def read_growing(of: Reader) -> GrowingPosterior:
     family = read_family(of.section("family"))
     n_children = of.array("n_children", np.int32, (None,))
     split_prior = of.array("split_prior", np.float64, (1 + int((n_children > 1).sum()),))
-    points = of.array("points", None, (None, len(n_children)))
+    dtype = np.uint8 if n_children.max(initial=1) <= 255 else np.uint16
+    points = of.array("points", dtype, (None, len(n_children)))
     statistics = read_statistics(of, family, len(points))
     n_rows = of.value("n_rows", int)
     if not len(points) <= n_rows < 2**63:
         raise of.error("n_rows", f"must be at least the {len(points)} distinct rows, but is {n_rows}")
-    if points.dtype != (np.uint8 if n_children.max(initial=1) <= 255 else np.uint16):
-        raise of.error("points", f"are of the wrong type for these n_children: {points.dtype}")
     check_all(of, "points", points, points < n_children, "codes must be below n_children")
     with of.checking("seed"):
         grow = GrowingPosterior.of_points(
@@ -71,7 +52,9 @@ def write_exact(to: Writer, post: ExactPosterior) -> None:
     plain, arrays = post.to_state()
     for name, value in plain.items():
         write_plain(to.section("state"), name, value)
-    to.put_arrays(**arrays)
+    if arrays:
+        to.put_arrays(codes=arrays["codes"])
+        write_statistics(to, arrays["statistics"])
 
 
 def read_exact(of: Reader) -> ExactPosterior:

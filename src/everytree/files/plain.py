@@ -86,7 +86,7 @@ def _array_to_json(to: Writer, name: str, array: NDArray[Any]) -> dict[str, Any]
         return {"text": name}
     if array.dtype.newbyteorder("<").str not in TYPES.values():
         raise TypeError(f"{name} is an array of {array.dtype}, which a file cannot hold")
-    to.put_arrays(**{name: array})
+    to.put_as_they_are(**{name: array})
     return {"array": name}
 
 
@@ -130,15 +130,19 @@ def _float(of: Reader, inner: Any) -> float:
 
 
 def _array(of: Reader, inner: Any) -> NDArray[Any]:
+    return of.array(_array_name(inner), None)
+
+
+def _array_name(inner: Any) -> str:
     if not isinstance(inner, str):
         raise ValueError(f"must be the name of an array, but is {inner!r:.200}")
-    return of.array(inner, None)
+    return inner
 
 
 def _text(of: Reader, inner: Any) -> NDArray[Any]:
-    letters = _array(of, inner)
-    if letters.ndim != 2 or letters.shape[1] == 0 or letters.dtype != np.uint32:
-        raise ValueError(f"text must be a table of letters, but is {letters.dtype} of shape {letters.shape}")
+    letters = of.array(_array_name(inner), np.uint32, (None, None))
+    if letters.shape[1] == 0:
+        raise ValueError(f"text must be a table of letters, but has shape {letters.shape}")
     if letters.size and letters.max() > _LARGEST_CHARACTER:
         raise ValueError(f"text holds {letters.max()}, which is not a letter")
     return letters.view(f"<U{letters.shape[1]}")[:, 0]

@@ -1,12 +1,12 @@
 """A model as nested sections of plain values and arrays; errors name each field.
 
 The values of all sections together are one JSON object. Arrays are stored beside it, under the names of the sections
-that lead to them and their own, joined by dots, such as `forest.trees.feature`.
+that lead to them and their own, joined by dots, such as `forest.trees.feature`. An array may be stored in a smaller
+type than the one it has in memory, where that keeps every bit; readers ask for the type they need.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -14,39 +14,53 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from everytree.files.container import Contents, ModelFileError, parse_json
+from everytree.base.arrays import narrowest
+from everytree.files.container import Contents, ModelFileError, parse_json, to_json
 from everytree.files.upgrade import upgraded
 
 T = TypeVar("T")
 
 
 class Writer:
-    """A section to be written."""
+    """A section to be written.
 
-    def __init__(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]], prefix: str = "") -> None:
+    Attributes
+    ----------
+    is_packed : bool
+        Whether the file is to be small; else arrays are as in memory, so that they can be used where they are.
+    """
+
+    def __init__(
+        self, is_packed: bool, values: dict[str, Any], arrays: dict[str, NDArray[Any]], prefix: str = ""
+    ) -> None:
+        self.is_packed = is_packed
         self._values, self._arrays, self._prefix = values, arrays, prefix
 
     def section(self, name: str) -> Writer:
         """Add a section within this one."""
         inner: dict[str, Any] = self._values.setdefault(name, {})
-        return Writer(inner, self._arrays, f"{self._prefix}{name}.")
+        return Writer(self.is_packed, inner, self._arrays, f"{self._prefix}{name}.")
 
     def put(self, **values: Any) -> None:
         """Store values that JSON can hold."""
         self._values.update(values)
 
     def put_arrays(self, **arrays: NDArray[Any]) -> None:
-        """Store arrays of numbers."""
+        """Store arrays of numbers, whose types the reader knows."""
+        self.put_as_they_are(**{name: narrowest(a) if self.is_packed else a for name, a in arrays.items()})
+
+    def put_as_they_are(self, **arrays: NDArray[Any]) -> None:
+        """Store arrays of numbers with their types."""
         self._arrays.update({self._prefix + name: array for name, array in arrays.items()})
 
     @classmethod
-    def empty(cls) -> Self:
+    def empty(cls, *, is_packed: bool) -> Self:
         """Return an outermost section without contents."""
-        return cls({}, {})
+        return cls(is_packed, {}, {})
 
     def finish(self) -> tuple[str, dict[str, NDArray[Any]]]:
         """Return all values as JSON, and all arrays."""
-        return json.dumps(self._values, allow_nan=False, separators=(",", ":")), self._arrays
+        return to_json(self._values), self._arrays
 
 
 class Reader:
@@ -104,18 +118,20 @@ class Reader:
         return dict(self._values)
 
     def array(self, name: str, dtype: DTypeLike | None, shape: tuple[int | None, ...] | None = None) -> NDArray[Any]:
-        """Return an array of this type and shape; None accepts any."""
+        """Return an array of this shape in this type, in which it may be a copy; None accepts any."""
         full = self._prefix + name
         if full not in self._arrays:
             raise self.error(name, "is missing: there is no such array")
         array = self._arrays[full]
         self._asked.add(full)
-        if dtype is not None and array.dtype != np.dtype(dtype):
-            raise self.error(name, f"must be {np.dtype(dtype)}, but is {array.dtype}")
         if shape is not None and not _fits(array.shape, shape):
             must = ", ".join("any" if size is None else str(size) for size in shape)
             raise self.error(name, f"must have shape ({must}), but has {array.shape}")
-        return array
+        if dtype is None or array.dtype == np.dtype(dtype):
+            return array
+        if array.dtype.kind not in "iuf" or not np.can_cast(array.dtype, dtype):
+            raise self.error(name, f"must be {np.dtype(dtype)}, or a smaller type, but is {array.dtype}")
+        return array.astype(dtype)
 
     def finish(self) -> None:
         """Check that every array of the file has been read."""

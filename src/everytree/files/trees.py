@@ -1,7 +1,8 @@
 """Meta-trees, posteriors over their prunings, and forests in a file.
 
-All trees of a group lie one after another in the same arrays, as they are in memory: a reader that maps the file uses
-them where they are.
+All trees of a group lie one after another in the same arrays. In mappable files these are as in memory: a reader that
+maps the file uses them where they are. In packed files they are those of `posterior/packing.py`, and what follows from
+them is derived when they are read.
 """
 
 from __future__ import annotations
@@ -13,10 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import MAX_FEATURES
-from everytree.files.families import check_all, read_family, read_statistics, write_family
+from everytree.families.base import NativeFamily
+from everytree.files.families import check_all, read_family, read_statistics, write_family, write_statistics
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.forest import Forest
-from everytree.posterior.packing import joined_arrays
+from everytree.posterior.packing import (
+    joined_arrays,
+    pack_shapes,
+    posterior_of_terminals,
+    slices,
+    terminal_statistics,
+    unpack_shapes,
+)
 from everytree.posterior.posterior import Posterior
 from everytree.trees.metatree import MetaTree
 
@@ -28,27 +37,40 @@ _SHAPE = ("feature", "first_child", "n_children", "threshold", "missing_child")
 
 def write_trees(to: Writer, trees: Sequence[MetaTree]) -> None:
     """Write the arrays of all trees; `n_codes` has an entry for each column that some tree splits on."""
+    shapes = pack_shapes(trees) if to.is_packed else {}
+    if not shapes or _is_mostly_inner(shapes["n_children"]):
+        shapes = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _SHAPE}
     to.put_arrays(
         n_nodes=np.array([tree.n_nodes for tree in trees], dtype=np.int64),
         n_features=np.array([_declared_width(tree) for tree in trees], dtype=np.int64),
         n_codes=_n_codes(trees),
-        **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _SHAPE},
+        **shapes,
     )
 
 
+def _is_mostly_inner(n_children: NDArray[np.int32]) -> bool:
+    """Whether more nodes have children than have not: some have one child only.
+
+    Such trees are not packed: a long chain of nodes above one terminal would take few bytes in a file and could fill
+    the memory.
+    """
+    return 2 * int((n_children > 0).sum()) > len(n_children)
+
+
 def read_trees(of: Reader) -> list[MetaTree]:
-    """Read the trees, all their invariants checked; they use the file's arrays."""
+    """Read the trees, all their invariants checked; those of mappable files use the file's arrays."""
     n_nodes = of.array("n_nodes", np.int64, (None,))
     n_features = of.array("n_features", np.int64, n_nodes.shape)
     n_codes = of.array("n_codes", np.int32, (None,))
-    total = len(of.array("feature", np.int32, (None,)))
-    arrays = {name: of.array(name, np.int32, (total,)) for name in _SHAPE}
+    n_children = of.array("n_children", np.int32, (None,))
+    total = len(n_children)
     check_all(of, "n_nodes", n_nodes, (n_nodes >= 1) & (n_nodes <= total), f"must be from 1 to {total}")
     if len(n_nodes) == 0 or sum(n_nodes.tolist()) != total:
         raise of.error("n_nodes", f"must be some numbers that sum to {total}")
     # A tree allocates arrays as long as its table is wide, so the file must have one too.
     most = min(len(n_codes), MAX_FEATURES)
     check_all(of, "n_features", n_features, (n_features >= -1) & (n_features <= most), f"must be from -1 to {most}")
+    arrays = _read_shapes(of, n_nodes, n_children)
     check_all(of, "feature", arrays["feature"], arrays["feature"] < most, f"there are {most} columns")
     trees = []
     for i, nodes in enumerate(slices(n_nodes)):
@@ -60,10 +82,18 @@ def read_trees(of: Reader) -> list[MetaTree]:
     return trees
 
 
-def slices(sizes: NDArray[np.int64]) -> list[slice]:
-    """Return the position of each of several parts that follow one another."""
-    ends = np.cumsum(sizes).tolist()
-    return [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
+def _read_shapes(of: Reader, n_nodes: NDArray[np.int64], n_children: NDArray[np.int32]) -> dict[str, NDArray[np.int32]]:
+    """Read the arrays of all trees, those of inner nodes only if they are packed."""
+    if "n_low_codes" not in of:
+        return {name: of.array(name, np.int32, n_children.shape) for name in _SHAPE}
+    check_all(of, "n_children", n_children, n_children >= 0, "must be 0 or more")
+    if _is_mostly_inner(n_children):
+        raise of.error("n_children", "must be 0 for half of the nodes at least")
+    n_inner = int((n_children > 0).sum())
+    names = ("feature", "n_low_codes", "missing_child")
+    packed = {name: of.array(name, np.int32, (n_inner,)) for name in names}
+    check_all(of, "n_low_codes", packed["n_low_codes"], packed["n_low_codes"] >= 0, "must be 0 or more")
+    return unpack_shapes(n_nodes, {"n_children": n_children, **packed})
 
 
 def _declared_width(tree: MetaTree) -> int:
@@ -82,7 +112,7 @@ def _n_codes(trees: Sequence[MetaTree]) -> NDArray[np.int32]:
 
 
 def write_posteriors(to: Writer, posteriors: Sequence[Posterior]) -> None:
-    """Write the trees, leaf models, split priors and arrays of several posteriors, all at one moment."""
+    """Write the trees, leaf models, split priors and statistics of several posteriors, all at one moment."""
     trees, families = [post.tree for post in posteriors], [post.family for post in posteriors]
     write_trees(to.section("trees"), trees)
     distinct = families[:1] if all(family == families[0] for family in families) else families
@@ -92,44 +122,80 @@ def write_posteriors(to: Writer, posteriors: Sequence[Posterior]) -> None:
     given = [np.asarray(post.split_prior_argument) for post in posteriors]
     one_number = all(prior.ndim == 0 for prior in given)
     to.put(split_prior_per_node=not one_number)
-    priors = np.array(given) if one_number else np.concatenate([post.split_prior for post in posteriors])
-    to.put_arrays(split_prior=priors, **joined_arrays(posteriors))
+    to.put_arrays(
+        split_prior=np.array(given) if one_number else np.concatenate([post.split_prior for post in posteriors])
+    )
+    if to.is_packed and not _is_mostly_inner(np.concatenate([tree.n_children for tree in trees])):
+        statistics, n_rows = terminal_statistics(posteriors)
+        write_statistics(to, statistics)
+        to.put_arrays(n_rows=n_rows)
+    else:
+        to.put_arrays(**joined_arrays(posteriors))
 
 
 def read_posteriors(of: Reader) -> list[Posterior]:
-    """Read the posteriors; they use the file's arrays."""
+    """Read the posteriors; those of mappable files use the file's arrays."""
     trees = read_trees(of.section("trees"))
+    families = _read_families(of, len(trees))
     n_nodes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
-    n_families = of.value("n_families", int)
-    if n_families not in (1, len(trees)):
-        raise of.error("n_families", f"must be 1 or {len(trees)}, but is {n_families}")
-    families = [read_family(of.section(f"family{i}")) for i in range(n_families)]
     per_node = of.value("split_prior_per_node", bool)
-    of_tree = slices(n_nodes)
-    of_prior = of_tree if per_node else slices(np.ones_like(n_nodes))
+    of_prior = slices(n_nodes if per_node else np.ones_like(n_nodes))
     priors = of.array("split_prior", np.float64, (of_prior[-1].stop,))
-    state = _read_state(of, families, of_tree[-1].stop, len(trees))
+    models = [
+        (tree, families[i % len(families)], priors[of_prior[i]] if per_node else priors[i])
+        for i, tree in enumerate(trees)
+    ]
+    n_rows = of.array("n_rows", np.int64, (len(trees),))
+    check_all(of, "n_rows", n_rows, n_rows >= 0, "must be 0 or more")
+    return (_read_mappable if "leaf" in of else _read_packed)(of, models, n_rows)
+
+
+def _read_families(of: Reader, n_trees: int) -> list[NativeFamily]:
+    """Read the leaf model of all trees, or one for each, with statistics of one kind."""
+    n_families = of.value("n_families", int)
+    if n_families not in (1, n_trees):
+        raise of.error("n_families", f"must be 1 or {n_trees}, but is {n_families}")
+    families = [read_family(of.section(f"family{i}")) for i in range(n_families)]
+    if any(family.n_statistics != families[0].n_statistics for family in families):
+        raise of.error("n_families", "have leaves of different kinds")
+    return families
+
+
+Model = tuple[MetaTree, NativeFamily, Any]
+"""A tree, its leaf model and its split prior."""
+
+
+def _read_packed(of: Reader, models: list[Model], n_rows: NDArray[np.int64]) -> list[Posterior]:
+    """Read the statistics of terminals; all others, and the evidences, follow from them."""
+    n_terminals = np.array([tree.n_terminals for tree, _, _ in models])
+    statistics = read_statistics(of, models[0][1], int(n_terminals.sum()))
     posteriors = []
-    for i, tree in enumerate(trees):
-        arrays = {name: array[i : i + 1] if name == "n_rows" else array[of_tree[i]] for name, array in state.items()}
-        prior = priors[of_prior[i]] if per_node else priors[i]
+    for i, (terminals, (tree, family, prior)) in enumerate(zip(slices(n_terminals), models, strict=True)):
         with of.checking(f"posterior {i}"):
-            posteriors.append(Posterior.holding(tree, families[i % n_families], prior, arrays))
+            posteriors.append(posterior_of_terminals(tree, family, prior, statistics[terminals], int(n_rows[i])))
     return posteriors
 
 
-def _read_state(of: Reader, families: list[Any], n_nodes: int, n_trees: int) -> dict[str, NDArray[Any]]:
-    """Read the arrays of all posteriors, in the order of the kernels."""
-    state = {"statistics": read_statistics(of, families[0], n_nodes)}
-    if any(family.n_statistics != families[0].n_statistics for family in families):
-        raise of.error("n_families", "have leaves of different kinds")
+def _read_mappable(of: Reader, models: list[Model], n_rows: NDArray[np.int64]) -> list[Posterior]:
+    """Read the arrays of all posteriors as they are in memory."""
+    of_tree = slices(np.array([tree.n_nodes for tree, _, _ in models]))
+    state = _read_state(of, models[0][1], of_tree[-1].stop)
+    posteriors = []
+    for i, (nodes, (tree, family, prior)) in enumerate(zip(of_tree, models, strict=True)):
+        arrays = {name: array[nodes] for name, array in state.items()} | {"n_rows": n_rows[i : i + 1]}
+        with of.checking(f"posterior {i}"):
+            posteriors.append(Posterior.holding(tree, family, prior, arrays))
+    return posteriors
+
+
+def _read_state(of: Reader, family: NativeFamily, n_nodes: int) -> dict[str, NDArray[Any]]:
+    """Read statistics and what is derived from them."""
+    state: dict[str, NDArray[Any]] = {"statistics": read_statistics(of, family, n_nodes)}
     for name in ("leaf", "subtree", "split_prob"):
         state[name] = of.array(name, np.float64, (n_nodes,))
         check_all(of, name, state[name], np.isfinite(state[name]), "must be finite")
     prob = state["split_prob"]
     check_all(of, "split_prob", prob, (prob >= 0.0) & (prob <= 1.0), "must be from 0 to 1")
-    state["n_rows"] = of.array("n_rows", np.int64, (n_trees,))
-    check_all(of, "n_rows", state["n_rows"], state["n_rows"] >= 0, "must be 0 or more")
     return state
 
 

@@ -43,7 +43,37 @@ def _sums_as_pairs(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
     return values, wider
 
 
-_STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {1: _sums_as_pairs}
+def _cuts_as_arrays(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
+    """Version 2 to 3: cut points move from the columns of a schema to an array. All older files are mappable ones."""
+    values, more = _copy(values), dict(arrays)
+    for prefix, section in _sections(values):
+        cuts = _cuts(section)
+        if cuts is None:
+            continue
+        section["columns"] = [
+            {name: value for name, value in column.items() if name != "cuts"} for column in section["columns"]
+        ]
+        more[f"{prefix}n_cuts"] = np.array([len(some) for some in cuts], dtype=np.int64)
+        more[f"{prefix}cuts"] = np.concatenate([np.zeros(0), *cuts])
+    return values, more
+
+
+def _cuts(section: Values) -> list[NDArray[np.float64]] | None:
+    """Return the cut points of each column, if this is a schema."""
+    columns = section.get("columns")
+    if "dtype" not in section or not isinstance(columns, list):
+        return None
+    if not all(isinstance(column, dict) and isinstance(column.get("cuts"), list) for column in columns):
+        return None
+    if not all(type(cut) in (int, float) for column in columns for cut in column["cuts"]):
+        return None
+    try:
+        return [np.array(column["cuts"], dtype=np.float64) for column in columns]
+    except OverflowError:  # a whole number of very many digits
+        return None
+
+
+_STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {1: _sums_as_pairs, 2: _cuts_as_arrays}
 """The step from each version to the next."""
 
 
@@ -54,3 +84,14 @@ def _sections(values: Values) -> Iterator[tuple[str, Values]]:
         prefix, section = left.pop()
         yield prefix, section
         left += [(f"{prefix}{name}.", inner) for name, inner in section.items() if isinstance(inner, dict)]
+
+
+def _copy(values: Values) -> Values:
+    """Return the same sections as new objects; a loop, since forged ones may be nested too deep for calls."""
+    top = dict(values)
+    left = [top]
+    while left:
+        section = left.pop()
+        section |= {name: dict(inner) for name, inner in section.items() if isinstance(inner, dict)}
+        left += [inner for inner in section.values() if isinstance(inner, dict)]
+    return top

@@ -6,101 +6,130 @@ shape; the statistics of an inner node are those of its children together, so on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.arrays import FloatArray, NodeArray, narrowest
+from everytree.families.base import Family
 from everytree.posterior.posterior import Posterior
+from everytree.posterior.split_prior import SplitPriorLike
 from everytree.trees.metatree import MetaTree
 
-_SMALLER = (np.uint8, np.uint16, np.uint32, np.float32)
+
+def slices(sizes: NDArray[np.integer]) -> list[slice]:
+    """Return the position of each of several parts that follow one another."""
+    ends = np.cumsum(sizes, dtype=np.int64).tolist()
+    return [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
 
 
-def smallest(values: NDArray[Any]) -> NDArray[Any]:
-    """Return equal numbers in the smallest type that holds each of them exactly; -0.0 may become 0.0."""
-    for kind in _SMALLER:
-        with np.errstate(invalid="ignore", over="ignore"):
-            narrow = values.astype(kind)
-        if np.array_equal(narrow.astype(values.dtype), values):
-            return narrow
-    return values
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+
+
+def pack_shapes(trees: Sequence[MetaTree]) -> dict[str, NodeArray]:
+    """Return the shapes of all trees one after another: `n_children` of every node, the rest of inner nodes only.
+
+    `n_low_codes` is the number of codes that go to child 0 of a binary split, and 0 for a multiway split.
+    """
+    inner = [~tree.is_terminal for tree in trees]
+    return {
+        "n_children": np.concatenate([tree.n_children for tree in trees]),
+        "feature": _joined([tree.feature for tree in trees], inner),
+        "n_low_codes": _joined([tree.threshold for tree in trees], inner) + np.int32(1),
+        "missing_child": _joined([tree.missing_child for tree in trees], inner),
+    }
+
+
+def unpack_shapes(n_nodes: NDArray[np.integer], packed: Mapping[str, NodeArray]) -> dict[str, NodeArray]:
+    """Return the arrays of all trees as a `MetaTree` has them, not checked."""
+    n_children = packed["n_children"]
+    is_inner = n_children > 0
+    n_before = np.cumsum(n_children, dtype=np.int64) - n_children
+    of_tree = np.repeat(n_before[np.cumsum(n_nodes) - n_nodes], n_nodes)  # children in the trees before
+    shapes = {"n_children": n_children, "first_child": np.where(is_inner, 1 + n_before - of_tree, -1).astype(np.int32)}
+    of_inner = {
+        "feature": packed["feature"],
+        "threshold": packed["n_low_codes"] - np.int32(1),
+        "missing_child": packed["missing_child"],
+    }
+    for name, values in of_inner.items():
+        shapes[name] = np.full(len(n_children), -1, dtype=np.int32)
+        shapes[name][is_inner] = values
+    return shapes
+
+
+def _joined(arrays: Sequence[NDArray[Any]], where: Sequence[NDArray[np.bool_]]) -> NDArray[Any]:
+    return np.concatenate([array[some] for array, some in zip(arrays, where, strict=True)])
+
+
+# ---- statistics -----------------------------------------------------------------------------------------------------
+
+
+def terminal_statistics(posteriors: Sequence[Posterior]) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return the statistics of all terminals one after another, and `n_rows` of each tree, all at one moment."""
+    with _all_held(posteriors):
+        statistics = _joined(
+            [post._arrays["statistics"] for post in posteriors], [post.tree.is_terminal for post in posteriors]
+        )
+        return statistics, np.array([post._arrays["n_rows"][0] for post in posteriors])
+
+
+def joined_arrays(posteriors: Sequence[Posterior]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of all posteriors one after another, as they are at one moment."""
+    with _all_held(posteriors):
+        return {name: np.concatenate([post._arrays[name] for post in posteriors]) for name in posteriors[0]._arrays}
+
+
+@contextmanager
+def _all_held(posteriors: Sequence[Posterior]) -> Iterator[None]:
+    """Keep other threads from changing any of the posteriors."""
+    with ExitStack() as held:
+        for post in sorted(posteriors, key=id):  # one order for all callers prevents deadlocks
+            held.enter_context(post._kernel)
+        yield
+
+
+def posterior_of_terminals(
+    tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
+) -> Posterior:
+    """Return the posterior whose terminals have these statistics, in their order."""
+    of_nodes = np.zeros((tree.n_nodes, statistics.shape[1]))
+    of_nodes[tree.is_terminal] = statistics
+    return Posterior.from_statistics(tree, family, split_prior, of_nodes, n_rows)
+
+
+# ---- pickles of forests ---------------------------------------------------------------------------------------------
 
 
 def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
     """Return plain arrays of all trees one after another, and what they have in common."""
     trees = [post.tree for post in posteriors]
-    states = [post.__getstate__() for post in posteriors]
-    kept = [state["arrays"]["statistics"][tree.is_terminal] for state, tree in zip(states, trees, strict=True)]
-    statistics = np.concatenate(kept)
-    same = _in_common(states)
+    statistics, n_rows = terminal_statistics(posteriors)
+    models = [(post.family, post.split_prior_argument) for post in posteriors]
+    same = all(family == models[0][0] and np.array_equal(prior, models[0][1]) for family, prior in models)
     return {
         "n_nodes": np.array([tree.n_nodes for tree in trees]),
-        "widths": np.array([-1 if tree.declared_width is None else tree.declared_width for tree in trees]),
-        "n_children": smallest(np.concatenate([tree.n_children for tree in trees])),
-        "feature": smallest(np.concatenate([tree.feature[~tree.is_terminal] for tree in trees])),
-        "threshold": smallest(np.concatenate([tree.threshold[~tree.is_terminal] + 1 for tree in trees])),
-        "missing_child": smallest(np.concatenate([tree.missing_child[~tree.is_terminal] + 1 for tree in trees])),
-        "statistics": [smallest(column) for column in statistics.T],
-        "n_rows": np.array([state["arrays"]["n_rows"][0] for state in states]),
-        "families": [states[0]["family"]] if same else [state["family"] for state in states],
-        "split_priors": [states[0]["split_prior"]] if same else [state["split_prior"] for state in states],
+        "widths": [tree.declared_width for tree in trees],
+        "shapes": {name: narrowest(array) for name, array in pack_shapes(trees).items()},
+        "statistics": [narrowest(column) for column in statistics.T],
+        "n_rows": n_rows,
+        "models": models[:1] if same else models,
     }
-
-
-def joined_arrays(posteriors: Sequence[Posterior]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of all posteriors one after another, as they are at one moment."""
-    with ExitStack() as held:
-        for post in sorted(posteriors, key=id):  # one order for all callers prevents deadlocks
-            held.enter_context(post._kernel)
-        return {name: np.concatenate([post._arrays[name] for post in posteriors]) for name in posteriors[0]._arrays}
-
-
-def _in_common(states: list[dict[str, Any]]) -> bool:
-    first = states[0]
-    return all(
-        state["family"] == first["family"] and np.array_equal(state["split_prior"], first["split_prior"])
-        for state in states
-    )
 
 
 def unpack_posteriors(packed: dict[str, Any]) -> list[Posterior]:
     """Return the posteriors, their trees checked and their evidences computed."""
     n_nodes = np.asarray(packed["n_nodes"])
-    ends = np.cumsum(n_nodes)
-    n_children = np.asarray(packed["n_children"]).astype(np.int32)
-    inner_ends = np.cumsum(n_children > 0)[ends - 1] if len(ends) else ends
+    shapes = unpack_shapes(n_nodes, {name: array.astype(np.int32) for name, array in packed["shapes"].items()})
     statistics = np.stack([np.asarray(column).astype(np.float64) for column in packed["statistics"]], axis=1)
-    posteriors, inner_start, terminal_start = [], 0, 0
-    for i, end in enumerate(ends):
-        children = n_children[end - n_nodes[i] : end]
-        inner = slice(inner_start, int(inner_ends[i]))
-        tree = _tree(children, packed, inner, int(packed["widths"][i]))
-        n_terminals = int((children == 0).sum())
-        of_tree = np.zeros((tree.n_nodes, statistics.shape[1]))
-        of_tree[tree.is_terminal] = statistics[terminal_start : terminal_start + n_terminals]
-        posteriors.append(_posterior(tree, packed, i, of_tree))
-        inner_start, terminal_start = inner.stop, terminal_start + n_terminals
+    posteriors, n_used = [], 0
+    for i, nodes in enumerate(slices(n_nodes)):
+        tree = MetaTree.from_checked_arrays({name: array[nodes] for name, array in shapes.items()}, packed["widths"][i])
+        family, split_prior = packed["models"][i % len(packed["models"])]
+        terminals = slice(n_used, n_used + tree.n_terminals)
+        posteriors.append(posterior_of_terminals(tree, family, split_prior, statistics[terminals], packed["n_rows"][i]))
+        n_used = terminals.stop
     return posteriors
-
-
-def _tree(n_children: NDArray[np.int32], packed: dict[str, Any], inner: slice, width: int) -> MetaTree:
-    is_inner = n_children > 0
-    arrays = {name: np.full(len(n_children), -1, dtype=np.int32) for name in ("feature", "threshold", "missing_child")}
-    for name, shift in (("feature", 0), ("threshold", 1), ("missing_child", 1)):
-        arrays[name][is_inner] = np.asarray(packed[name])[inner].astype(np.int32) - shift
-    first_child = np.where(is_inner, 1 + np.cumsum(n_children) - n_children, -1)
-    return MetaTree.from_arrays(
-        arrays["feature"], first_child, n_children, arrays["threshold"],
-        missing_child=arrays["missing_child"], n_features=None if width < 0 else width,
-    )  # fmt: skip
-
-
-def _posterior(tree: MetaTree, packed: dict[str, Any], i: int, statistics: NDArray[np.float64]) -> Posterior:
-    families, split_priors = packed["families"], packed["split_priors"]
-    family = families[0 if len(families) == 1 else i]
-    split_prior = np.asarray(split_priors[0 if len(split_priors) == 1 else i])
-    prior = split_prior[0] if split_prior.shape == (1,) else split_prior
-    return Posterior.from_statistics(tree, family, prior, statistics, packed["n_rows"][i])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import mmap as mmap_module
 import pickle
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,18 @@ from estimator_cases import Case as EstimatorCase
 from everytree import files
 from everytree.files import container
 from everytree.posterior.forest import Forest
+from everytree.tables.column import Column
 from forests import random_forest, random_split_prior
 from online_cases import class_weights, state
 
-ways = pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
+WAYS = [("packed", False), ("packed", True), ("compressed", False), ("mappable", False), ("mappable", True)]
+ways = pytest.mark.parametrize(("layout", "mmap"), WAYS, ids=lambda part: {True: "mapped", False: "read"}.get(part))
+layouts = pytest.mark.parametrize("layout", ["packed", "compressed", "mappable"])
 
 
-def again(model: Any, path: Path, **options: Any) -> Any:
-    et.save(model, path)
-    return et.load(path, **options)
+def again(model: Any, path: Path, layout: str = "packed", mmap: bool = False) -> Any:
+    et.save(model, path, layout=layout)
+    return et.load(path, mmap=mmap)
 
 
 # ---- posteriors and forests ------------------------------------------------------------------------------------------
@@ -43,7 +48,7 @@ def again(model: Any, path: Path, **options: Any) -> Any:
 
 @ways
 @families
-def test_a_posterior_is_the_same_and_goes_on(case, mmap, path):
+def test_a_posterior_is_the_same_and_goes_on(case, layout, mmap, path):
     rng = rng_for("file", case)
     for _ in range(5):
         tree = random_tree(rng)
@@ -52,7 +57,7 @@ def test_a_posterior_is_the_same_and_goes_on(case, mmap, path):
         weight = rng.uniform(0.0, 2.0, len(X))
         post = et.Posterior(tree, case.family, random_split_prior(rng, tree))
         post.update(X[:60], y[:60], weight[:60], **take(row_data, slice(0, 60)))
-        other = again(post, path, mmap=mmap)
+        other = again(post, path, layout, mmap)
         assert other.tree == tree
         assert other.family == case.family
         assert repr(other) == repr(post)
@@ -69,18 +74,21 @@ def test_a_posterior_is_the_same_and_goes_on(case, mmap, path):
 def test_any_tree_is_the_same(tmp_path_factory, seed):
     rng = np.random.default_rng(seed)
     path = tmp_path_factory.mktemp("trees") / "tree"
-    trees = [random_tree(rng), et.MetaTree.complete([]), et.MetaTree.complete([5], 300)]
+    chain = et.MetaTree.complete([0, 1, 2, 0, 1], [1, 1, 1])
+    trees = [random_tree(rng), et.MetaTree.complete([]), et.MetaTree.complete([5], 300), chain]
     for tree in trees:
-        assert again(tree, path) == tree
+        for layout in ("packed", "compressed", "mappable"):
+            assert again(tree, path, layout) == tree
 
 
+@layouts
 @families
-def test_a_forest_is_the_same_and_goes_on(case, path):
+def test_a_forest_is_the_same_and_goes_on(case, layout, path):
     rng = rng_for("forest file", case)
     forest = random_forest(case, rng)
     for weights in (None, "evidence"):
         one = Forest([post.copy() for post in forest.posteriors], weights=weights, n_codes=forest.n_codes)
-        other = again(one, path)
+        other = again(one, path, layout)
         assert [snapshot(post) for post in other.posteriors] == [snapshot(post) for post in one.posteriors]
         np.testing.assert_array_equal(other.weights, one.weights)
         np.testing.assert_array_equal(other.n_codes, one.n_codes)
@@ -97,7 +105,7 @@ ONLINE = {
 
 @ways
 @pytest.mark.parametrize("name", [*ONLINE])
-def test_an_online_forest_is_the_same_and_goes_on(name, mmap, path):
+def test_an_online_forest_is_the_same_and_goes_on(name, layout, mmap, path):
     rng = rng_for("online file", name)
     kind, options = ONLINE[name]
     rows = [{"size": float(rng.integers(10)), 7: "xyz"[rng.integers(3)], ("a", 1): None} for _ in range(200)]
@@ -105,9 +113,9 @@ def test_an_online_forest_is_the_same_and_goes_on(name, mmap, path):
     y = ["no", "yes", "maybe"] if name == "classes" else [0.5, 2.0, -1.0]
     targets = [y[rng.integers(3)] for _ in rows]
     model = kind(**options, seed=5)
-    assert again(model, path, mmap=mmap).predict_one(rows[0]) == model.predict_one(rows[0])
+    assert again(model, path, layout, mmap).predict_one(rows[0]) == model.predict_one(rows[0])
     model.learn_many(rows[:150], targets[:150])
-    other = again(model, path, mmap=mmap)
+    other = again(model, path, layout, mmap)
     assert other.features == model.features
     assert {key: getattr(other, key) for key in options} == {key: getattr(model, key) for key in options}
     for one in (model, other):
@@ -120,14 +128,14 @@ def test_an_online_forest_is_the_same_and_goes_on(name, mmap, path):
 @ways
 @pytest.mark.parametrize("half_life", [None, 90.0])
 @pytest.mark.parametrize("has_lists", [True, False], ids=["lists", "all classes in all nodes"])
-def test_an_online_forest_of_many_classes_is_the_same_and_goes_on(has_lists, half_life, mmap, path):
+def test_an_online_forest_of_many_classes_is_the_same_and_goes_on(has_lists, half_life, layout, mmap, path):
     """Files had the weight of every class in every node once."""
     rng = rng_for("many classes in a file", half_life)
     rows = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(200, 2))]
     targets = [i % 70 if i < 100 else int(rng.integers(90)) for i in range(200)]
     model = et.OnlineForestClassifier(3, max_nodes=300, half_life=half_life)
     model.learn_many(rows[:150], targets[:150])
-    et.save(model, path)
+    et.save(model, path, layout=layout)
     if not has_lists:
         without_lists(path, class_weights(model))
     other = et.load(path, mmap=mmap)
@@ -152,22 +160,38 @@ def test_leaf_priors_may_differ_from_tree_to_tree_and_node_to_node(path):
     trees = [et.MetaTree.random([2, 3], 2, rng=rng) for _ in range(3)]
     posteriors = [et.Posterior(tree, et.Bernoulli(rng.uniform(1, 2, tree.n_nodes), 0.5), 0.25) for tree in trees]
     posteriors.append(et.Posterior(trees[0], et.Bernoulli(0.25, 0.5), et.depth_prior(0.9, 1.0)))
-    other = again(Forest(posteriors), path)
-    for one, two in zip(posteriors, other.posteriors, strict=True):
-        assert one.family == two.family
-        np.testing.assert_array_equal(one.split_prior, two.split_prior)
+    for layout in ("packed", "mappable"):
+        other = again(Forest(posteriors), path, layout)
+        for one, two in zip(posteriors, other.posteriors, strict=True):
+            assert one.family == two.family
+            np.testing.assert_array_equal(one.split_prior, two.split_prior)
 
 
 @families
-def test_a_growing_posterior_is_the_same_and_goes_on(case, path):
+def test_trees_with_more_inner_nodes_than_terminals_are_the_same(case, path):
+    """They are stored in full, also where others would be packed."""
+    rng = rng_for("chains", case)
+    chain = et.MetaTree.complete([0, 1, 2, 3], [1, 1, 1, 1, 1])
+    X = np.zeros((20, 5), dtype=np.uint8)
+    y, row_data = case.draw(rng, 20)
+    posteriors = [et.Posterior(chain, case.family, 0.25).update(X, y, **row_data) for _ in range(3)]
+    for layout in ("packed", "compressed"):
+        other = again(Forest(posteriors), path, layout)
+        assert [snapshot(post) for post in other.posteriors] == [snapshot(post) for post in posteriors]
+        assert "posteriors.leaf" in container.read(path).arrays
+
+
+@layouts
+@families
+def test_a_growing_posterior_is_the_same_and_goes_on(case, layout, path):
     rng = rng_for("growing file", case)
     for sizes in ([3, 2, 1, 4, 2], [300, 2, 5]):
         X = rng.integers(0, sizes, (60, len(sizes))).astype(np.uint16)
         y, row_data = case.draw(rng, len(X))
         grow = et.GrowingPosterior(sizes, case.family, et.depth_prior(0.9, 0.5), seed=5)
-        assert again(grow, path).log_evidence == 0.0
+        assert again(grow, path, layout).log_evidence == 0.0
         grow.update(X[:40], y[:40], rng.uniform(0.0, 2.0, 40), **take(row_data, slice(0, 40)))
-        other = again(grow, path)
+        other = again(grow, path, layout)
         for more in (slice(40, 60), slice(0, 10)):
             assert (other.n_rows, other.n_nodes) == (grow.n_rows, grow.n_nodes)
             assert other.log_evidence == grow.log_evidence
@@ -179,18 +203,19 @@ def test_a_growing_posterior_is_the_same_and_goes_on(case, path):
         assert other.merge(again(grow, path)).n_rows == 2 * grow.n_rows
 
 
+@layouts
 @families
 @pytest.mark.parametrize("budget", [None, 5])
-def test_an_exact_posterior_is_the_same(case, budget, path):
+def test_an_exact_posterior_is_the_same(case, budget, layout, path):
     rng = rng_for("exact file", case)
     X = rng.integers(0, 3, (40, 4)).astype(np.uint8)
     y, row_data = case.draw(rng, len(X))
     post = et.ExactPosterior(
         [3] * 4, case.family, 3, et.depth_prior(), kinds=["ordered", "multiway", "ordered", "one_against_rest"]
     )
-    assert again(post, path).kinds == post.kinds
+    assert again(post, path, layout).kinds == post.kinds
     post.fit(X, y, budget=budget, **row_data)
-    other = again(post, path)
+    other = again(post, path, layout)
     assert repr(other) == repr(post)
     assert other.log_evidence_bounds == post.log_evidence_bounds
     assert other.n_regions == post.n_regions
@@ -256,9 +281,9 @@ def assert_same_estimator(one: Any, other: Any, X: Any, row_data: dict[str, Any]
 
 @ways
 @pytest.mark.parametrize("case", ESTIMATORS, ids=str)
-def test_an_estimator_is_the_same_and_goes_on(case, mmap, path):
+def test_an_estimator_is_the_same_and_goes_on(case, layout, mmap, path):
     model, (X, y, row_data) = case.fitted()
-    other = again(model, path, mmap=mmap)
+    other = again(model, path, layout, mmap)
     assert_same_estimator(model, other, X, row_data)
     np.testing.assert_equal(vars(other.choice_), vars(model.choice_))
     assert_same_answers(model, pickle.loads(pickle.dumps(other)), X, row_data)
@@ -268,16 +293,17 @@ def test_an_estimator_is_the_same_and_goes_on(case, mmap, path):
     assert_same_answers(model.fit(X, y, **row_data), other.fit(X, y, **row_data), X, row_data)
 
 
+@layouts
 @pytest.mark.parametrize(("model", "target"), EXACT, ids=lambda part: part if isinstance(part, str) else None)
-def test_an_exact_estimator_is_the_same_and_goes_on(model, target, path):
+def test_an_exact_estimator_is_the_same_and_goes_on(model, target, layout, path):
     one, X, y, row_data = exact_fitted(model, target)
-    other = again(one, path)
+    other = again(one, path, layout)
     assert_same_estimator(one, other, X, row_data)
     assert other.map_tree_.log_prob == one.map_tree_.log_prob
     for each in (one, other):
         each.partial_fit(X[:9], y[:9], sample_weight=np.full(9, 0.5), **take(row_data, slice(0, 9)))
     assert_same_answers(one, other, X, row_data)
-    assert_same_answers(one, again(one, path), X, row_data)  # now with weights
+    assert_same_answers(one, again(one, path, layout), X, row_data)  # now with weights
 
 
 @pytest.mark.parametrize("labels", [np.array(["a", "ä€", "c" * 9]), np.array(["x", "y", "z"], dtype=object),
@@ -288,7 +314,7 @@ def test_class_labels_are_the_same(labels, path):
     y = labels[np.arange(30) % 3]
     model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(X, y)
     other = again(model, path)
-    assert other.classes_.dtype == model.classes_.dtype
+    assert other.classes_.dtype == model.classes_.dtype  # labels keep their type, however small they are
     np.testing.assert_array_equal(other.classes_, model.classes_)
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
@@ -310,6 +336,26 @@ def test_names_and_kinds_of_columns_are_the_same(path):
     assert_same_estimator(model, other, table, {})
     assert other.feature_names_in_.tolist() == list(table.columns)
     assert again(model.schema_, path) == model.schema_
+
+
+@layouts
+def test_long_lists_of_categories_are_the_same(layout, path):
+    """Whole numbers, numbers, text and both together, numbers of many digits; some of a code of their own."""
+    some = [*range(-20, 20)]
+    columns = [
+        Column("int", "categorical", categories=some),
+        Column("zip", "categorical", categories=[*range(10_000, 10_200)], groups=[i % 7 for i in range(200)]),
+        Column("float", "categorical", categories=[float(i) for i in some]),
+        Column("huge", "categorical", categories=[10**30 + i for i in some]),
+        Column("mixed", "categorical", categories=[*map(str, some), *some]),
+        Column("yes", "categorical", categories=[True, False]),
+        Column("odd", "categorical", categories=["\ud800", "ä€", '"', "клиент"]),
+        Column("number", "numeric", cuts=np.linspace(-1.0, 1.0, 99)),
+        Column("whole", "numeric", cuts=np.arange(5.0)),
+        Column("none", "numeric"),
+    ]
+    schema = et.Schema.from_columns(columns)
+    assert again(schema, path, layout) == schema
 
 
 def test_estimators_without_rows(path):
@@ -433,38 +479,92 @@ def test_what_cannot_be_stored_is_refused_and_leaves_the_file(make, complaint, p
 
 def test_the_safetensors_library_reads_our_files(path):
     model, _ = FOUR[0].fitted()
+    trees = model.forest_.trees
+    et.save(model, path, layout="mappable")
+    feature = np.concatenate([tree.feature for tree in trees])
+    np.testing.assert_array_equal(load_file(path)["forest.posteriors.trees.feature"], feature)
     et.save(model, path)
     arrays = load_file(path)
-    trees = model.forest_.trees
-    np.testing.assert_array_equal(
-        arrays["forest.posteriors.trees.feature"], np.concatenate([tree.feature for tree in trees])
-    )
+    np.testing.assert_array_equal(arrays["forest.posteriors.trees.feature"], feature[feature >= 0])
     np.testing.assert_array_equal(arrays["forest.weights"], model.weights_)
+    packed = path.read_bytes()
+    et.save(model, path, layout="compressed")
+    assert zlib.decompress(load_file(path)["deflated"].tobytes()) == packed
 
 
 def test_a_file_says_what_it_is(path):
-    et.save(et.MetaTree.complete([0]), path)
-    facts = split(path.read_bytes())[0]["__metadata__"]
-    assert {name: facts[name] for name in ("format", "version", "kind", "library")} == {
-        "format": "everytree", "version": "2", "kind": "MetaTree", "library": et.__version__
-    }  # fmt: skip
-    assert json.loads(facts["model"]) == {}
+    for layout in ("packed", "compressed"):
+        et.save(et.MetaTree.complete([0]), path, layout=layout)
+        facts = split(path.read_bytes())[0]["__metadata__"]
+        assert {name: facts[name] for name in ("format", "version", "kind", "library")} == {
+            "format": "everytree", "version": "3", "kind": "MetaTree", "library": et.__version__
+        }  # fmt: skip
+    assert json.loads(container.read(path).metadata["model"]) == {}
 
 
 def test_the_same_model_gives_the_same_bytes(path):
     model, _ = FOUR[1].fitted()
-    et.save(model, path)
-    before = path.read_bytes()
-    et.save(et.load(path), path)
-    assert path.read_bytes() == before
+    for layout in ("packed", "compressed", "mappable"):
+        et.save(model, path, layout=layout)
+        before = path.read_bytes()
+        et.save(et.load(path), path, layout=layout)
+        assert path.read_bytes() == before
+        et.save(et.load(path), path)
+        et.save(et.load(path), path, layout=layout)
+        assert path.read_bytes() == before, "also by way of another layout"
+
+
+SIZES: dict[str, Callable[[Any, Any], Any]] = {
+    "forest of classes": lambda X, y: et.MetaForestClassifier(10, random_state=0).fit(X, y > 0.0),
+    "ten classes": lambda X, y: et.MetaForestClassifier(10, random_state=0).fit(X, np.digitize(y, np.arange(-4, 5))),
+    "forest of numbers": lambda X, y: et.MetaForestRegressor(10, random_state=0).fit(X, y),
+    "weights": lambda X, y: et.MetaForestRegressor(10, random_state=0).fit(X, y, sample_weight=np.exp(X[:, 1])),
+    "counts": lambda X, y: et.MetaForestRegressor(10, family="poisson", random_state=0).fit(X, np.abs(y).round()),
+    "a prior of depth": lambda X, y: et.MetaForestRegressor(5, split_prior=et.depth_prior(), random_state=0).fit(X, y),
+    "tree of classes": lambda X, y: et.MetaTreeClassifier(random_state=0).fit(X, y > 0.0),
+    "linear tree": lambda X, y: et.MetaTreeRegressor(family="linear", random_state=0).fit(X, y),
+    "exact tree": lambda X, y: et.ExactTreeClassifier(max_depth=1).fit(X, y > 0.0),
+    "exact numbers": lambda X, y: et.ExactTreeRegressor(max_depth=1).fit(X, y),
+    "online classes": lambda X, y: learned(et.OnlineForestClassifier(3), X, y > 0.0),
+    "many online classes": lambda X, y: learned(et.OnlineForestClassifier(3), X, (y * 10.0).round()),
+    "online numbers": lambda X, y: learned(et.OnlineForestRegressor(3), X, y),
+    "many categories": lambda X, y: et.MetaTreeRegressor(random_state=0).fit(with_categories(X), y),
+}
+
+
+def learned(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    model.learn_many([dict(enumerate(row)) for row in X.tolist()], y.tolist())
+    return model
+
+
+def with_categories(X: np.ndarray) -> Any:
+    import pandas as pd
+
+    codes = (100.0 * X).round()
+    text = [f"клиент {code}" for code in codes[:, 0]]
+    whole, number = (pd.Categorical(column) for column in (codes[:, 1].astype(int), X[:, 2]))
+    return pd.DataFrame({"text": text, "whole": whole, "number": number})
+
+
+@pytest.mark.parametrize("name", [*SIZES])
+def test_a_file_is_not_much_larger_than_the_pickle(name, path):
+    rng = rng_for("sizes", name)
+    X = rng.normal(size=(800, 6))
+    model = SIZES[name](X, X @ [3.0, -2.0, 1.0, 0.0, 0.0, 0.0] + rng.normal(size=800))
+    size = {}
+    for layout in ("packed", "compressed", "mappable"):
+        et.save(model, path, layout=layout)
+        size[layout] = path.stat().st_size
+    assert size["packed"] <= 1.5 * len(pickle.dumps(model))
+    assert size["compressed"] < size["packed"] < size["mappable"]
 
 
 def test_a_newer_version_is_refused_with_advice(path):
     et.save(et.MetaTree.complete([0]), path)
     header, data = split(path.read_bytes())
-    header["__metadata__"] |= {"version": "3", "library": "9.1"}
+    header["__metadata__"] |= {"version": "4", "library": "9.1"}
     path.write_bytes(join(header, data))
-    with pytest.raises(et.ModelFileError, match=r"version 3 .* everytree 9\.1.* up to 2: install everytree 9\.1"):
+    with pytest.raises(et.ModelFileError, match=r"version 4 .* everytree 9\.1.* up to 3: install everytree 9\.1"):
         et.load(path)
 
 
@@ -484,12 +584,54 @@ def test_files_of_others_are_refused(path):
 
 def test_a_mapped_model_does_not_write_to_its_file_and_survives_its_replacement(path):
     tree = et.MetaTree.complete([0, 1, 1])
-    et.save(et.Posterior(tree, et.Bernoulli()), path)
-    before = path.read_bytes()
-    post = et.load(path, mmap=True).update([[0, 1]], [1])
-    assert path.read_bytes() == before
-    et.save(post, path)
-    assert snapshot(post) == snapshot(et.load(path))
+    for layout in ("packed", "mappable"):
+        et.save(et.Posterior(tree, et.Bernoulli()), path, layout=layout)
+        before = path.read_bytes()
+        post = et.load(path, mmap=True).update([[0, 1]], [1])
+        assert path.read_bytes() == before
+        et.save(post, path)
+        assert snapshot(post) == snapshot(et.load(path))
+
+
+def test_arrays_of_a_mappable_file_stay_in_the_file(path):
+    """Those of packed ones are unpacked into memory."""
+    model, _ = FOUR[1].fitted()
+    for layout, is_mapped in (("mappable", True), ("packed", False)):
+        et.save(model, path, layout=layout)
+        post = et.load(path, mmap=True).posteriors_[0]
+        arrays = [*(post._arrays[name] for name in ("statistics", "leaf", "subtree", "split_prob")), post.tree.feature]
+        assert {isinstance(owner(array), mmap_module.mmap) for array in arrays} == {is_mapped}
+
+
+def owner(array: Any) -> Any:
+    """What holds the memory of an array."""
+    while isinstance(array, np.ndarray | memoryview):
+        below = array.base if isinstance(array, np.ndarray) else array.obj
+        if below is None:
+            return array
+        array = below
+    return array
+
+
+def test_a_compressed_file_cannot_be_mapped(path):
+    et.save(et.MetaTree.complete([0]), path, layout="compressed")
+    with pytest.raises(et.ModelFileError, match=f"{path}: is compressed and cannot be mapped: load it without mmap"):
+        et.load(path, mmap=True)
+
+
+@pytest.mark.parametrize("layout", ["zip", "Packed", None, True, ["packed"]])
+def test_a_layout_that_is_none_is_refused_and_nothing_is_written(layout, path):
+    with pytest.raises(ValueError, match="layout must be one of 'packed', 'compressed', 'mappable', but is"):
+        et.save(et.MetaTree.complete([0]), path, layout=layout)
+    assert not path.exists()
+
+
+def test_what_shrinks_more_than_a_reader_accepts_is_packed(path):
+    """A loaded file is at most a hundred times as large inflated, so that no small one fills the memory."""
+    tree = et.MetaTree.complete(np.zeros(2**19 - 1, dtype=int))
+    assert again(tree, path, "compressed") == tree
+    assert "inflated" not in split(path.read_bytes())[0]["__metadata__"]
+    assert path.stat().st_size < 6 * 2**19
 
 
 def test_notes_are_kept_beside_the_model_and_checked(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 import everytree as et
 from everytree.files.container import VERSION, read
-from fixtures.write_files import answers, models
+from fixtures.write_files import LAYOUTS, answers, models
 
 FOLDERS = {version: Path(__file__).parents[1] / "fixtures" / f"version{version}" for version in range(1, VERSION + 1)}
 ANSWERS: dict[int, dict[str, Any]] = {
@@ -41,6 +41,8 @@ def assert_close(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
 @pytest.mark.parametrize(("version", "name"), EVERY_FILE)
 def test_a_file_of_every_version(version, name, mmap):
+    if mmap and version > 2 and LAYOUTS.get(name) == "compressed":
+        pytest.skip("a compressed file cannot be mapped")
     model = et.load(FOLDERS[version] / f"{name}.safetensors", mmap=mmap)
     expected = ANSWERS[version][name]
     X = expected["X"]

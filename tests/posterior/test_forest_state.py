@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 import everytree as et
@@ -19,7 +18,7 @@ import naive
 import naive_forest
 from cases import ARRAYS, CASES, Case, assert_same, examples, families, rng_for, seeds, snapshot, take
 from everytree.posterior.forest import Forest
-from everytree.posterior.packing import pack_posteriors, smallest, unpack_posteriors
+from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from forests import (
     CLASSES,
     SIZES,
@@ -97,21 +96,6 @@ def test_packed_posteriors_of_other_priors():
     for one, other in zip(posteriors, unpack_posteriors(pack_posteriors(posteriors)), strict=True):
         assert one.family == other.family
         np.testing.assert_array_equal(one.split_prior, other.split_prior)
-
-
-@given(st.lists(st.one_of(st.floats(), st.integers(0, 2**33).map(float), st.sampled_from([0.0, -0.0, 255.0, 65536.0]))))
-@examples(300)
-def test_smallest_keeps_every_number(values):
-    """Equal numbers; a zero may lose its sign."""
-    given_values = np.array(values, dtype=np.float64)
-    np.testing.assert_array_equal(smallest(given_values).astype(np.float64), given_values)
-
-
-def test_smallest_is_small():
-    for values, kind in ([0.0, 255.0], "u1"), ([256.0], "u2"), ([65536.0], "u4"), ([0.5], "f4"), ([0.1], "f8"):
-        assert smallest(np.array(values)).dtype == kind
-    assert smallest(np.array([3, 255])).dtype == "u1"
-    assert smallest(np.array([-1, 2**24 + 1])).dtype == "i8"
 
 
 @families

@@ -115,15 +115,17 @@ def check_lengths(n_rows: int, columns: Mapping[str, Any]) -> None:
 
 def narrowest(values: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers in the smallest type from which they come back to the last bit."""
-    kinds = {"i": _WHOLE, "u": _WHOLE, "f": (*_WHOLE, np.float32)}.get(values.dtype.kind, ())
+    if values.dtype.kind not in "iuf":
+        return values
     beginning = values.reshape(-1)[:1000]  # rules out most types at once
-    for kind in kinds:
-        if np.dtype(kind).itemsize < values.itemsize and _holds(kind, beginning) and _holds(kind, values):
+    for kind in _NARROW:
+        is_narrower = np.dtype(kind).itemsize < values.itemsize and np.can_cast(kind, values.dtype)
+        if is_narrower and _holds(kind, beginning) and _holds(kind, values):
             return values.astype(kind)
     return values
 
 
-_WHOLE = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
+_NARROW = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32)
 
 
 def _holds(kind: type[np.generic], values: NDArray[Any]) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import struct
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,28 @@ def sealed(content: bytes) -> bytes:
         return content
     blank = content[:at] + b"0" * 64 + content[at + 64 :]
     return blank[:at] + hashlib.sha256(blank[8:]).hexdigest().encode() + blank[at + 64 :]
+
+
+def is_compressed(content: bytes) -> bool:
+    return "inflated" in split(content)[0]["__metadata__"]
+
+
+def inflated(content: bytes) -> bytes:
+    """The file within an undamaged compressed file."""
+    return zlib.decompress(split(content)[1])
+
+
+def deflated(content: bytes, **metadata: str) -> bytes:
+    """A compressed file with these contents, whatever they are; the metadata may lie."""
+    stream = zlib.compress(content)
+    return around(stream, **{"inflated": str(len(content)), **metadata})
+
+
+def around(stream: bytes, **metadata: str) -> bytes:
+    """A file that says it is compressed, with this stream."""
+    facts = {"format": "everytree", "version": "3", "kind": "MetaTree", "library": "1", **metadata}
+    entry = {"dtype": "U8", "shape": [len(stream)], "data_offsets": [0, len(stream)]}
+    return join({"__metadata__": facts, "deflated": entry}, stream)
 
 
 # ---- what disks and networks do --------------------------------------------------------------------------------------
@@ -95,6 +118,11 @@ def change_entry(rng: np.random.Generator, content: bytes) -> bytes:
     return join(header, data)
 
 
+_NUMBERS = {
+    "F64": "<f8", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "I16": "<i2", "I8": "i1", "F32": "<f4",
+}  # fmt: skip
+
+
 def change_number(rng: np.random.Generator, content: bytes) -> bytes:
     """Another number in one array: not a number, infinite, negative, huge, or one that makes a cycle."""
     header, data = split(content)
@@ -102,7 +130,7 @@ def change_number(rng: np.random.Generator, content: bytes) -> bytes:
     if not names:
         return content
     entry = header[names[rng.integers(len(names))]]
-    kind = np.dtype({"F64": "<f8", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U16": "<u2"}.get(entry["dtype"], "u1"))
+    kind = np.dtype(_NUMBERS.get(entry["dtype"], "u1"))
     begin, end = entry["data_offsets"]
     values = np.frombuffer(data[begin:end], dtype=kind).copy()
     if kind.kind == "f":
@@ -111,14 +139,15 @@ def change_number(rng: np.random.Generator, content: bytes) -> bytes:
         limits = np.iinfo(kind)
         choices = [limits.min, limits.max, 0, 1, 2, min(len(values), limits.max), limits.max // 2]
         choices += [-1, -2] if kind.kind == "i" else []
-    values[rng.integers(len(values))] = choices[rng.integers(len(choices))]
+    with np.errstate(over="ignore"):  # 1e300 is infinite in float32
+        values[rng.integers(len(values))] = choices[rng.integers(len(choices))]
     return join(header, data[:begin] + values.tobytes() + data[end:])
 
 
 def change_value(rng: np.random.Generator, content: bytes) -> bytes:
     """Another value somewhere in the description of the model."""
     header, data = split(content)
-    model = json.loads(header["__metadata__"]["model"])
+    model = json.loads(header["__metadata__"].get("model", "{}"))
     places = _places(model)
     if not places:
         return content
@@ -128,6 +157,7 @@ def change_value(rng: np.random.Generator, content: bytes) -> bytes:
         {"float": "nan"}, {"array": "trees.feature"}, {"text": "classes"}, {"tuple": [1]}, {"dict": {"a": 1}},
         {"sklearn": ["RandomForestClassifier", {"dict": {"n_estimators": 3}}]}, {"sklearn": ["os.system", {}]},
         {"depth_prior": [0.5, 1.0]}, {"depth_prior": [2.0, float("1e308")]}, "\ud800", "x" * 1000,
+        {"ints": "groups0"}, {"floats": "cuts"}, ["U8", "U8"], ["F64"],
     ]  # fmt: skip
     if rng.random() < 0.2 and isinstance(holder, dict):
         del holder[key]
@@ -135,6 +165,26 @@ def change_value(rng: np.random.Generator, content: bytes) -> bytes:
         holder[key] = values[rng.integers(len(values))]
     header["__metadata__"]["model"] = json.dumps(model)
     return join(header, data)
+
+
+def lie_about_size(rng: np.random.Generator, content: bytes) -> bytes:
+    """Another number of bytes for what is compressed."""
+    if not is_compressed(content):
+        return content
+    size = len(inflated(content))
+    sizes = [0, 1, 7, 8, size - 1, size + 1, 2 * size, 2**20, 2**30, 2**62, -1, "", "1e9", "x", "٣", "9" * 5000]
+    header, data = split(content)
+    header["__metadata__"]["inflated"] = str(sizes[rng.integers(len(sizes))])
+    return join(header, data)
+
+
+def inside(damage: Damage) -> Damage:
+    """Damage to the file within a compressed one, which is compressed again; to any other itself."""
+
+    def damaged(rng: np.random.Generator, content: bytes) -> bytes:
+        return deflated(damage(rng, inflated(content))) if is_compressed(content) else damage(rng, content)
+
+    return damaged
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -149,11 +199,12 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 BLIND: list[Damage] = [flip_bits, overwrite, cut_off, append, drop_some, change_length]
 """Damage that the checksum finds."""
 
-KNOWING: list[Damage] = [
+_OF_ONE_FILE: list[Damage] = [
     lambda rng, content: sealed(flip_bits(rng, content)),
     lambda rng, content: sealed(overwrite(rng, content)),
     change_entry,
     change_number,
     change_value,
 ]
+KNOWING: list[Damage] = [*_OF_ONE_FILE, *map(inside, _OF_ONE_FILE), *map(inside, BLIND), lie_about_size]
 """Damage with a checksum that fits."""

@@ -15,6 +15,7 @@ import threading
 import time
 import tracemalloc
 import warnings
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ import pytest
 
 import everytree as et
 from cases import CASES, LONG, random_codes, random_tree, rng_for
-from corruptions import BLIND, KNOWING, Damage, join, split
+from corruptions import BLIND, KNOWING, around, deflated, inflated, is_compressed, join, split
 from estimator_cases import FOUR
 from estimator_cases import Case as EstimatorCase
 from everytree.files import atomic, container
+from everytree.tables.column import Column
 
 DAMAGES = 10_000 if LONG else 1_500
 KILLS = 100 if LONG else 20
@@ -88,12 +90,13 @@ def use_online(model: Any, rows: list[dict[str, Any]], y: list[int]) -> Any:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory) -> dict[str, tuple[bytes, Callable[[Any], Any]]]:
-    """The bytes of undamaged files."""
+    """The bytes of undamaged files in every layout."""
     path = tmp_path_factory.mktemp("whole") / "model"
     files = {}
     for name, (model, use) in {**{case.name: posterior(case) for case in CASES}, **others()}.items():
-        et.save(model, path)
-        files[name] = path.read_bytes(), use
+        for layout in ("packed", "compressed", "mappable"):
+            et.save(model, path, layout=layout)
+            files[f"{name}, {layout}"] = path.read_bytes(), use
     return files
 
 
@@ -123,7 +126,8 @@ def test_damaged_files_are_errors(stored, path, part):
         damage = BLIND[rng.integers(len(BLIND))]
         damaged = damage(rng, whole)
         path.write_bytes(damaged)
-        assert (use_if_read(path, use, bool(i % 2)) is None) == (damaged == whole)
+        mmap = bool(i % 2) and not is_compressed(whole)
+        assert (use_if_read(path, use, mmap) is None) == (damaged == whole)
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -135,48 +139,140 @@ def test_forged_files_are_errors_or_models(stored, path, part):
         whole, use = stored[names[i % len(names)]]
         damage = KNOWING[rng.integers(len(KNOWING))]
         path.write_bytes(damage(rng, whole))
-        use_if_read(path, use, bool(i % 2))
+        use_if_read(path, use, bool(i % 2) and not is_compressed(whole))
 
 
-@pytest.mark.parametrize("damages", [BLIND, KNOWING], ids=["damaged", "forged"])
-def test_a_bad_file_takes_no_more_memory_than_twice_its_size(stored, path, damages: list[Damage]):
+def peak_of_load(path: Path, **options: Any) -> int:
+    """Bytes that reading a file takes at most, whether it is read or refused."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(et.ModelFileError):
+            et.load(path, **options)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_damaged_file_takes_no_more_memory_than_twice_its_size(stored, path):
     rng = rng_for("memory")
     for i in range(DAMAGES // 5):
         whole, _ = stored[sorted(stored)[i % len(stored)]]
-        damaged = damages[rng.integers(len(damages))](rng, whole)
+        damaged = BLIND[rng.integers(len(BLIND))](rng, whole)
         path.write_bytes(damaged)
-        tracemalloc.start()
-        try:
-            et.load(path)
-        except et.ModelFileError:
-            pass
-        finally:
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert peak <= 2 * len(damaged) + ROOM
+        if damaged != whole:
+            assert peak_of_load(path) <= 2 * len(damaged) + ROOM
 
 
-def test_a_large_posterior_takes_no_more_memory_than_twice_its_file(path):
+UNPACKED = 50
+"""A packed file takes so many times its size at most: see `_is_mostly_inner` of files/trees.py."""
+
+
+def test_a_forged_file_takes_no_more_memory_than_its_size_allows(stored, path):
+    rng = rng_for("forged memory")
+    for i in range(DAMAGES // 5):
+        name = sorted(stored)[i % len(stored)]
+        whole, _ = stored[name]
+        damaged = KNOWING[rng.integers(len(KNOWING))](rng, whole)
+        path.write_bytes(damaged)
+        most = 2 * len(damaged) if name.endswith("mappable") else UNPACKED * len(damaged)
+        if is_compressed(whole):
+            most = container._most_inflated(len(damaged)) + UNPACKED * len(inflated(whole))
+        assert peak_of_load(path) <= most + ROOM
+
+
+def test_a_large_posterior_takes_no_more_memory_than_twice_its_mappable_file(path):
     tree = et.MetaTree.complete(np.arange(2**16 - 1) % 16)
     post = et.Posterior(tree, et.Bernoulli())
-    et.save(post, path)
-    for mmap, times in ((False, 2.0), (True, 1.0)):
-        tracemalloc.start()
-        et.load(path, mmap=mmap)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak <= times * path.stat().st_size + ROOM
+    et.save(post, path, layout="mappable")
+    size = path.stat().st_size
+    for layout, mmap, times in (
+        ("mappable", False, 2.0), ("mappable", True, 1.0), ("packed", False, 2.0), ("packed", True, 2.0),
+        ("compressed", False, 2.0),
+    ):  # fmt: skip
+        et.save(post, path, layout=layout)
+        assert peak_of_load(path, mmap=mmap) <= times * size + ROOM
+
+
+# ---- compressed files ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def packed(path) -> bytes:
+    """A packed file of some size."""
+    et.save(et.MetaTree.complete(np.arange(2**10 - 1) % 16), path)
+    return path.read_bytes()
+
+
+def test_a_compressed_file_that_lies_about_its_size_is_refused(packed, path):
+    n = len(packed)
+    for size, complaint in (
+        (n - 1, f"deflated: holds more than the {n - 1} bytes"),
+        (8, "deflated: holds more than the 8 bytes"),
+        (n + 1, f"deflated: holds {n} bytes, but inflated says {n + 1}"),
+        (7, "inflated: is '7', but must be a number of bytes from 8 to"),
+        (2**40, "inflated: is '1099511627776', but must be a number of bytes from 8 to"),
+        (-1, "inflated: is '-1'"),
+        ("1e3", "inflated: is '1e3'"),
+        ("", "inflated: is ''"),
+        ("9" * 5000, "inflated: is '999"),
+    ):
+        path.write_bytes(deflated(packed, inflated=str(size)))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
+
+
+def test_a_stream_that_is_none_is_refused(packed, path):
+    n, stream = str(len(packed)), zlib.compress(packed)
+    for wrong, complaint in (
+        (stream[:-1], "deflated: the stream must end where the array does"),
+        (stream[: len(stream) // 2], "deflated: holds [0-9]+ bytes, but inflated says"),
+        (stream + b"more", "deflated: the stream must end where the array does"),
+        (stream + stream, "deflated: the stream must end where the array does"),
+        (b"", "deflated: holds 0 bytes"),
+        (b"no stream", "deflated: Error -3"),
+        (stream[:-4] + b"\0\0\0\0", "deflated: Error -3"),
+    ):
+        path.write_bytes(around(wrong, inflated=n))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
+
+
+def test_a_bomb_is_refused_before_it_is_inflated(path):
+    """A thousand bytes of zeros take one; what a file says is compared with what it may hold before anything else."""
+    bomb = zlib.compress(bytes(50_000_000))
+    for size in (50_000_000, 1_000_000, 100):
+        path.write_bytes(around(bomb, inflated=str(size)))
+        assert peak_of_load(path) <= 3 * container._most_inflated(len(bomb)) + ROOM < 50_000_000
+        with pytest.raises(et.ModelFileError, match=f"{path}: (inflated|deflated): "):
+            et.load(path)
+
+
+def test_the_file_within_a_compressed_file_is_checked(packed, path):
+    path.write_bytes(deflated(deflated(packed)))
+    with pytest.raises(et.ModelFileError, match=f"{path}: inflated: is compressed twice"):
+        et.load(path)
+    damaged = bytearray(packed)
+    damaged[-1] ^= 1
+    path.write_bytes(deflated(bytes(damaged)))
+    with pytest.raises(et.ModelFileError, match=f"{path}: sha256: the file is damaged"):
+        et.load(path)
+    header, data = split(deflated(packed))
+    header["more"] = {"dtype": "U8", "shape": [0], "data_offsets": [len(data), len(data)]}
+    path.write_bytes(join(header, data))
+    with pytest.raises(et.ModelFileError, match=f"{path}: deflated: a compressed file has one array of this name"):
+        et.load(path)
 
 
 # ---- errors name the field -------------------------------------------------------------------------------------------
 
 
 def with_array(content: bytes, name: str, values: Any) -> bytes:
-    """The same file with other numbers in one array, of the same size."""
+    """The same file with other numbers in one array, of the same size and their own type."""
     header, data = split(content)
     begin, end = header[name]["data_offsets"]
     new = np.asarray(values).tobytes()
     assert len(new) == end - begin
+    header[name]["dtype"] = container.TYPE_NAMES[np.asarray(values).dtype]
     return join(header, data[:begin] + new + data[end:])
 
 
@@ -194,7 +290,7 @@ def small(tmp_path) -> tuple[Path, bytes]:
     tree = et.MetaTree.complete([0, 1, 1])
     post = et.Posterior(tree, et.Bernoulli()).update([[0, 1], [1, 1]], [0, 1])
     path = tmp_path / "small"
-    et.save(post, path)
+    et.save(post, path, layout="mappable")
     return path, path.read_bytes()
 
 
@@ -224,6 +320,98 @@ def test_an_impossible_array_is_named(small, name, values, complaint):
     path.write_bytes(with_array(content, name, values))
     with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
         et.load(path)
+
+
+U1, I1 = np.uint8, np.int8
+WRONG_PACKED: list[tuple[str, Any, str]] = [
+    ("trees.n_children", U1([2, 2, 9, 0, 0, 0, 0]), "trees.tree 0: node 2: children 5..13, but nodes are 0..6"),
+    ("trees.n_children", U1([2, 2, 1, 0, 0, 0, 0]), "trees.tree 0: node 6 is nobody's child"),
+    ("trees.n_children", U1([2, 2, 1, 1, 0, 0, 0]), "trees.n_children: must be 0 for half of the nodes at least"),
+    ("trees.n_children", U1([2, 2, 0, 0, 0, 0, 0]), r"trees.feature: must have shape \(2\), but has \(3,\)"),
+    ("trees.feature", U1([0, 1, 200]), r"trees.feature: \[2\] is 200, but there are 2 columns"),
+    ("trees.n_low_codes", I1([0, 0, -1]), r"trees.n_low_codes: \[2\] is -1, but must be 0 or more"),
+    ("trees.n_codes", U1([2, 3]), "trees.n_codes: are not those of the trees"),
+    ("trees.missing_child", I1([-1, -1, 3]), "trees.tree 0: node 2: missing_child is 3"),
+    ("trees.n_nodes", U1([8]), r"trees.n_nodes: \[0\] is 8, but must be from 1 to 7"),
+    ("trees.n_features", I1([3]), r"trees.n_features: \[0\] is 3, but must be from -1 to 2"),
+    ("split_prior", np.float32([1.5]), "posterior 0: split_prior must be from 0 to 1, but is 1.5"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "complaint"), WRONG_PACKED, ids=range(len(WRONG_PACKED)))
+def test_an_impossible_packed_array_is_named(small, name, values, complaint):
+    path, _ = small
+    et.save(et.load(path), path)
+    path.write_bytes(with_array(path.read_bytes(), name, values))
+    with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+        et.load(path)
+
+
+def test_impossible_packed_statistics_are_named(path):
+    post = et.Posterior(et.MetaTree.complete([0]), et.Normal()).update([[0], [1], [1]], [0.1, 0.2, -7.5])
+    et.save(post, path)
+    content = path.read_bytes()
+    types = json.loads(container.read(path).metadata["model"])["statistics"]["types"]
+    assert len(set(types)) > 1
+    for change, complaint in (
+        (types[:-1], r"statistics.types: must name the types of 6 columns, but is \['U8'"),
+        ([*types[:-1], "BOOL"], "statistics.types: must name the types of 6 columns"),
+        ([*types[:-1], ["U8"]], "statistics.types: must name the types of 6 columns"),
+        ([*types[:-1], "U16"], r"statistics.F64: must have shape \(2, 2\), but has \(3, 2\)"),
+    ):
+        path.write_bytes(with_model(content, lambda model, c=change: model["statistics"].update(types=c)))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
+    count = split(content)[0]["statistics.F64"]["shape"]
+    for number, complaint in ((np.nan, "must be finite"), (np.inf, "must be finite")):
+        path.write_bytes(with_array(content, "statistics.F64", np.full(count, number)))
+        with pytest.raises(et.ModelFileError, match=rf"{path}: statistics: \[0, [0-9]\] is .*, but {complaint}"):
+            et.load(path)
+
+
+def test_an_array_of_another_type_is_refused(small):
+    """Smaller types are widened where that keeps every number; nothing else is converted."""
+    path, content = small
+    for name, values, complaint in (
+        ("trees.feature", np.zeros(7, dtype=np.float32), "must be int32, or a smaller type, but is float32"),
+        ("trees.feature", np.zeros(7, dtype=np.uint32), "must be int32, or a smaller type, but is uint32"),
+        ("n_rows", np.zeros(1, dtype=np.uint64), "must be int64, or a smaller type, but is uint64"),
+    ):
+        path.write_bytes(with_array(content, name, values))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {name}: {complaint}"):
+            et.load(path)
+
+
+def schema_file(path: Path) -> bytes:
+    labels = Column("labels", "categorical", categories=[*range(40)], groups=[i % 3 for i in range(40)])
+    et.save(et.Schema.from_columns([labels, Column("number", "numeric", cuts=[0.5, 1.5])]), path)
+    return path.read_bytes()
+
+
+def test_an_impossible_schema_is_named(path):
+    content = schema_file(path)
+    for change, complaint in (
+        ({"categories": {"ints": "none"}}, "none: is missing: there is no such array"),
+        ({"categories": {"ints": 7}}, "columns: must name an array of ints or floats, but one has {'ints': 7}"),
+        ({"categories": {"a": 1, "b": 2}}, "columns: must name an array"),
+        ({"categories": {}}, "columns: must name an array"),
+        ({"groups": [9]}, "columns: groups of column 'labels' must be 40 codes"),
+        ({"cuts": [1.0]}, r"columns: \[0\] must be an object without cuts"),
+        ({"kind": {"ints": "groups0"}}, "columns: "),
+    ):
+        path.write_bytes(with_model(content, lambda model, c=change: model["columns"][0].update(c)))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
+    for name, values, complaint in (
+        ("n_cuts", U1([0, 3]), r"n_cuts: \[1\] is 3, but must be from 0 to 2"),
+        ("n_cuts", U1([0, 1]), "n_cuts: must sum to 2"),
+        ("n_cuts", U1([1, 1]), "columns: column 'labels' is categorical"),
+        ("cuts", np.float32([np.nan, 1.0]), "columns: cuts of column 'number' must be finite and ascending"),
+        ("cuts", np.float32([2.0, 1.0]), "columns: cuts of column 'number' must be finite and ascending"),
+    ):
+        path.write_bytes(with_array(content, name, values))
+        with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
+            et.load(path)
 
 
 def test_an_impossible_value_is_named(small):

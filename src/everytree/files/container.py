@@ -194,8 +194,10 @@ def _inflated(path: object, contents: Contents) -> NDArray[np.uint8]:
             raise ModelFileError(f"{path}: deflated: holds more than the {size} bytes that inflated says")
         content[at : at + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
         at += len(piece)
-    if at < size or not stream.eof or stream.unused_data:
-        raise ModelFileError(f"{path}: deflated: holds {at} bytes and no more or no end, but inflated says {size}")
+    if at < size:
+        raise ModelFileError(f"{path}: deflated: holds {at} bytes, but inflated says {size}")
+    if not stream.eof or stream.unused_data:
+        raise ModelFileError(f"{path}: deflated: the stream must end where the array does")
     return content
 
 

@@ -23,6 +23,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 import everytree as et
 from command import POSIX, fails, run
+from corruptions import is_compressed
 from everytree.__main__ import main
 from everytree.cli.options import Families
 from everytree.families.registry import NUMBER_FAMILIES
@@ -155,6 +156,23 @@ def test_update_and_merge_equal_one_count_of_all_rows(folder, here, name, how):
         assert model.log_evidence_ == pytest.approx(at_once.log_evidence_, abs=1e-9)
         answers = "predict_proba" if name == "wine" else "predict"
         assert np.allclose(getattr(model, answers)(table), getattr(at_once, answers)(table), rtol=1e-10, atol=1e-10)
+
+
+def test_a_compressed_model_stays_compressed(folder, here):
+    for part, rows in enumerate(np.array_split(np.arange(178), 2)):
+        WRITERS["csv"](wine().take(rows * 97 % 178), f"{part}.csv")
+    fit = ["fit", "0.csv", "-y", "class", "--trees", "4", "-q"]
+    assert main([*fit, "-o", "plain.et"]) == 0
+    assert main([*fit, "--compress", "-o", "small.et"]) == 0
+    for model in ("plain", "small"):
+        assert main(["update", f"{model}.et", "1.csv", "-q"]) == 0  # in place
+        assert main(["update", f"{model}.et", "1.csv", "--allow-twice", "-o", f"{model} twice.et", "-q"]) == 0
+    for which in ("", " twice"):
+        plain, small = (Path(f"{model}{which}.et").read_bytes() for model in ("plain", "small"))
+        assert is_compressed(small)
+        assert not is_compressed(plain)
+        assert len(small) < len(plain)
+        assert et.load(f"small{which}.et").log_evidence_ == et.load(f"plain{which}.et").log_evidence_
 
 
 def test_blank_has_no_rows_and_leaves_the_model_alone():
@@ -327,6 +345,8 @@ def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     et.save(et.MetaTree.complete([0, 1, 1]), "tree.et")
     assert "tree.et: holds a MetaTree, but a fitted estimator is needed" in fails(capfd, "predict", "tree.et", "a.csv")
     et.save(et.load(folder / "w.et"), "forged.et", notes={"command_line": {"target": 7}})
+    assert "forged.et: notes.command_line: names must be text" in fails(capfd, "show", "forged.et")
+    et.save(et.load(folder / "w.et"), "forged.et", notes={"command_line": {"compressed": "yes"}})
     assert "forged.et: notes.command_line: names must be text" in fails(capfd, "show", "forged.et")
     et.save(et.load(folder / "w.et"), "python.et")
     assert "name it by --target" in fails(capfd, "update", "python.et", f"{folder}/wine.csv")

@@ -142,6 +142,31 @@ def test_forged_files_are_errors_or_models(stored, path, part):
         use_if_read(path, use, bool(i % 2) and not is_compressed(whole))
 
 
+OLD = Path(__file__).parents[1] / "fixtures"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_forged_files_of_older_versions_are_errors_or_models(version, path):
+    rng = rng_for("old damage", version)
+    files = sorted((OLD / f"version{version}").glob("*.safetensors"))
+    for i in range(DAMAGES // 5):
+        path.write_bytes(KNOWING[rng.integers(len(KNOWING))](rng, files[i % len(files)].read_bytes()))
+        use_if_read(path, repr, bool(i % 2))
+
+
+def test_old_cut_points_that_are_none_are_named(path):
+    whole = (OLD / "version2" / "schema.safetensors").read_bytes()
+    for cuts in (["a"], [True], [None], {"a": 1}, 3, [[1.0]], [10**400], [0.5, {"float": "nan"}]):
+        path.write_bytes(with_model(whole, lambda model, c=cuts: model["columns"][0].update(cuts=c)))
+        with pytest.raises(et.ModelFileError, match=rf"{path}: columns: \[0\] must be an object without cuts"):
+            et.load(path)
+    deep: dict[str, Any] = {}
+    for _ in range(800):
+        deep = {"a": deep}
+    path.write_bytes(with_model(whole, lambda model: model.update(a=deep)))
+    assert et.load(path) == et.load(OLD / "version2" / "schema.safetensors")
+
+
 def peak_of_load(path: Path, **options: Any) -> int:
     """Bytes that reading a file takes at most, whether it is read or refused."""
     tracemalloc.start()

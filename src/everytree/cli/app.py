@@ -60,6 +60,7 @@ def fit(
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     memory: options.FitMemory = None,
+    compress: options.Compress = False,
     no_header: options.NoHeader = False,
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
@@ -94,7 +95,7 @@ def fit(
     dropped, how = options.names("--drop", drop), Reading(format, not no_header, delimiter, limit=memory_limit(memory))
     check_model_output(out, table)
     opened = open_table(table, how)
-    notes = Memory(target, weight, exposure, censored, has_header=not no_header)
+    notes = Memory(target, weight, exposure, censored, has_header=not no_header, compressed=compress)
     wanted = Wanted(
         options.structure(exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
         groups=groups, relative_weights=relative_weights,

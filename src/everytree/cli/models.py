@@ -18,7 +18,7 @@ from everytree.cli.rows import Stretch, TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
-from everytree.files import ModelFileError, load_with_notes, save
+from everytree.files import Layout, ModelFileError, load_with_notes, save
 from everytree.files.locking import alone_with
 
 NOTES = "command_line"
@@ -44,6 +44,8 @@ class Memory:
         Names of columns.
     has_header : bool
         Whether text files name their columns.
+    compressed : bool
+        Whether the model file is compressed, also when it is written again.
     counted : tuple of Counted
         Tables whose rows the model has seen.
     """
@@ -53,6 +55,7 @@ class Memory:
     exposure: str | None = None
     censored: str | None = None
     has_header: bool = True
+    compressed: bool = False
     counted: tuple[Counted, ...] = ()
 
     @property
@@ -77,7 +80,8 @@ class Memory:
         counted = tuple(Counted(**one) for one in given.pop("counted", ()))
         memory = cls(**given, counted=counted)
         names = (memory.target, memory.weight, memory.exposure, memory.censored)
-        is_sound = all(name is None or isinstance(name, str) for name in names) and isinstance(memory.has_header, bool)
+        is_sound = all(name is None or isinstance(name, str) for name in names)
+        is_sound = is_sound and isinstance(memory.has_header, bool) and isinstance(memory.compressed, bool)
         if not is_sound or any(tuple(map(type, asdict(one).values())) != (str, int, str) for one in counted):
             raise ValueError("names must be text, numbers of rows whole")
         return memory
@@ -162,8 +166,9 @@ def save_model(model: Any, path: str, memory: Memory, notes: dict[str, Any] | No
     """A model with its memory."""
     plain = {field.name: getattr(memory, field.name) for field in fields(memory) if field.name != "counted"}
     plain["counted"] = [asdict(one) for one in memory.counted]
+    layout: Layout = "compressed" if memory.compressed else "packed"
     try:
-        save(model, path, notes={**(notes or {}), NOTES: plain})
+        save(model, path, layout=layout, notes={**(notes or {}), NOTES: plain})
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
 

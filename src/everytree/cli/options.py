@@ -39,6 +39,9 @@ Delimiter = Annotated[str | None, typer.Option(help="Between values of CSV and T
 Jobs = Annotated[
     int | None, typer.Option(callback=_check_jobs, help="Threads, -1 for all; the result does not depend on it.")
 ]
+Compress = Annotated[
+    bool, typer.Option("--compress", help="A smaller model file, slower to write; updates of it stay compressed.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
 OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not that of fit.")]

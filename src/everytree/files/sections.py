@@ -131,7 +131,8 @@ class Reader:
             return array
         if array.dtype.kind not in "iuf" or not np.can_cast(array.dtype, dtype):
             raise self.error(name, f"must be {np.dtype(dtype)}, or a smaller type, but is {array.dtype}")
-        return array.astype(dtype)
+        with np.errstate(invalid="ignore"):  # NaN of any kind is for the reader of the field to refuse
+            return array.astype(dtype)
 
     def finish(self) -> None:
         """Check that every array of the file has been read."""

@@ -10,6 +10,7 @@ NB_MODULE(_kernels, module) {
     bind_posterior(module);
     bind_growing(module);
     bind_growers(module);
+    bind_boost(module);
     bind_forest(module);
     bind_held_out(module);
     bind_student(module);

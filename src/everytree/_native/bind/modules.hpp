@@ -10,6 +10,7 @@ void bind_families(nanobind::module_& module);
 void bind_posterior(nanobind::module_& module);
 void bind_growing(nanobind::module_& module);
 void bind_growers(nanobind::module_& module);
+void bind_boost(nanobind::module_& module);
 void bind_forest(nanobind::module_& module);
 void bind_held_out(nanobind::module_& module);
 void bind_student(nanobind::module_& module);

@@ -1,6 +1,7 @@
 // How a tree is grown, and what one split is.
 #pragma once
 #include <cstdint>
+#include <limits>
 
 namespace everytree {
 
@@ -15,6 +16,7 @@ struct GrowRule {
     std::int64_t min_samples_leaf = 1;
     int max_depth = 0;                // 0: as deep as it goes
     std::int64_t max_leaf_nodes = 0;  // above 0: the split that wins most comes next
+    double min_gain = -std::numeric_limits<double>::infinity();  // splits that do not win more are not made
 };
 
 // Codes up to the threshold go left; missing ones, where the column has any, to the side that is said.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,7 @@ class SplitSearch {
         : columns_(columns),
           target_(target),
           rule_(rule),
+          used_(all_of(columns)),
           order_(columns.n_columns()),
           histogram_(target.n_cells(), columns.most_codes()),
           total_(target.n_cells()),
@@ -34,6 +36,11 @@ class SplitSearch {
           left_(total_),
           with_missing_(total_),
           right_(total_) {}
+
+    void use_columns(std::vector<int> columns) {
+        used_ = std::move(columns);
+        order_ = RandomOrder(static_cast<int>(used_.size()));
+    }
 
     // Takes the rows of a node. Returns whether their targets differ.
     bool start(Rows rows) {
@@ -53,7 +60,7 @@ class SplitSearch {
         int n_looked_at = 0;
         bool any_varies = false;
         for (; !order_.is_over() && (n_looked_at < rule_.max_features || !any_varies); ++n_looked_at) {
-            const int feature = order_.next(random);
+            const int feature = used_[static_cast<std::size_t>(order_.next(random))];
             any_varies |= rule_.splitter == Splitter::best ? look_at_all(feature, rows, best)
                                                            : look_at_one(feature, rows, random, best);
         }
@@ -65,6 +72,12 @@ class SplitSearch {
     double gain(const Split& split) const { return split.score - target_.value(total_.data()); }
 
   private:
+    static std::vector<int> all_of(const CodeColumns<Code>& columns) {
+        std::vector<int> all(static_cast<std::size_t>(columns.n_columns()));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+
     // Every threshold between two codes that some rows have. Returns whether the column varies.
     bool look_at_all(int feature, Rows rows, Split& best) {
         const int n_codes = columns_.n_codes(feature);
@@ -126,6 +139,7 @@ class SplitSearch {
     const CodeColumns<Code>& columns_;
     Target target_;
     GrowRule rule_;
+    std::vector<int> used_;
     RandomOrder order_;
     Histogram<Code, Target> histogram_;
     Gathered<Code, Target> gathered_;

@@ -23,6 +23,9 @@ class TreeGrower {
     TreeGrower(const CodeColumns<Code>& columns, const Target& target, const GrowRule& rule)
         : columns_(columns), target_(target), rule_(rule), search_(columns, target, rule) {}
 
+    // From now on, trees split on these columns only.
+    void use_columns(std::vector<int> columns) { search_.use_columns(std::move(columns)); }
+
     // `has_missing` says which columns have a branch for missing values; `sample` are numbers of rows.
     GrownTree grow(std::span<const std::int64_t> sample, const std::uint8_t* has_missing, std::uint64_t seed) {
         rows_.clear();
@@ -94,7 +97,7 @@ class TreeGrower {
         node.split = search_.find(rows, random);
         if (!node.split.is_found()) return false;
         open.gain = search_.gain(node.split);
-        return true;
+        return open.gain > rule_.min_gain;
     }
 
     void divide(std::int32_t number) {

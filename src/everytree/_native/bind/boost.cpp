@@ -1,0 +1,132 @@
+// Chains of boosted trees.
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "bind/common.hpp"
+#include "bind/modules.hpp"
+#include "boost/chain.hpp"
+
+namespace everytree {
+namespace {
+
+// The table and its targets; each call runs one chain, from any thread.
+class Booster {
+  public:
+    virtual ~Booster() = default;
+    virtual Chain run(const std::uint8_t* is_left_out, const BoostRule& rule, std::uint64_t seed) const = 0;
+    virtual std::int64_t n_rows() const = 0;
+    std::atomic<bool> is_stopped{false};
+};
+
+struct TargetArrays {
+    Input<double> y;
+    std::optional<Input<double>> weight, exposure;
+    int n_classes;
+    BoostRows rows() const {
+        return {y.data(), weight ? weight->data() : nullptr, exposure ? exposure->data() : nullptr,
+                static_cast<std::int64_t>(y.size())};
+    }
+};
+
+template <class Code, class Loss>
+class TypedBooster final : public Booster {
+  public:
+    TypedBooster(CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing, const Loss& loss, TargetArrays kept)
+        : columns_(std::move(columns)), has_missing_(std::move(has_missing)), loss_(loss), kept_(std::move(kept)) {}
+    Chain run(const std::uint8_t* is_left_out, const BoostRule& rule, std::uint64_t seed) const override {
+        ChainBooster<Code, Loss> chain(columns_, has_missing_.data(), loss_, kept_.rows(), rule);
+        return chain.run(is_left_out, seed, is_stopped);
+    }
+    std::int64_t n_rows() const override { return columns_.n_rows(); }
+
+  private:
+    CodeColumns<Code> columns_;
+    std::vector<std::uint8_t> has_missing_;
+    Loss loss_;
+    TargetArrays kept_;
+};
+
+template <class Code>
+std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t>& n_codes,
+                              const Input<bool>& has_missing, const TargetArrays& target, const std::string& loss) {
+    if (codes.ndim() != 2) throw std::invalid_argument("codes must be a table");
+    const auto n_rows = static_cast<std::int64_t>(codes.shape(0));
+    const std::size_t n_columns = codes.shape(1);
+    if (target.y.size() != codes.shape(0)) throw std::invalid_argument("codes and y must have as many rows");
+    if (n_codes.size() != n_columns || has_missing.size() != n_columns)
+        throw std::invalid_argument("n_codes and has_missing must have one entry a column");
+    if (n_rows >= std::int64_t{1} << 32) throw std::invalid_argument("boosting takes fewer than 2**32 rows");
+    std::vector<int> known(n_codes.data(), n_codes.data() + n_columns);
+    for (const int n : known)
+        if (n < 0 || n > missing_code<Code>) throw std::invalid_argument("n_codes does not fit the type of codes");
+    CodeColumns<Code> columns({codes.data(), static_cast<std::ptrdiff_t>(n_columns)}, n_rows, std::move(known));
+    std::vector<std::uint8_t> missing(has_missing.data(), has_missing.data() + n_columns);
+    const auto of = [&]<class Loss>(const Loss& one) -> std::unique_ptr<Booster> {
+        return std::make_unique<TypedBooster<Code, Loss>>(std::move(columns), std::move(missing), one, target);
+    };
+    const BoostRows rows = target.rows();
+    if (loss == "logit") return of(LogitLoss(rows));
+    if (loss == "softmax") return of(SoftmaxLoss(rows, target.n_classes));
+    if (loss == "squared") return of(SquaredLoss(rows));
+    if (loss == "rate") return of(RateLoss(rows));
+    throw std::invalid_argument("loss must be 'logit', 'softmax', 'squared' or 'rate'");
+}
+
+std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, Input<bool> has_missing,
+                                 Input<double> y, std::optional<Input<double>> weight,
+                                 std::optional<Input<double>> exposure, int n_classes, const std::string& loss) {
+    for (const auto& each : {weight, exposure})
+        if (each && each->size() != y.size())
+            throw std::invalid_argument("weight and exposure must have one entry a row");
+    if (loss == "logit" || loss == "softmax")
+        for (const double label : to_span(y))
+            if (!(label >= 0.0 && label < n_classes)) throw std::invalid_argument("y must be below n_classes");
+    const TargetArrays target{y, weight, exposure, n_classes};
+    Input<std::uint8_t> narrow;
+    Input<std::uint16_t> wide;
+    if (nb::try_cast(codes, narrow, false)) return make(narrow, n_codes, has_missing, target, loss);
+    if (nb::try_cast(codes, wide, false)) return make(wide, n_codes, has_missing, target, loss);
+    throw std::invalid_argument("codes must be uint8 or uint16");
+}
+
+nb::dict run(const Booster& self, Input<bool> is_left_out, std::uint64_t seed, double learning_rate, double tau,
+             double split_prior, int max_steps, int patience, int max_leaf_nodes, int max_depth,
+             std::int64_t min_samples_leaf, double row_share, double column_share, std::int64_t most_rows) {
+    if (static_cast<std::int64_t>(is_left_out.size()) != self.n_rows())
+        throw std::invalid_argument("is_left_out must have one entry a row");
+    const BoostRule rule{learning_rate, tau,       split_prior,      max_steps, patience,     max_leaf_nodes,
+                         max_depth,     min_samples_leaf, row_share, column_share, most_rows};
+    Chain chain = without_gil(
+        true, [&] { return self.run(reinterpret_cast<const std::uint8_t*>(is_left_out.data()), rule, seed); });
+    nb::dict out;
+    out["n_steps"] = chain.n_steps;
+    out["n_nodes"] = to_numpy(std::move(chain.n_nodes));
+    out["feature"] = to_numpy(std::move(chain.feature));
+    out["first_child"] = to_numpy(std::move(chain.first_child));
+    out["n_children"] = to_numpy(std::move(chain.n_children));
+    out["threshold"] = to_numpy(std::move(chain.threshold));
+    out["missing_child"] = to_numpy(std::move(chain.missing_child));
+    out["value"] = to_numpy(std::move(chain.value));
+    out["losses"] = to_numpy(std::move(chain.losses));
+    const std::size_t n_outputs = chain.base.size(), n_left_out = chain.left_out.size() / n_outputs;
+    out["left_out"] = to_numpy(std::move(chain.left_out), {n_left_out, n_outputs});
+    out["base"] = to_numpy(std::move(chain.base));
+    return out;
+}
+
+}  // namespace
+
+void bind_boost(nb::module_& module) {
+    nb::class_<Booster>(module, "Booster")
+        .def("run", &run, nb::kw_only(), "is_left_out"_a, "seed"_a, "learning_rate"_a, "tau"_a, "split_prior"_a,
+             "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
+             "column_share"_a, "most_rows"_a)
+        .def("stop", [](Booster& self) { self.is_stopped = true; });
+    module.def("booster", &booster, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a, "weight"_a.none(),
+               "exposure"_a.none(), "n_classes"_a, "loss"_a);
+}
+
+}  // namespace everytree

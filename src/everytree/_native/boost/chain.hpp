@@ -1,0 +1,234 @@
+// A chain of boosted trees: each step grows a tree on the derivatives of the loss and adds its leaf values to the scores.
+//
+// Some rows are left out. The loss of their scores says after which step to stop.
+#pragma once
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "boost/leaf_values.hpp"
+#include "boost/losses.hpp"
+#include "core/scramble.hpp"
+#include "grow/tree.hpp"
+
+namespace everytree {
+
+struct BoostRule {
+    double learning_rate, tau, split_prior;
+    int max_steps, patience;
+    int max_leaf_nodes, max_depth;
+    std::int64_t min_samples_leaf;
+    double row_share, column_share;  // of the rows and columns that a tree is grown on
+    std::int64_t most_rows;          // a tree is grown on no more
+};
+
+// Trees one after another; step after step, and of each step one tree for each output.
+struct Chain {
+    std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
+    std::vector<double> value;         // of each node, the learning rate included
+    std::vector<double> base;          // score before the first step, of each output
+    std::vector<double> losses;        // mean over the rows left out, before the first step and after each
+    std::vector<double> left_out;      // (n_left_out, n_outputs) scores of the rows left out, after the last step
+    int n_steps = 0;
+};
+
+template <class Code, class Loss>
+class ChainBooster {
+  public:
+    ChainBooster(const CodeColumns<Code>& columns, const std::uint8_t* has_missing, const Loss& loss,
+                 const BoostRows& rows, const BoostRule& rule)
+        : columns_(columns), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
+
+    Chain run(const std::uint8_t* is_left_out, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
+        for (std::int64_t i = 0; i < rows_.n_rows; ++i)
+            (is_left_out[i] ? left_out_ : train_).push_back(static_cast<std::uint32_t>(i));
+        start();
+        double least = chain_.losses[0];
+        int n_kept = 0;
+        for (int step = 1; step <= rule_.max_steps && step - n_kept <= rule_.patience && !is_stopped; ++step) {
+            add_step(NodeRandom(seed + static_cast<std::uint64_t>(step)));
+            chain_.losses.push_back(mean_loss());
+            if (!left_out_.empty() && !(chain_.losses.back() < least)) continue;
+            least = chain_.losses.back();
+            n_kept = step;
+            keep_scores();
+        }
+        cut(n_kept);
+        return std::move(chain_);
+    }
+
+  private:
+    void start() {
+        const auto n = static_cast<std::size_t>(rows_.n_rows), n_outputs = static_cast<std::size_t>(loss_.n_outputs());
+        chain_.base.resize(n_outputs);
+        loss_.base(train_, chain_.base.data());
+        scores_.resize(n * n_outputs);
+        for (std::size_t k = 0; k < n_outputs; ++k) std::fill_n(scores_.begin() + k * n, n, chain_.base[k]);
+        first_.assign(n * n_outputs, 0.0);
+        second_.assign(n * n_outputs, 0.0);
+        end_.resize(n);
+        chain_.losses.push_back(mean_loss());
+        keep_scores();
+    }
+
+    // The mean loss of the rows left out; where there are none, NaN.
+    double mean_loss() const {
+        double total = 0.0, sum = 0.0;
+        for (const std::uint32_t i : left_out_) {
+            total += rows_.weight_of(i);
+            sum += rows_.weight_of(i) * loss_.loss(i, scores_.data());
+        }
+        return sum / total;
+    }
+    void keep_scores() {
+        const auto n_outputs = static_cast<std::size_t>(loss_.n_outputs());
+        const auto n = static_cast<std::size_t>(rows_.n_rows);
+        chain_.left_out.resize(left_out_.size() * n_outputs);
+        for (std::size_t i = 0; i < left_out_.size(); ++i)
+            for (std::size_t k = 0; k < n_outputs; ++k)
+                chain_.left_out[i * n_outputs + k] = scores_[k * n + left_out_[i]];
+    }
+
+    void add_step(NodeRandom random) {
+        loss_.derivatives(train_, scores_.data(), first_.data(), second_.data());
+        for (int k = 0; k < loss_.n_outputs(); ++k) add_tree(k, random.child(k));
+    }
+
+    void add_tree(int output, NodeRandom random) {
+        const std::int64_t offset = output * rows_.n_rows;
+        const NewtonTarget target(first_.data() + offset, second_.data() + offset, rule_.tau);
+        const GrowRule rule{Splitter::best, columns_.n_columns(), rule_.min_samples_leaf, rule_.max_depth,
+                            rule_.max_leaf_nodes, 0.0};
+        TreeGrower<Code, NewtonTarget> grower(columns_, target, rule);
+        grower.use_columns(some_columns(random));
+        const GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
+        find_ends(tree);
+        NodeSums sums;
+        sums.clear(tree.feature.size());
+        for (const std::uint32_t i : train_) {
+            sums.first[end_[i]] += first_[static_cast<std::size_t>(offset) + i];
+            sums.second[end_[i]] += second_[static_cast<std::size_t>(offset) + i];
+        }
+        std::vector<double> value = leaf_values(tree, sums, {rule_.tau, rule_.split_prior, dispersion()});
+        for (double& each : value) each *= rule_.learning_rate;
+        double* const scores = scores_.data() + offset;
+        for (std::int64_t i = 0; i < rows_.n_rows; ++i) scores[i] += value[end_[static_cast<std::size_t>(i)]];
+        append(tree, value);
+    }
+
+    std::vector<int> some_columns(NodeRandom& random) const {
+        const int n = columns_.n_columns();
+        const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.column_share * n)));
+        RandomOrder order(n);
+        std::vector<int> used;
+        while (static_cast<int>(used.size()) < std::min(n, n_used)) used.push_back(order.next(random));
+        std::sort(used.begin(), used.end());
+        return used;
+    }
+    // Each row of the training set with the same probability.
+    std::vector<std::int64_t> some_rows(NodeRandom& random) const {
+        const auto n = static_cast<double>(train_.size());
+        const double share = std::min(rule_.row_share, static_cast<double>(rule_.most_rows) / std::max(n, 1.0));
+        const auto limit = static_cast<std::uint64_t>(share * 4294967296.0);
+        const std::uint64_t key = scramble(random.below(std::uint64_t{1} << 32));
+        std::vector<std::int64_t> sample;
+        sample.reserve(static_cast<std::size_t>(1.1 * share * n) + 16);
+        for (const std::uint32_t i : train_)
+            if (scramble(key + i) >> 32 < limit) sample.push_back(i);
+        return sample;
+    }
+
+    // The terminal of every row.
+    void find_ends(const GrownTree& tree) {
+        struct Node {
+            const Code* column;
+            std::int32_t left;
+            Code threshold;
+            bool missing_left;
+        };
+        const std::size_t n_nodes = tree.feature.size();
+        std::vector<Node> nodes(n_nodes);
+        int depth = 0;
+        std::vector<int> level(n_nodes, 0);
+        for (std::size_t s = 0; s < n_nodes; ++s) {
+            if (tree.n_children[s] == 0) {  // a row at a terminal stays there
+                nodes[s] = {columns_.n_columns() ? columns_.column(0) : nullptr, static_cast<std::int32_t>(s),
+                            missing_code<Code>, true};
+                depth = std::max(depth, level[s]);
+                continue;
+            }
+            const auto left = static_cast<std::size_t>(tree.first_child[s]);
+            level[left] = level[left + 1] = level[s] + 1;
+            nodes[s] = {columns_.column(tree.feature[s]), tree.first_child[s], static_cast<Code>(tree.threshold[s]),
+                        tree.missing_child[s] == 0};
+        }
+        std::fill(end_.begin(), end_.end(), 0u);
+        if (depth == 0) return;
+        constexpr std::size_t together = 8;
+        const std::size_t n = end_.size();
+        for (std::size_t begin = 0; begin < n; begin += together) {
+            const std::size_t n_here = std::min(together, n - begin);
+            std::uint32_t at[together] = {};
+            for (int k = 0; k < depth; ++k)
+                for (std::size_t i = 0; i < n_here; ++i) {
+                    const Node& node = nodes[at[i]];
+                    const Code code = node.column[begin + i];
+                    const bool is_left = (code <= node.threshold && code != missing_code<Code>) ||
+                                         (code == missing_code<Code> && node.missing_left);
+                    at[i] = static_cast<std::uint32_t>(node.left) + !is_left;
+                }
+            for (std::size_t i = 0; i < n_here; ++i) end_[begin + i] = at[i];
+        }
+    }
+
+    // Of squared errors, their variance about the scores: the evidence is that of normal errors.
+    double dispersion() const {
+        if constexpr (!std::is_same_v<Loss, SquaredLoss>) return 1.0;
+        const auto last = chain_.losses.back();
+        return std::max(2.0 * (std::isnan(last) ? train_loss() : last), std::numeric_limits<double>::min());
+    }
+    double train_loss() const {
+        double total = 0.0, sum = 0.0;
+        for (const std::uint32_t i : train_) {
+            total += rows_.weight_of(i);
+            sum += rows_.weight_of(i) * loss_.loss(i, scores_.data());
+        }
+        return total > 0.0 ? sum / total : 0.0;
+    }
+
+    void append(const GrownTree& tree, const std::vector<double>& value) {
+        const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+        chain_.n_nodes.push_back(static_cast<std::int32_t>(tree.feature.size()));
+        add(chain_.feature, tree.feature);
+        add(chain_.first_child, tree.first_child);
+        add(chain_.n_children, tree.n_children);
+        add(chain_.threshold, tree.threshold);
+        add(chain_.missing_child, tree.missing_child);
+        add(chain_.value, value);
+    }
+
+    // Removes the steps after the best one.
+    void cut(int n_steps) {
+        chain_.n_steps = n_steps;
+        chain_.n_nodes.resize(static_cast<std::size_t>(n_steps) * static_cast<std::size_t>(loss_.n_outputs()));
+        std::size_t n = 0;
+        for (const std::int32_t each : chain_.n_nodes) n += static_cast<std::size_t>(each);
+        for (auto* each : {&chain_.feature, &chain_.first_child, &chain_.n_children, &chain_.threshold,
+                           &chain_.missing_child})
+            each->resize(n);
+        chain_.value.resize(n);
+    }
+
+    const CodeColumns<Code>& columns_;
+    const std::uint8_t* has_missing_;
+    Loss loss_;
+    BoostRows rows_;
+    BoostRule rule_;
+    std::vector<std::uint32_t> train_, left_out_, end_;
+    std::vector<double> scores_, first_, second_;
+    Chain chain_;
+};
+
+}  // namespace everytree

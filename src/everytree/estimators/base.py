@@ -17,6 +17,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows
 from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit
+from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.targets import Target
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
@@ -89,10 +90,19 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._keep_early(None)
         return self
 
+    def _oob_of_fit(self) -> OutOfBag | None:
+        """Return what trees say of rows of `fit` that they were not grown on, where it was asked for."""
+        return self._learnt().out_of_bag
+
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
         """Return the fitted state with the score of its own rows, where there is one."""
         del y
         return fitted
+
+    def _scored_outputs(self, outputs: Sequence[Self], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
+        """Return the score of the rows of a fit to several outputs, where there is one."""
+        del outputs, columns
+        return None
 
     def _fit_first(self, given: GivenRows, target: Target) -> Self:
         """Fit the first rows of several calls, and keep them until there are enough to grow structures on."""
@@ -152,8 +162,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         if type(other) is not type(self):
             raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
-        check_is_fitted(self, "fitted_")
-        check_is_fitted(other, "fitted_")
+        self._check_fitted()
+        other._check_fitted()
         mine, theirs = self.fitted_, other.fitted_
         _check_same_tables(mine, theirs)
         mine.target.check_same(theirs.target)
@@ -184,7 +194,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         >>> round(abs(here.merge(there).log_evidence_ - model.log_evidence_), 9)
         0.0
         """
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         empty = copy.copy(self)
         empty.fitted_ = replace(
             self.fitted_, forest=self.fitted_.forest.without_rows(), batches=[], out_of_bag=None
@@ -202,26 +212,34 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def schema_(self) -> Schema:
         """Columns, cut points and categories."""
-        return self._learnt().schema
+        return self._with_trees()._learnt().schema
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of the table."""
-        return self._learnt().schema.n_inputs
+        return self.schema_.n_inputs
 
     @property
     def log_evidence_(self) -> float:
         """Log of the average evidence of the structures."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         return float(self.forest_.log_evidence)
 
     @property
     def feature_importances_(self) -> FloatArray:
         """(n_features,) expected gain in log evidence by the splits on each column, scaled to sum to 1."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         of_input = np.zeros(self.n_features_in_)
         np.add.at(of_input, self.schema_.input_of, self.forest_.feature_importances())
         return of_input
+
+    def _with_trees(self) -> Self:
+        """Return the estimator that has the columns and trees: this one, or one of several outputs."""
+        return self
+
+    def _check_fitted(self) -> None:
+        """Raise unless the estimator is fitted."""
+        check_is_fitted(self, "fitted_")
 
     def _learnt(self) -> Fitted:
         """Return the fitted state, or raise AttributeError: scikit-learn tests by `hasattr` for attributes."""
@@ -233,7 +251,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # ---- predicting -------------------------------------------------------------------------------------------------
 
     def _encode(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         return self.schema_.encode(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
@@ -88,7 +87,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
     def log_scores(self, X: Any, y: Any) -> FloatArray:
         """(n_rows,) log probability of each row's class."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         target = self.fitted_.target.numbers(self.fitted_.target.read(y))
         log_probs = self.predict_log_proba(X)
         if len(log_probs) != len(target):

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.checks import probabilities
 from everytree.batches.batch import Place
@@ -74,7 +73,7 @@ class _OnDask(BatchedEstimator):
         **options: Any,
     ) -> Any:  # fmt: skip
         """(n_rows, *shape) results of a method of the plain estimator for each partition, computed lazily."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         if isinstance(exposure, str):
             X, exposure = Partitions.of(X, exposure=exposure).split("exposure")
         job = _PartitionCall(self.to_local(), method, options, shape, np.dtype(dtype))
@@ -111,6 +110,11 @@ def _call_method(job: _PartitionCall, number: int, X: Any, exposure: Any = None)
 
 
 class _DaskClassifier(Classification, _OnDask):
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, sample_rows: int = SAMPLE_ROWS
     ) -> Self:
@@ -138,25 +142,30 @@ class _DaskClassifier(Classification, _OnDask):
         """(n_rows, n_classes) probability of each class, in the order of `classes_`; a Dask array where X is Dask's."""
         if not is_dask(X):
             return super().predict_proba(X)
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         return self._mapped(X, "predict_proba", (self.n_classes_,))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Log of `predict_proba`."""
         if not is_dask(X):
             return super().predict_log_proba(X)
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         return self._mapped(X, "predict_log_proba", (self.n_classes_,))
 
     def predict(self, X: Any) -> Any:
         """(n_rows,) the most probable class of each row; a Dask array where X is Dask's."""
         if not is_dask(X):
             return super().predict(X)
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         return self._mapped(X, "predict", dtype=self.classes_.dtype)
 
 
 class _DaskRegressor(Regression, _OnDask):
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
     def fit(
         self,
         X: Any,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from sklearn.utils.validation import check_is_fitted
-
 from everytree.base.checks import whole_number
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.classifier import Classification
@@ -42,7 +40,7 @@ class _ExactStructure(Readable):
     @property
     def posterior_(self) -> ExactPosterior:
         """The posterior over every tree and every choice of splits."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         posterior: ExactPosterior = self.forest_.posterior
         return posterior
 
@@ -59,7 +57,7 @@ class _ExactStructure(Readable):
     @property
     def map_posterior_(self) -> Posterior:
         """The posterior over the prunings of the most probable tree, for pictures of it."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         posterior: Posterior = self.forest_.in_tree(self.map_tree_.as_metatree())
         return posterior
 

@@ -15,11 +15,10 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.classifier import Classification
 from everytree.estimators.grown import check_grower, check_max_features
 from everytree.estimators.oob import OutOfBagEstimator
+from everytree.estimators.outputs import ClassOutputs, NumberOutputs
 from everytree.estimators.readable import Readable
-from everytree.estimators.regressor import Regression
 from everytree.fitting.fit import Weights
 from everytree.fitting.structures import EarlierTrees, ForestStructure, GrownStructure
 from everytree.posterior.posterior import Posterior
@@ -46,7 +45,7 @@ class _ForestStructure(Readable, OutOfBagEstimator):
 
     def _structure_of_fit(self) -> GrownStructure:
         structure = self._structure()
-        fitted = self.__dict__.get("fitted_")
+        fitted = self._with_trees().__dict__.get("fitted_")
         if not self.warm_start or fitted is None or fitted.origin is None:
             return structure
         assert isinstance(structure, ForestStructure)
@@ -99,8 +98,8 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         That is a terminal, or a node above that splits on a value which it has not seen. Which of the nodes above it
         are leaves is a question of probability: see `Posterior.split_prob`.
         """
-        codes = self._encode(X)
-        ends: NDArray[np.int32] = self.forest_.ends(codes, n_jobs=self.n_jobs)
+        model = self._with_trees()
+        ends: NDArray[np.int32] = model.forest_.ends(model._encode(X), n_jobs=self.n_jobs)
         return ends
 
     def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:
@@ -114,10 +113,10 @@ class _ForestStructure(Readable, OutOfBagEstimator):
             Tree i has the columns n_nodes_ptr[i] .. n_nodes_ptr[i + 1].
         """
         ends = self.apply(X)
-        return decision_paths(self.forest_.trees, ends)
+        return decision_paths(self._with_trees().forest_.trees, ends)
 
 
-class MetaForestClassifier(Classification, _ForestStructure):
+class MetaForestClassifier(ClassOutputs, _ForestStructure):
     """A forest in which every tree is averaged over all its prunings, with calibrated class probabilities.
 
     Parameters
@@ -259,11 +258,14 @@ class MetaForestClassifier(Classification, _ForestStructure):
 
     @property
     def oob_decision_function_(self) -> FloatArray:
-        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row."""
+        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row.
+
+        With several outputs (n_rows, n_classes, n_outputs): 0 beyond the classes of an output that has fewer.
+        """
         return self._out_of_bag().prediction
 
 
-class MetaForestRegressor(Regression, _ForestStructure):
+class MetaForestRegressor(NumberOutputs, _ForestStructure):
     """A forest in which every tree is averaged over all its prunings, with a full predictive distribution per row.
 
     Parameters
@@ -363,5 +365,5 @@ class MetaForestRegressor(Regression, _ForestStructure):
 
     @property
     def oob_prediction_(self) -> FloatArray:
-        """(n_rows,) means, by the trees that were not grown on a row."""
+        """(n_rows,) or (n_rows, n_outputs) means, by the trees that were not grown on a row."""
         return self._out_of_bag().prediction

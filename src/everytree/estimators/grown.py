@@ -16,7 +16,6 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number, whole_number
@@ -82,14 +81,14 @@ class GrownEstimator(MetaEstimator):
     @property
     def posteriors_(self) -> tuple[Posterior, ...]:
         """One posterior per structure."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         posteriors: tuple[Posterior, ...] = self.forest_.posteriors
         return posteriors
 
     @property
     def weights_(self) -> FloatArray:
         """(n_trees,) weights of the structures."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         weights: FloatArray = self.forest_.weights
         return weights
 

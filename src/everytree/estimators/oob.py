@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.metrics import r2_score
 
 from everytree.base.errors import ArgumentError
 from everytree.estimators.batches import BatchedEstimator
@@ -30,7 +32,7 @@ class OutOfBagEstimator(BatchedEstimator):
         return self._out_of_bag().score
 
     def _out_of_bag(self) -> OutOfBag:
-        oob = self._learnt().out_of_bag
+        oob = self._oob_of_fit()
         if oob is None:
             raise AttributeError("there is no out-of-bag score: it needs a fit with oob_score=True")
         return oob
@@ -68,13 +70,39 @@ class OutOfBagEstimator(BatchedEstimator):
             oob = replace(oob, score=self._score_of(oob, target.numbers(target.read(y)[known]), known))
         return replace(fitted, out_of_bag=oob)
 
+    def _scored_outputs(self, outputs: Sequence[Self], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
+        each = [one.fitted_.out_of_bag for one in outputs]
+        oob = joined_outputs([one for one in each if one is not None])
+        if oob is None:
+            return None
+        known = oob.is_known
+        if not known.any():
+            return oob
+        targets = [one.fitted_.target for one in outputs]
+        y = [target.numbers(target.read(column)[known]) for target, column in zip(targets, columns, strict=True)]
+        return replace(oob, score=self._score_of(oob, np.column_stack(y), known))
+
     def _score_of(self, oob: OutOfBag, y: Any, known: Any) -> float:
         """Return the score of the rows that some tree may predict; y are numbers of classes or targets."""
         prediction = oob.prediction[known]
-        has_classes = prediction.ndim == 2
+        has_classes = is_classifier(self)
         predicted = prediction.argmax(axis=1) if has_classes else prediction
         if callable(self.oob_score):
             return float(self.oob_score(y, predicted))
         if oob.log_scores is not None:
             return float(oob.log_scores[known].mean())
-        return float(accuracy_score(y, predicted) if has_classes else r2_score(y, predicted))
+        if not has_classes:
+            return float(r2_score(y, predicted))
+        return float((y == predicted).reshape(len(y), -1).all(axis=1).mean())
+
+
+def joined_outputs(each: Sequence[OutOfBag]) -> OutOfBag | None:
+    """The predictions of several outputs side by side, without a score; None if there are none."""
+    if not each:
+        return None
+    predictions = [one.prediction for one in each]
+    if predictions[0].ndim == 2:
+        most = max(one.shape[1] for one in predictions)
+        predictions = [np.pad(one, [(0, 0), (0, most - one.shape[1])]) for one in predictions]
+    log_scores = [one.log_scores for one in each if one.log_scores is not None]
+    return OutOfBag(np.stack(predictions, axis=-1), np.mean(log_scores, axis=0) if log_scores else None)

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
@@ -156,12 +155,12 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def _read_target(self, y: Any) -> FloatArray:
         """Return the targets of rows to score, checked."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         return self.fitted_.target.read(y)
 
     def _warn_without(self, name: str) -> None:
         """Warn if row data that the first rows had is not given here."""
-        check_is_fitted(self, "fitted_")
+        self._check_fitted()
         column = self.fitted_.target.given_columns.get(name)
         if column is not None and name in self.fitted_.row_names:
             warnings.warn(

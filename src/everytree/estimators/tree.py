@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batches import BatchedEstimator
-from everytree.estimators.classifier import Classification
+from everytree.estimators.outputs import ClassOutputs, NumberOutputs
 from everytree.estimators.readable import Readable
-from everytree.estimators.regressor import Regression
 from everytree.fitting.structures import N_FOLDS, TreeStructure
 from everytree.posterior.posterior import Posterior
 from everytree.trees.decision_paths import decision_paths
@@ -36,17 +35,17 @@ class _TreeStructure(Readable, BatchedEstimator):
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n_rows,) the node in which each row ends, numbered as in `posterior_.tree`; as in `MetaForestClassifier`."""
-        codes = self._encode(X)
-        ends: NDArray[np.int32] = self.forest_.ends(codes, n_jobs=self.n_jobs)[:, 0]
+        model = self._with_trees()
+        ends: NDArray[np.int32] = model.forest_.ends(model._encode(X), n_jobs=self.n_jobs)[:, 0]
         return ends
 
     def decision_path(self, X: Any) -> Any:
         """(n_rows, n_nodes) scipy.sparse CSR matrix, 1 where a row goes through a node."""
         ends = self.apply(X)
-        return decision_paths(self.forest_.trees, ends[:, None])[0]
+        return decision_paths(self._with_trees().forest_.trees, ends[:, None])[0]
 
 
-class MetaTreeClassifier(Classification, _TreeStructure):
+class MetaTreeClassifier(ClassOutputs, _TreeStructure):
     """One decision tree, averaged over all its prunings: the probability of each split is part of the answer.
 
     Parameters
@@ -112,7 +111,7 @@ class MetaTreeClassifier(Classification, _TreeStructure):
         self.class_weight = class_weight
 
 
-class MetaTreeRegressor(Regression, _TreeStructure):
+class MetaTreeRegressor(NumberOutputs, _TreeStructure):
     """One regression tree, averaged over all its prunings, with a full predictive distribution per row.
 
     Parameters

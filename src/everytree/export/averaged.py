@@ -17,6 +17,7 @@ from everytree.estimators import (
     MetaTreeClassifier,
     MetaTreeRegressor,
 )
+from everytree.estimators.outputs import refuse_several_outputs
 from everytree.export.tables import TreeTable, plain_inputs, table_of
 from everytree.posterior.forest import Forest
 from everytree.posterior.pooling import pool_nodes
@@ -132,6 +133,7 @@ def check_exportable(model: Any) -> None:
     name, known = type(model).__name__, (*_FORESTS, ExactTreeClassifier, ExactTreeRegressor)
     if not isinstance(model, known):
         raise TypeError(f"model must be one of {[one.__name__ for one in known]}, fitted, not a {name}")
+    refuse_several_outputs(model)
     if not hasattr(model, "forest_"):
         raise ValueError(f"this {name} is not fitted yet: call fit, or partial_fit, and export it then")
     family = model.forest_.family

@@ -181,9 +181,10 @@ def _notes_of(path: object, text: str) -> dict[str, Any]:
 def _kind(name: str) -> tuple[type, Write, Read] | None:
     """The class of a name, and the functions that write and read it; estimators import scikit-learn or river."""
     if name in _ESTIMATORS:
-        from everytree.files.estimators import KINDS, read_estimator, write_estimator
+        from everytree.files.estimators import KINDS
+        from everytree.files.outputs import read_with_outputs, write_with_outputs
 
-        return KINDS[name], write_estimator, lambda of: read_estimator(of, KINDS[name])
+        return KINDS[name], write_with_outputs, lambda of: read_with_outputs(of, KINDS[name])
     if name in _ONLINE:
         from everytree.files import online
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from everytree.fitting.held_out import held_out
 from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
 from everytree.fitting.search import Choice, choose
 from everytree.fitting.stacking import stacking_weights
-from everytree.fitting.targets import Target
+from everytree.fitting.targets import GrowthTarget, Target
 from everytree.fitting.tempering import tempered_weights
 from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
 from everytree.posterior.counts import Tally, count
@@ -38,6 +38,7 @@ from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
 
 Weights = Literal["uniform", "tempered", "stacking", "evidence"]
+AnyTarget = TypeVar("AnyTarget", bound=GrowthTarget)
 
 MIN_DIGEST_ROWS = 10
 """Smaller batches leave no digest: from one of a few rows these could be guessed."""
@@ -215,30 +216,32 @@ def fit(
         Of all rows, where these are a sample of them.
     """
     labels = target.read(given.y)
-    weight = read_weight(given.weight, len(labels))
-    factor = weight_factor(weight, of_all, is_relative=settings.relative_weights, owner=settings.owner)
-    weight = None if weight is None else weight * factor
+    weight, factor = first_weights(given, len(labels), settings, of_all)
     target, y = target.learn(labels, weight)
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
     grown = structure.grow(rows, target, schema, settings)
     learnt = Learnt(grown) if isinstance(grown, ExactForest) else learn_forest(grown, target, schema, settings)
-    oob = learnt.out_of_bag
-    if oob is not None and weight is not None:
-        oob = oob.on(weight > 0.0)
-    return Fitted(
-        target, schema, learnt.forest, learnt.choice, sorted(rows.row_data), factor, [], learnt.origin, oob
-    ).with_batch(rows)
+    return learnt.fitted(target, schema, rows, weight, factor)
+
+
+def first_weights(
+    given: GivenRows, n_rows: int, settings: Settings, of_all: TotalWeight | None = None
+) -> tuple[FloatArray | None, float]:
+    """Weights of the first rows, and by what they and those of later rows are multiplied."""
+    weight = read_weight(given.weight, n_rows)
+    factor = weight_factor(weight, of_all, is_relative=settings.relative_weights, owner=settings.owner)
+    return None if weight is None else weight * factor, factor
 
 
 def code_first_rows(
     given: GivenRows,
-    target: Target,
+    target: AnyTarget,
     y: NDArray[Any],
     weight: FloatArray | None,
     schema: Schema,
     settings: Settings,
-) -> tuple[Target, Rows]:
+) -> tuple[AnyTarget, Rows]:
     """The target that knows the inputs of leaves, and coded rows, those of weight 0 as if they were not there.
 
     The groups of the rows are those that were given. Codes that pool categories by their targets do not contain the
@@ -288,6 +291,15 @@ class Learnt(NamedTuple):
     choice: Choice | None = None
     out_of_bag: OutOfBag | None = None
     origin: Origin | None = None
+
+    def fitted(self, target: Target, schema: Schema, rows: Rows, weight: FloatArray | None, factor: float) -> Fitted:
+        """The model of a table; `rows` are those of it that have a `weight` above 0."""
+        oob = self.out_of_bag
+        if oob is not None and weight is not None:
+            oob = oob.on(weight > 0.0)
+        return Fitted(
+            target, schema, self.forest, self.choice, sorted(rows.row_data), factor, [], self.origin, oob
+        ).with_batch(rows)
 
 
 def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> Learnt:

@@ -29,11 +29,12 @@ from everytree.fitting.fit import (
     code_first_rows,
     digest_with_groups,
 )
-from everytree.fitting.targets import Target
+from everytree.fitting.several import SeveralTargets
+from everytree.fitting.targets import GrowthTarget, Target
 from everytree.posterior.counts import count, count_placed
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
-from everytree.structure.given_forest import grow_as_given
+from everytree.structure.given_forest import grow_as_given, tree_for_several
 from everytree.structure.grow_on import Evidence
 from everytree.structure.growers import Growth, grow
 from everytree.structure.grown import Grown
@@ -50,8 +51,9 @@ ENOUGH_ROWS = 10_000
 
 
 def fit_schema(
-    given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings, **options: Any
-) -> Schema:
+    given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings,
+    **options: Any,
+) -> Schema:  # fmt: skip
     """Columns, cut points and categories of the first rows."""
     return Schema.fit(
         given.X, target.order_by(y), sample_weight=weight, categorical_features=settings.categorical_features,
@@ -80,11 +82,11 @@ class GrownStructure(ABC):
     sharpen: bool
 
     def schema(
-        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+        self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
         return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees:
+    def grow(self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings) -> GrownTrees:
         rows = replace(rows, group=row_groups(rows.codes, rows.group))
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_structures).tolist()
@@ -94,7 +96,7 @@ class GrownStructure(ABC):
 
     @abstractmethod
     def kept_and_judged(
-        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         """Structures to keep, and those by which priors are chosen (the same, or stand-ins)."""
 
@@ -114,17 +116,19 @@ class EarlierTrees:
     trees: Sequence[MetaTree]
     origin: Origin
 
-    def grown(self, rows: Rows, family: NativeFamily, n_jobs: int) -> list[Grown]:
-        """The structures, with their statistics; other rows are refused."""
+    def grown(self, rows: Rows, family: NativeFamily | None, n_jobs: int) -> list[Grown]:
+        """The structures, with their statistics where there is a family; other rows are refused."""
         if digest_with_groups(rows) != self.origin.rows:
             raise ValueError(
                 "warm_start=True keeps the trees of the last fit, but X, y, sample_weight or groups are not those of "
                 "that fit. Set warm_start=False to fit other rows, or add rows with partial_fit"
             )
-        tally = count(self.trees, family, self.schema.n_codes, rows, n_jobs)
+        counted: Sequence[FloatArray | None] = [None] * len(self.trees)
+        if family is not None:
+            counted = count(self.trees, family, self.schema.n_codes, rows, n_jobs).statistics
         return [
             Grown(tree, draw.times(len(rows), rows.group) > 0, statistics, draw)
-            for tree, draw, statistics in zip(self.trees, self.origin.draws, tally.statistics, strict=True)
+            for tree, draw, statistics in zip(self.trees, self.origin.draws, counted, strict=True)
         ]
 
 
@@ -147,21 +151,20 @@ class ForestStructure(GrownStructure):
     earlier: EarlierTrees | None = None
 
     def schema(
-        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+        self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
         return super().schema(given, target, y, weight, settings) if self.earlier is None else self.earlier.schema
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees:
+    def grow(self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings) -> GrownTrees:
         grown = super().grow(rows, target, schema, settings)
         return replace(grown, predict_out_of_bag=self.predict_out_of_bag)
 
     def kept_and_judged(
-        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         grown: list[Grown] = []
         if self.earlier is not None:
-            family = target.search(rows).first_family
-            grown = self.earlier.grown(rows, family, resolve_n_jobs(settings.n_jobs))
+            grown = self.earlier.grown(rows, target.counted_by(rows), resolve_n_jobs(settings.n_jobs))
         with Progress("growing", len(seeds) - len(grown), bool(settings.verbose)) as progress:
             grown = [
                 *grown, *grow_trees(rows, target, schema, settings, seeds, progress, self.growth, first=len(grown))
@@ -173,13 +176,14 @@ class ForestStructure(GrownStructure):
 class TreeStructure(GrownStructure):
     """One tree, grown on all rows; its priors are chosen by trees that are each grown without a fifth of them.
 
-    There are five such trees, or so many that 10,000 rows are left out by one of them.
+    There are five such trees, or so many that 10,000 rows are left out by one of them. One tree for several targets is
+    grown by scikit-learn, whose criterion is the mean over the targets.
     """
 
     growth: Growth
 
     def kept_and_judged(
-        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         group = np.arange(len(rows)) if rows.group is None else rows.group
         n_groups = int(group.max()) + 1
@@ -196,12 +200,13 @@ class TreeStructure(GrownStructure):
         return [kept], folds or [kept]
 
     def _grow_one(
-        self, rows: Rows, target: Target, schema: Schema, settings: Settings, progress: Progress, in_bag: Any, seed: int
-    ) -> Grown:
-        (grown,) = grow_trees(
-            rows.at(in_bag), target, schema, settings, [seed], progress,
-            replace(self.growth, grower="random_forest", max_features=None, subsample=1.0),
-        )  # fmt: skip
+        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, progress: Progress, in_bag: Any,
+        seed: int,
+    ) -> Grown:  # fmt: skip
+        growth = replace(self.growth, grower="random_forest", max_features=None, subsample=1.0)
+        if isinstance(target, SeveralTargets):
+            growth = replace(growth, grower=tree_for_several(growth, target.is_classification))
+        (grown,) = grow_trees(rows.at(in_bag), target, schema, settings, [seed], progress, growth)
         return Grown(grown.tree, in_bag, grown.statistics)
 
 
@@ -212,12 +217,12 @@ class ImportedStructure(GrownStructure):
     imported: Imported
 
     def schema(
-        self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
+        self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
         return self.imported.schema
 
     def kept_and_judged(
-        self, rows: Rows, target: Target, schema: Schema, settings: Settings, seeds: list[int]
+        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, seeds: list[int]
     ) -> tuple[list[Grown], list[Grown]]:
         kept = [Grown(tree, np.ones(len(rows), dtype=bool)) for tree in self.imported.trees]
         return kept, kept
@@ -225,7 +230,7 @@ class ImportedStructure(GrownStructure):
 
 def grow_trees(
     rows: Rows,
-    target: Target,
+    target: GrowthTarget,
     schema: Schema,
     settings: Settings,
     seeds: list[int],
@@ -233,22 +238,48 @@ def grow_trees(
     growth: Growth,
     *,
     first: int = 0,
+    step: int = 1,
 ) -> list[Grown]:
     """Trees grown on the codes, with multiway splits where they win evidence, and with the statistics of all rows.
 
-    Those before the `first` are not grown.
+    Those before the `first` are not grown, and of those after it only every `step`-th.
     """
+    if isinstance(target, SeveralTargets) and isinstance(growth.grower, str):
+        return _grow_in_turn(rows, target, schema, settings, seeds, progress, growth, first)
     has_missing, n_jobs = np.array([column.has_missing for column in schema.columns]), resolve_n_jobs(settings.n_jobs)
     if not isinstance(growth.grower, str):
         grow_on = target.grow_on(rows)
         return grow_as_given(rows.codes, grow_on, growth.grower, has_missing, seeds[0], n_jobs, progress.step)
-    family = target.search(rows).first_family
+    family = target.counted_by(rows)
+    assert family is not None, "several targets are grown on one by one"
     by_evidence = growth.criterion == "evidence"
     return grow(
         rows.codes, evidence_of(rows, family) if by_evidence else target.grow_on(rows, growth.criterion), growth,
-        len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds, first=first, group=rows.group,
-        n_jobs=n_jobs, finish=partial(_finished, rows, family, schema, growth), progress=progress.step,
+        len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds, first=first, step=step,
+        group=rows.group, n_jobs=n_jobs, finish=partial(_finished, rows, family, schema, growth), progress=progress.step,
     )  # fmt: skip
+
+
+def _grow_in_turn(
+    rows: Rows,
+    target: SeveralTargets,
+    schema: Schema,
+    settings: Settings,
+    seeds: list[int],
+    progress: Progress,
+    growth: Growth,
+    first: int,
+) -> list[Grown]:
+    """Trees for several targets: the first follows the first target, the next one the next, and so on in turn."""
+    n_targets = len(target.each)
+    grown: dict[int, Grown] = {}
+    for place, (own, own_rows) in enumerate(zip(target.each, target.rows_of(rows), strict=True)):
+        numbers = range(first + (place - first) % n_targets, len(seeds), n_targets)
+        trees = grow_trees(
+            own_rows, own, schema, settings, seeds, progress, growth, first=numbers.start, step=n_targets
+        )  # fmt: skip
+        grown |= zip(numbers, (replace(tree, statistics=None) for tree in trees), strict=True)
+    return [grown[number] for number in sorted(grown)]
 
 
 def evidence_of(rows: Rows, family: NativeFamily) -> Evidence:

@@ -30,10 +30,34 @@ Labels = NDArray[Any] | None
 """Class labels that occur; None where targets are numbers."""
 
 
-class Target(ABC):
-    """A type of target, with the priors that are to be tried or are given."""
+class GrowthTarget(ABC):
+    """What tables are coded by and trees are grown on: one target, or several together."""
 
     owner: str
+
+    @abstractmethod
+    def order_by(self, y: NDArray[Any]) -> FloatArray:
+        """Return the numbers by which the categories of a column are ordered."""
+
+    @abstractmethod
+    def grow_on(self, rows: Rows, criterion: str | None = None) -> Classes | Numbers:
+        """Return the data that trees are grown on, by a criterion other than the evidence."""
+
+    @abstractmethod
+    def counted_by(self, rows: Rows) -> NativeFamily | None:
+        """Return the leaf model by which rows are counted while trees are grown; None where they are counted later."""
+
+    @abstractmethod
+    def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
+        """Return the target with the inputs of linear leaves learnt from the table; `used` are the rows with weight."""
+
+    @abstractmethod
+    def columns(self, schema: Schema, X: Any, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Return all row data of the family: those given, and inputs from the table."""
+
+
+class Target(GrowthTarget):
+    """A type of target, with the priors that are to be tried or are given."""
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
@@ -71,24 +95,18 @@ class Target(ABC):
         """Return the given row data, checked."""
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
-        """Return the target with the inputs of linear leaves learnt from the table; `used` are the rows with weight."""
         del schema, X, used
         return self
 
     def columns(self, schema: Schema, X: Any, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """Return all row data of the family: those given, and inputs from the table."""
         del schema, X
         return self.row_data(n_rows, given)
 
     # ---- fitting ----------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def order_by(self, y: NDArray[Any]) -> FloatArray:
-        """Return the numbers by which the categories of a column are ordered."""
-
-    @abstractmethod
-    def grow_on(self, rows: Rows, criterion: str | None = None) -> Classes | Numbers:
-        """Return the data that trees are grown on, by a criterion other than the evidence."""
+    def counted_by(self, rows: Rows) -> NativeFamily:
+        family: NativeFamily = self.search(rows).first_family
+        return family
 
     @abstractmethod
     def search(self, rows: Rows) -> Search:
@@ -354,8 +372,7 @@ class NumberTarget(Target):
         return self.leaves.prior_search(rows.y, rows.weight, rows.row_data, prior, self.split_prior)
 
     def fixed_family(self, rows: Rows) -> NativeFamily:
-        family: NativeFamily = self.search(rows).first_family
-        return family
+        return self.counted_by(rows)
 
     def check_same(self, other: Self) -> None:
         for name, mine in self.attributes().items():

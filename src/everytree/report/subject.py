@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from everytree.estimators import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.base import MetaEstimator
+from everytree.estimators.outputs import refuse_several_outputs
 from everytree.families.base import NativeFamily
 from everytree.posterior.posterior import Posterior
 from everytree.report.words import Words
@@ -45,6 +46,7 @@ class Subject:
                 "model must be a fitted MetaForest, MetaTree or ExactTree classifier or regressor, "
                 f"not {type(model).__name__}"
             )
+        refuse_several_outputs(model)
         check_is_fitted(model, "forest_")
         is_exact = isinstance(model, ExactTreeClassifier | ExactTreeRegressor)
         posts = [model.map_posterior_] if is_exact else list(model.forest_.posteriors)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.errors import ArgumentError
 from everytree.structure.grow_on import Classes, Numbers
+from everytree.structure.growers import Growth
 from everytree.structure.grown import Grown
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
 from everytree.tables.column import missing_code
@@ -20,6 +22,21 @@ def as_floats(codes: NDArray[Any], has_missing: NDArray[np.bool_]) -> NDArray[np
     for column in np.flatnonzero(has_missing):
         table[codes[:, column] == missing_code(codes.dtype), column] = np.nan
     return table
+
+
+def tree_for_several(growth: Growth, is_classification: bool) -> Any:
+    """An unfitted tree of scikit-learn's with the same limits, whose criterion is the mean over several targets."""
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    if growth.criterion == "evidence":
+        must = "is 'evidence', by which one tree cannot be grown for several outputs; choose another, or a forest"
+        raise ArgumentError("criterion", must)
+    kind = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
+    criterion = growth.criterion or ("gini" if is_classification else "squared_error")
+    return kind(
+        criterion=criterion, max_depth=growth.max_depth, min_samples_leaf=growth.min_samples_leaf,
+        max_leaf_nodes=growth.max_leaf_nodes,
+    )  # fmt: skip
 
 
 def grow_as_given(

@@ -92,6 +92,7 @@ def grow(
     has_missing: NDArray[np.bool_],
     seeds: Sequence[int],
     first: int = 0,
+    step: int = 1,
     group: NDArray[np.int64] | None = None,
     n_jobs: int = 1,
     finish: Finish | None = None,
@@ -114,6 +115,8 @@ def grow(
         One per tree.
     first : int
         Number of the first tree to grow, of `n_trees` in all; those before it are there already.
+    step : int
+        Only every so many trees are grown from the first on, each with the next recipe.
     group : (n_rows,) int64, optional
         Numbers from 0 on; rows of one group are in the same samples.
     finish : callable, optional
@@ -129,15 +132,16 @@ def grow(
 
     def numbered(number: int) -> Grown:
         draw = growth.draw(seeds[number])
-        tree, in_bag, terminal = one(recipes[number % len(recipes)], draw)
+        tree, in_bag, terminal = one(recipes[number // step % len(recipes)], draw)
         grown = Grown(tree, in_bag) if finish is None else finish(tree, in_bag, terminal)
         progress()
         return replace(grown, draw=draw)
 
+    numbers = range(first, n_trees, step)
     if n_jobs == 1:
-        return [numbered(number) for number in range(first, n_trees)]
+        return [numbered(number) for number in numbers]
     with ThreadPoolExecutor(n_jobs) as pool:
-        return list(pool.map(numbered, range(first, n_trees)))
+        return list(pool.map(numbered, numbers))
 
 
 def _grow_one(

@@ -1,0 +1,57 @@
+"""Estimators of one or several outputs in a file; each output is stored as the estimator that it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from everytree.estimators.oob import joined_outputs
+from everytree.files.estimators import read_estimator, write_estimator
+from everytree.files.plain import read_plain, write_plain
+from everytree.files.sections import Reader, Writer
+from everytree.fitting.out_of_bag import OutOfBag
+
+
+def write_with_outputs(to: Writer, model: Any) -> None:
+    """Write an estimator, and those of its outputs."""
+    write_estimator(to, model)
+    outputs = vars(model).get("outputs_", [])
+    if not outputs:
+        return
+    to.put(n_outputs=len(outputs))
+    for place, one in enumerate(outputs):
+        write_estimator(to.section(f"output_{place}"), one)
+    write_plain(to, "outputs_oob_score", getattr(model, "oob_score_", None))
+
+
+def read_with_outputs(of: Reader, kind: type[Any]) -> Any:
+    """Read an estimator, and those of its outputs, which must have the same columns and trees."""
+    model = read_estimator(of, kind)
+    if "n_outputs" not in of:
+        return model
+    n_outputs = of.value("n_outputs", int)
+    if n_outputs < 2 or hasattr(model, "fitted_") or not hasattr(kind, "keep_outputs"):
+        raise of.error("n_outputs", f"is {n_outputs}, which is not possible for this {kind.__name__}")
+    names = [f"output_{place}" for place in range(n_outputs)]
+    outputs = [read_estimator(of.section(name), kind) for name in names]
+    for name, one in zip(names, outputs, strict=True):
+        if not hasattr(one, "fitted_"):
+            raise of.error(name, "is not fitted")
+        if one.schema_ != outputs[0].schema_ or one.forest_.trees != outputs[0].forest_.trees:
+            raise of.error(name, "has other columns or trees than the first output")
+    model.keep_outputs(outputs, _read_out_of_bag(of, outputs))
+    return model
+
+
+def _read_out_of_bag(of: Reader, outputs: list[Any]) -> OutOfBag | None:
+    """The predictions of all outputs, with the score that they have together."""
+    each = [one.fitted_.out_of_bag for one in outputs]
+    score = read_plain(of, "outputs_oob_score")
+    if score is None:
+        return None
+    known = [one for one in each if one is not None]
+    if not isinstance(score, float) or len(known) < len(each) or len({len(one.prediction) for one in known}) != 1:
+        raise of.error("outputs_oob_score", "must be a number, and all outputs must have predicted the same rows")
+    joined = joined_outputs(known)
+    assert joined is not None
+    return replace(joined, score=score)

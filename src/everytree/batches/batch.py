@@ -113,7 +113,7 @@ def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
     if not isinstance(frame, nw.DataFrame):
         if roles.columns():
             raise TypeError(f"it is a {type(raw).__name__}, but must be a table with names, or a pair (X, y)")
-        return None if len(raw) == 0 else Batch(number, read_table(raw, owner), None, None, {})
+        return None if _n_rows(raw) == 0 else Batch(number, read_table(raw, owner), None, None, {})
     if len(frame) == 0:
         return None
     roles.check_in(frame.columns)
@@ -146,7 +146,7 @@ def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, An
     for name, values in {"X": X, "y": y, "sample_weight": weight}.items():
         if not hasattr(values, "__len__") and (name != "sample_weight" or values is not None):
             raise TypeError(f"{name} must have one entry a row, but is a {type(values).__name__}")
-    if len(X) == 0 and len(y) == 0:
+    if _n_rows(X) == 0 and _n_rows(y) == 0:
         return None
     target = read_target(
         y if isinstance(y, np.ndarray) else nw.from_native(y, allow_series=True, pass_through=True), "the target y"
@@ -155,6 +155,11 @@ def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, An
         name: as_labels(values) if name == "groups" else as_column(name, values) for name, values in row_data.items()
     }
     return _weighed(number, read_table(X, owner), target, weight, columns)
+
+
+def _n_rows(values: Any) -> int:
+    """Number of rows of a table, or of entries; sparse matrices have no length."""
+    return int(values.shape[0]) if hasattr(values, "tocsc") else len(values)
 
 
 def _weighed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal, get_args
@@ -19,6 +19,7 @@ from everytree.estimators.grown import check_grower, check_max_features
 from everytree.estimators.oob import OutOfBagEstimator
 from everytree.estimators.outputs import ClassOutputs, NumberOutputs
 from everytree.estimators.readable import Readable
+from everytree.fitting.class_weight import ClassWeight
 from everytree.fitting.fit import Weights
 from everytree.fitting.structures import EarlierTrees, ForestStructure, GrownStructure
 from everytree.posterior.posterior import Posterior
@@ -158,8 +159,9 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         By which splits are chosen; "log_loss" is another name of "entropy", "evidence" is that of the leaves.
     max_leaf_nodes : int, optional
         Each tree is grown best split first, until it has this many leaves; at least 2.
-    class_weight : dict, "balanced", "balanced_subsample" or None
-        Weights of the classes, by which the weights of rows are multiplied; a class that is not named has weight 1.
+    class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None
+        Weights of the classes, by which the weights of rows are multiplied; a class that is not named has weight 1. Of
+        several outputs, one dict for each in a list, and the weights of a row's classes are multiplied.
         "balanced" gives all classes the same total weight, as scikit-learn's `compute_sample_weight` does. Every tree
         counts all rows, so that "balanced_subsample" is the same here. `partial_fit` takes a dict only.
     bootstrap : bool
@@ -172,10 +174,18 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         Whether a further `fit` to the same rows with more `n_estimators` keeps the trees there are and grows the rest.
         Priors are chosen anew over all trees: the result is that of all trees at once. A model that was read from a
         file grows all trees again.
+    monotonic_cst : (n_features,) array_like or None
+        None, or 0 for every column. Monotone constraints are not available yet, and anything else is refused.
 
     Attributes
     ----------
     classes_ : (n_classes,) array
+        A list of such arrays for several outputs.
+    n_outputs_ : int
+        Number of columns of y.
+    outputs_ : list of estimators
+        Only for several outputs: a fitted `MetaForestClassifier` for each. They share columns and trees, and have all
+        that concerns one output: `forest_`, `posteriors_`, `weights_`, `choice_`, `log_evidence_`, `predictive`, ...
     schema_ : Schema
         Columns, cut points and categories.
     forest_ : Forest
@@ -228,10 +238,11 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         verbose: int = 0,
         criterion: str = "gini",
         max_leaf_nodes: int | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced", "balanced_subsample"] | None = None,
+        class_weight: ClassWeight = None,
         bootstrap: bool = False,
         oob_score: bool | Callable[[Any, Any], float] = False,
         warm_start: bool = False,
+        monotonic_cst: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.grower = grower
@@ -255,6 +266,7 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         self.bootstrap = bootstrap
         self.oob_score = oob_score
         self.warm_start = warm_start
+        self.monotonic_cst = monotonic_cst
 
     @property
     def oob_decision_function_(self) -> FloatArray:
@@ -289,7 +301,7 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
     criterion : {"squared_error", "evidence"}
         By which splits are chosen: the squared error of means (of rates for counts, of logarithms for lognormal), or
         the evidence of the leaves of the family. Linear leaves gain most by "evidence", at the cost of a slower fit.
-    max_leaf_nodes, bootstrap, warm_start
+    max_leaf_nodes, bootstrap, warm_start, monotonic_cst
         As in `MetaForestClassifier`.
     oob_score : bool or callable
         Whether to predict each row of `fit` by the trees that were not grown on it, and to score that: by R2 (for
@@ -299,6 +311,8 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
     Attributes
     ----------
     schema_, forest_, posteriors_, weights_, choice_, log_evidence_, feature_importances_, oob_score_
+        As in `MetaForestClassifier`.
+    n_outputs_, outputs_
         As in `MetaForestClassifier`.
     oob_prediction_ : (n_rows,) array
         With `oob_score`: means for the rows of `fit`; NaN for a row of weight 0, and for one on which every tree was
@@ -339,6 +353,7 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
         bootstrap: bool = False,
         oob_score: bool | Callable[[Any, Any], float] = False,
         warm_start: bool = False,
+        monotonic_cst: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.family = family
@@ -362,6 +377,7 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
         self.bootstrap = bootstrap
         self.oob_score = oob_score
         self.warm_start = warm_start
+        self.monotonic_cst = monotonic_cst
 
     @property
     def oob_prediction_(self) -> FloatArray:

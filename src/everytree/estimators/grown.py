@@ -35,6 +35,7 @@ class GrownEstimator(MetaEstimator):
     min_samples_leaf: int | float
     criterion: str
     max_leaf_nodes: int | None
+    monotonic_cst: Any
     random_state: Any
     weights: Weights = "uniform"
     calibration: Literal["auto"] | None = None
@@ -59,6 +60,7 @@ class GrownEstimator(MetaEstimator):
             raise ArgumentError("criterion", f"must be one of {list(known)}, but is {self.criterion!r}")
         if self.max_leaf_nodes is not None:
             whole_number("max_leaf_nodes", self.max_leaf_nodes, 2)
+        check_monotonic_cst(self.monotonic_cst)
         if isinstance(self.split_prior, str) and self.split_prior != "auto":
             raise ValueError(f"split_prior must be 'auto', a number or a function of depth, not {self.split_prior!r}")
 
@@ -91,6 +93,19 @@ class GrownEstimator(MetaEstimator):
         self._check_fitted()
         weights: FloatArray = self.forest_.weights
         return weights
+
+
+def check_monotonic_cst(value: Any) -> None:
+    """Check that no column is asked to have an effect in one direction only."""
+    if value is None:
+        return
+    try:
+        signs = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        signs = np.ones(1)
+    if signs.ndim != 1 or signs.any():
+        must = "must be None, or 0 for every column: monotone constraints are not available yet"
+        raise ArgumentError("monotonic_cst", f"{must}, but is {value!r:.200}")
 
 
 def check_min_samples_leaf(value: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from everytree.estimators.base import CategoricalFeatures
 from everytree.estimators.batches import BatchedEstimator
 from everytree.estimators.outputs import ClassOutputs, NumberOutputs
 from everytree.estimators.readable import Readable
+from everytree.fitting.class_weight import ClassWeight
 from everytree.fitting.structures import N_FOLDS, TreeStructure
 from everytree.posterior.posterior import Posterior
 from everytree.trees.decision_paths import decision_paths
@@ -59,14 +59,14 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
         Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
     max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
-    criterion, max_leaf_nodes, class_weight
+    criterion, max_leaf_nodes, class_weight, monotonic_cst
         As in `MetaForestClassifier`.
 
     Attributes
     ----------
     posterior_ : Posterior
         Ask it for `map_tree()`, `top_trees(k)`, `split_prob`, `node_prob` and the like.
-    classes_, schema_, log_evidence_, feature_importances_, choice_
+    classes_, schema_, log_evidence_, feature_importances_, choice_, n_outputs_, outputs_
         As in `MetaForestClassifier`.
 
     Examples
@@ -94,7 +94,8 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
         verbose: int = 0,
         criterion: str = "gini",
         max_leaf_nodes: int | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced", "balanced_subsample"] | None = None,
+        class_weight: ClassWeight = None,
+        monotonic_cst: Any = None,
     ) -> None:
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -109,6 +110,7 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
         self.criterion = criterion
         self.max_leaf_nodes = max_leaf_nodes
         self.class_weight = class_weight
+        self.monotonic_cst = monotonic_cst
 
 
 class MetaTreeRegressor(NumberOutputs, _TreeStructure):
@@ -125,13 +127,13 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
         Prior probability that a node is split.
     max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
         As in `MetaForestClassifier`.
-    criterion, max_leaf_nodes
+    criterion, max_leaf_nodes, monotonic_cst
         As in `MetaForestRegressor`.
 
     Attributes
     ----------
     posterior_ : Posterior
-    schema_, log_evidence_, feature_importances_, choice_
+    schema_, log_evidence_, feature_importances_, choice_, n_outputs_, outputs_
         As in `MetaForestClassifier`.
     """
 
@@ -151,6 +153,7 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
         verbose: int = 0,
         criterion: str = "squared_error",
         max_leaf_nodes: int | None = None,
+        monotonic_cst: Any = None,
     ) -> None:
         self.max_depth = max_depth
         self.family = family
@@ -165,3 +168,4 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
         self.verbose = verbose
         self.criterion = criterion
         self.max_leaf_nodes = max_leaf_nodes
+        self.monotonic_cst = monotonic_cst

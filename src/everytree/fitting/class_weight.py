@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,11 @@ from everytree.base.checks import MAX_WEIGHT
 from everytree.base.errors import ArgumentError
 
 NAMED = ("balanced", "balanced_subsample")
+
+ClassWeight = (
+    Mapping[Any, float] | Sequence[Mapping[Any, float]] | Literal["balanced", "balanced_subsample"] | None
+)  # fmt: skip
+"""Of one output, of several, or by a rule."""
 
 
 def check_class_weight(class_weight: Any) -> None:

@@ -90,6 +90,10 @@ class _ForestStructure(Readable, OutOfBagEstimator):
             if getattr(self, name) != of_class[name].default:
                 raise ArgumentError(name, f"is {getattr(self, name)!r}, which would change nothing: {why}")
 
+    def __len__(self) -> int:
+        """Number of trees."""
+        return len(self._with_trees().posteriors_)
+
     def pictured(self) -> Posterior:
         return max(self.posteriors_, key=lambda post: post.log_evidence)
 

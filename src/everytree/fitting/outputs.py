@@ -22,7 +22,7 @@ from everytree.fitting.targets import Target
 def output_columns(y: Any) -> list[NDArray[Any]] | None:
     """Return the columns of targets that have more than one; None for one column, and for what is no target at all."""
     if hasattr(y, "tocsc"):
-        must = "is a sparse matrix, and a sparse multilabel-indicator for y is not supported; pass y.toarray()"
+        must = "must be a dense array, but is a sparse matrix; pass y.toarray()"
         raise ArgumentError("y", must)
     frame = nw.from_native(y, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):

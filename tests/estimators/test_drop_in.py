@@ -46,8 +46,7 @@ def data(kind: type[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 def test_every_parameter_of_these_here_is_one_there_or_is_said_to_differ():
     """What scikit-learn's forests have and these have not."""
-    left_out = {"min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease", "ccp_alpha", "max_samples",
-                "monotonic_cst"}  # fmt: skip
+    left_out = {"min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease", "ccp_alpha", "max_samples"}
     for theirs, ours in (CLASSIFIERS, REGRESSORS):
         assert set(theirs().get_params()) - set(ours().get_params()) == left_out
     for kind in (*OURS, et.MetaTreeClassifier, et.MetaTreeRegressor):
@@ -261,6 +260,90 @@ def test_parameters_that_a_forest_of_its_own_would_not_take_are_refused(name):
     imported = et.from_sklearn(RandomForestClassifier(3).fit(X, y), X, y)
     with pytest.raises(ValueError, match=f"{name} is .*, which would change nothing: the structures were imported"):
         imported.set_params(**{name: value}).fit(X, y)
+
+
+# ---- what cannot be learnt from, or says nothing --------------------------------------------------------------------
+
+FOUR = [et.MetaForestClassifier, et.MetaForestRegressor, et.MetaTreeClassifier, et.MetaTreeRegressor]
+
+
+def small(kind: type[Any], **options: Any) -> Any:
+    return kind(**({"n_estimators": 5} if kind in OURS else {}), random_state=0, **options)
+
+
+def sizes(model: Any) -> set[int]:
+    """How many nodes the trees have."""
+    outputs = getattr(model, "outputs_", [model])
+    return {post.tree.n_nodes for one in outputs for post in one.posteriors_}
+
+
+def rows_for(kind: type[Any], n_outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    X = rng_for("little to learn").normal(size=(60, 3))
+    y = X[:, 0] if "Regressor" in kind.__name__ else (X[:, 0] > 0.0).astype(int)
+    return X, y if n_outputs == 1 else np.column_stack([y] * n_outputs)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("kind", FOUR)
+def test_where_there_is_nothing_to_learn_trees_have_one_node(kind, n_outputs):
+    X, y = rows_for(kind, n_outputs)
+    constant = small(kind).fit(X, np.full_like(y, 3))
+    assert sizes(constant) == {1}
+    bit_equal(constant.predict(X), np.full(y.shape, 3.0))
+    assert sizes(small(kind).fit(np.full(X.shape, np.nan), y)) == {1}
+    assert sizes(small(kind).fit(X[:1], y[:1])) == {1}
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("kind", FOUR)
+def test_a_single_row_with_weight_is_all_there_is(kind, n_outputs):
+    X, y = rows_for(kind, n_outputs)
+    weight = np.zeros(60)
+    weight[7] = 2.0
+    model = small(kind).fit(X, y, weight)
+    assert sizes(model) == {1}
+    bit_equal(model.predict(X), np.broadcast_to(y[7], y.shape))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("kind", FOUR)
+def test_a_column_that_is_all_missing_says_nothing(kind, n_outputs):
+    X, y = rows_for(kind, n_outputs)
+    holes = X.copy()
+    holes[:, 1] = np.nan
+    model = small(kind).fit(holes, y)
+    assert model.feature_importances_[1] == 0.0
+    bit_equal(model.predict(X), model.predict(holes))
+    assert model.score(holes, y) > 0.5
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("kind", FOUR)
+def test_parameters_that_no_tree_can_have_are_refused(kind, n_outputs):
+    X, y = rows_for(kind, n_outputs)
+    of_others = "gini" if "Regressor" in kind.__name__ else "squared_error"
+    wrong: list[tuple[str, Any, str]] = [
+        ("max_leaf_nodes", 1, "max_leaf_nodes must be a whole number from 2 on, but is 1"),
+        *(("criterion", name, "criterion must be one of") for name in (of_others, "absolute_error", "poisson", None)),
+        *(
+            ("monotonic_cst", signs, "monotonic_cst must be None, or 0 for every column: monotone constraints are not")
+            for signs in ([1, 0, 0], [0, 0, -1], "increasing", {0: 1}, 0, [[0, 0, 0]], [np.nan, 0, 0])
+        ),
+    ]
+    model = small(kind).fit(X, y)
+    before = pickle.dumps(model.predict(X))
+    for name, value, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            model.set_params(**{name: value}).fit(X, y)
+        model.set_params(**{name: kind().get_params()[name]})
+    assert pickle.dumps(model.predict(X)) == before
+
+
+@pytest.mark.parametrize("kind", FOUR)
+def test_no_monotone_constraint_is_one_that_is_accepted(kind):
+    X, y = rows_for(kind, 1)
+    for signs in (None, [0, 0, 0], np.zeros(3)):
+        assert state(small(kind, monotonic_cst=signs).fit(X, y)) == state(small(kind).fit(X, y))
 
 
 # ---- weights of classes ---------------------------------------------------------------------------------------------
@@ -516,6 +599,26 @@ def test_partial_fit_takes_sparse_rows():
     for some in np.array_split(np.arange(90), 3):
         same.partial_fit(X[some], y[some])
     assert state(model) == state(same)
+
+
+@pytest.mark.parametrize("sample_rows", [60, 1000])
+@pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array", "dok_matrix"])
+def test_batches_may_be_sparse(form, sample_rows):
+    rng = rng_for("sparse batches", form)
+    X = np.where(rng.random((200, 5)) < 0.4, rng.normal(size=(200, 5)), 0.0)
+    y, weight, sparse = X[:, 0] - X[:, 1], rng.integers(0, 3, 200).astype(float), getattr(scipy.sparse, form)
+    parts = np.array_split(np.arange(200), 4)
+    model = et.MetaForestRegressor(4, random_state=0)
+    for given in (
+        lambda table, some: (table(X[some]), y[some]),
+        lambda table, some: (table(X[some]), y[some], weight[some]),
+    ):
+        batches = [given(sparse, some) for some in parts]
+        empty = (sparse((0, 5)), *(np.zeros(0) for _ in batches[0][1:]))
+        found = state(model.fit_batches([batches[0], empty, *batches[1:]], sample_rows=sample_rows))
+        assert found == state(model.fit_batches([given(np.asarray, some) for some in parts], sample_rows=sample_rows))
+    if sample_rows > len(X):
+        assert state(model.fit_batches([(sparse(X[some]), y[some]) for some in parts])) == state(model.fit(X, y))
 
 
 # ---- out of bag, and files ------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
             missing values. Sparse matrices of SciPy's are read column by column; what they do not store is 0.
         y : (n_rows,) array_like
-            Class labels.
+            Class labels. Forests and trees also take several columns, (n_rows, n_outputs).
         sample_weight : (n_rows,) array_like, optional
             A row of weight 0 counts as absent.
         groups : (n_rows,) array_like, optional

@@ -27,6 +27,7 @@ from cases import rng_for
 from estimator_cases import as_pandas, mixed_columns, state
 from everytree.fitting.grow_on import centred_and_scaled
 from everytree.report import write_report
+from everytree.structure.grow_on import Classes, Numbers
 from everytree.structure.growers import Growth, grow
 from everytree.tables.repeats import row_groups
 
@@ -100,12 +101,11 @@ def test_trees_of_a_forest_follow_the_outputs_in_turn(kind):
     first = model.outputs_[0]
     seeds = [one.seed for one in first.fitted_.origin.draws]
     codes, columns = first.schema_.encode(X), len(X.T)
-    growth = Growth(criterion="gini" if is_classifier(model) else "squared_error")
     for place, y in enumerate(Y.T):
         own = seeds[place::3]
-        follow = y if is_classifier(model) else centred_and_scaled(y, None)
+        follow = Classes(y, None) if is_classifier(model) else Numbers(centred_and_scaled(y, None), None)
         grown = grow(
-            codes, follow, None, growth, len(own),
+            codes, follow, Growth(), len(own),
             n_codes=first.schema_.n_codes, has_missing=np.zeros(columns, dtype=bool), seeds=own,
             group=row_groups(codes, None),
         )  # fmt: skip
@@ -429,6 +429,16 @@ def test_weights_of_classes_that_do_not_fit_the_outputs():
             make(et.MetaForestClassifier, class_weight=wrong).fit(X, Y)
     with pytest.raises(ValueError, match="class_weight is a list, which is for several outputs"):
         make(et.MetaForestClassifier, class_weight=[{0: 1.0}]).fit(X, Y[:, 0])
+
+
+def test_forests_grow_by_evidence_and_one_tree_does_not():
+    for kind in FORESTS:
+        X, Y = draw(kind)
+        assert make(kind, criterion="evidence").fit(X, Y).score(X, Y) > 0.7
+    for kind in TREES:
+        X, Y = draw(kind)
+        with pytest.raises(ValueError, match="criterion is 'evidence', by which one tree cannot be grown for several"):
+            make(kind, criterion="evidence").fit(X, Y)
 
 
 def test_imported_structures_are_for_one_output():

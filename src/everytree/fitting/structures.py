@@ -256,7 +256,8 @@ def grow_trees(
     return grow(
         rows.codes, evidence_of(rows, family) if by_evidence else target.grow_on(rows, growth.criterion), growth,
         len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds, first=first, step=step,
-        group=rows.group, n_jobs=n_jobs, finish=partial(_finished, rows, family, schema, growth), progress=progress.step,
+        group=rows.group, n_jobs=n_jobs, finish=partial(_finished, rows, family, schema, growth),
+        progress=progress.step,
     )  # fmt: skip
 
 

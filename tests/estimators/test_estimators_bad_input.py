@@ -204,7 +204,7 @@ TABLES = [
 ROWS = [
     Wrong("too few targets", "y", lambda y: y[:5], f"(y has 5 entries, but X has {N} rows|X has {N} rows, y 5)"),
     Wrong("no target", "y", lambda y: None, "requires y to be passed, but the target y is None"),
-    Wrong("two targets a row", "y", lambda y: np.column_stack([y, y]), "y should be a 1d array"),
+    Wrong("a table a row", "y", lambda y: np.stack([[y, y], [y, y]], axis=-1).T, "(y should be a 1d array|dim 3)"),
     Wrong("target NaN", "y", put(np.nan), "y.*NaN", REGRESSORS),
     Wrong("target NaN", "y", lambda y: replaced(np.arange(N) % 2, np.nan), "y.*NaN", CLASSIFIERS),
     Wrong("target infinite", "y", put(np.inf), "y.*infinity", REGRESSORS),

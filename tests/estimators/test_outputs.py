@@ -30,6 +30,7 @@ from everytree.report import write_report
 from everytree.structure.grow_on import Classes, Numbers
 from everytree.structure.growers import Growth, grow
 from everytree.tables.repeats import row_groups
+from refusals import unchanged
 
 FORESTS = [et.MetaForestClassifier, et.MetaForestRegressor]
 TREES = [et.MetaTreeClassifier, et.MetaTreeRegressor]
@@ -410,6 +411,9 @@ def test_bad_targets_are_named_and_change_nothing(kind):
     with pytest.raises(ValueError, match="their first rows are learnt by fit"):
         make(kind).partial_fit(X, Y)
     assert [state(one) for one in model.outputs_] == before
+    alone = make(kind).fit(X, Y[:, 0])
+    with unchanged(state, alone), pytest.raises(ValueError, match="y should be a 1d array"):
+        alone.partial_fit(X, Y)
 
 
 def test_errors_name_the_column_of_y():

@@ -104,7 +104,8 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         are leaves is a question of probability: see `Posterior.split_prob`.
         """
         model = self._with_trees()
-        ends: NDArray[np.int32] = model.forest_.ends(model._encode(X), n_jobs=self.n_jobs)
+        codes = model._encode(X)
+        ends: NDArray[np.int32] = model.forest_.ends(codes, n_jobs=self.n_jobs)
         return ends
 
     def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:

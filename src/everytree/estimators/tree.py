@@ -36,7 +36,8 @@ class _TreeStructure(Readable, BatchedEstimator):
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n_rows,) the node in which each row ends, numbered as in `posterior_.tree`; as in `MetaForestClassifier`."""
         model = self._with_trees()
-        ends: NDArray[np.int32] = model.forest_.ends(model._encode(X), n_jobs=self.n_jobs)[:, 0]
+        codes = model._encode(X)
+        ends: NDArray[np.int32] = model.forest_.ends(codes, n_jobs=self.n_jobs)[:, 0]
         return ends
 
     def decision_path(self, X: Any) -> Any:

@@ -20,7 +20,7 @@ FLOORS = [
     ["tables", "trees", "families"],
     ["predictive"],
     ["posterior"],
-    ["structure", "exact"],
+    ["structure", "exact", "boosting"],
     ["fitting"],
     ["batches"],
     ["estimators", "online", "view"],

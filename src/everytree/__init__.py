@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from everytree.estimators import (
         ExactTreeClassifier,
         ExactTreeRegressor,
+        MetaBoostClassifier,
+        MetaBoostRegressor,
         MetaForestClassifier,
         MetaForestRegressor,
         MetaTreeClassifier,
@@ -66,6 +68,8 @@ __all__ = [
     "GrowingPosterior",
     "LinearRegression",
     "LogNormal",
+    "MetaBoostClassifier",
+    "MetaBoostRegressor",
     "MetaForestClassifier",
     "MetaForestRegressor",
     "MetaTree",
@@ -101,8 +105,9 @@ __all__ = [
 _HOMES = {
     "batches": ("schema_from_batches", "update_from_batches"),
     "estimators": (
-        "ExactTreeClassifier", "ExactTreeRegressor", "MetaForestClassifier", "MetaForestRegressor",
-        "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm", "from_sklearn", "from_xgboost", "scorers",
+        "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
+        "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm",
+        "from_sklearn", "from_xgboost", "scorers",
     ),
     "estimators.dask": (
         "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",

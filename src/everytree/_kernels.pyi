@@ -206,6 +206,53 @@ def evidence_grower(
     prior: NDArray[np.float64],
 ) -> Grower: ...
 
+class Booster:
+    def run(
+        self,
+        *,
+        is_left_out: NDArray[np.bool_],
+        seed: int,
+        learning_rate: float,
+        tau: float,
+        split_prior: float,
+        max_steps: int,
+        patience: int,
+        max_leaf_nodes: int,
+        max_depth: int,
+        min_samples_leaf: int,
+        row_share: float,
+        column_share: float,
+        most_rows: int,
+    ) -> dict[str, Any]: ...
+    def stop(self) -> None: ...
+
+def booster(
+    *,
+    codes: Any,
+    n_codes: NDArray[np.int32],
+    has_missing: NDArray[np.bool_],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    exposure: NDArray[np.float64] | None,
+    n_classes: int,
+    loss: str,
+) -> Booster: ...
+
+class AdditiveTrees:
+    def scores(self, X: Any, n_jobs: int) -> NDArray[np.float64] | None: ...
+
+def additive_trees(
+    *,
+    n_nodes: NDArray[np.int32],
+    feature: NDArray[np.int32],
+    first_child: NDArray[np.int32],
+    threshold: NDArray[np.int32],
+    missing_child: NDArray[np.int32],
+    value: NDArray[np.float64],
+    n_outputs: int,
+    known: NDArray[np.uint16],
+) -> AdditiveTrees: ...
+
 class Forest:
     def __init__(self, trees: Sequence[Tree], known: NDArray[np.uint16]) -> None: ...
     def ends(self, X: Any, n_jobs: int) -> NDArray[np.int32] | None: ...

@@ -1,6 +1,7 @@
 """scikit-learn estimators around forests; no mathematics."""
 
 from everytree.estimators import scorers
+from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
 from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
@@ -9,6 +10,8 @@ from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
 __all__ = [
     "ExactTreeClassifier",
     "ExactTreeRegressor",
+    "MetaBoostClassifier",
+    "MetaBoostRegressor",
     "MetaForestClassifier",
     "MetaForestRegressor",
     "MetaTreeClassifier",

@@ -128,7 +128,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self._keep(fit(every, more.target, self._structure(), settings), every.X)
             self._keep_early(more)
             return self
-        fitted.forest.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
+        self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         self.fitted_ = fitted.with_batch(rows)
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
@@ -167,13 +167,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         mine, theirs = self.fitted_, other.fitted_
         _check_same_tables(mine, theirs)
         mine.target.check_same(theirs.target)
-        mine.forest.check_mergeable(theirs.forest)  # type: ignore[arg-type]
+        self.forest_.check_mergeable(other.forest_)
         if not allow_overlap and not set(mine.batches).isdisjoint(theirs.batches):
             raise ValueError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
-        mine.forest.merge(theirs.forest)  # type: ignore[arg-type]
+        self.forest_.merge(other.forest_)
         self.fitted_ = replace(mine, batches=[*mine.batches, *theirs.batches])
         self._keep_early(None)
         return self
@@ -197,7 +197,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         empty = copy.copy(self)
         empty.fitted_ = replace(
-            self.fitted_, forest=self.fitted_.forest.without_rows(), batches=[], out_of_bag=None
+            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None
         )  # fmt: skip
         empty._keep_early(None)
         return empty

@@ -43,7 +43,7 @@ _KINDS: dict[str, tuple[type, Write, Read]] = {
     "Forest": (Forest, write_forest, read_forest),
 }
 _ESTIMATORS = (
-    "ExactTreeClassifier", "ExactTreeRegressor",
+    "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
 )  # fmt: skip
 

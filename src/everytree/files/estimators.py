@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.classes import BoostedClasses
+from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
+    MetaBoostClassifier,
+    MetaBoostRegressor,
     MetaForestClassifier,
     MetaForestRegressor,
     MetaTreeClassifier,
@@ -22,13 +26,14 @@ from everytree.estimators.grown import GrownEstimator
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
+from everytree.files.boosted import read_boosted, write_boosted
 from everytree.files.families import check_all
 from everytree.files.others import read_exact, write_exact
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
-from everytree.fitting.fit import Fitted
+from everytree.fitting.fit import Fitted, Model
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.search import Choice
 from everytree.fitting.targets import Target
@@ -40,8 +45,8 @@ from everytree.tables.schema import Schema
 KINDS = {
     kind.__name__: kind
     for kind in (
-        ExactTreeClassifier, ExactTreeRegressor, MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier,
-        MetaTreeRegressor,
+        ExactTreeClassifier, ExactTreeRegressor, MetaBoostClassifier, MetaBoostRegressor, MetaForestClassifier,
+        MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor,
     )
 }  # fmt: skip
 
@@ -110,6 +115,8 @@ def _write_fitted(to: Writer, model: Any) -> None:
     if isinstance(fitted.forest, ExactForest):
         write_exact(to.section("posterior"), fitted.forest.posterior)
         _write_rows(to.section("rows"), fitted.forest.rows)
+    elif isinstance(fitted.forest, BoostedClasses | BoostedNumbers):
+        write_boosted(to.section("boosted"), fitted.forest)
     else:
         write_forest(to.section("forest"), fitted.forest)
         _write_choice(to.section("choice"), model.choice_)
@@ -124,8 +131,10 @@ def _read_fitted(of: Reader, model: Any) -> None:
             raise of.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
     row_names, choice = _read_row_names(of), None
-    forest: Forest | ExactForest
-    if isinstance(model, GrownEstimator):
+    forest: Model
+    if isinstance(model, MetaBoostClassifier | MetaBoostRegressor):
+        forest = read_boosted(of.section("boosted"), schema, is_classifier(model))
+    elif isinstance(model, GrownEstimator):
         forest = read_forest(of.section("forest"))
         choice = _read_choice(of.section("choice"), forest.family)
         _check_forest(of, model, forest, schema)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
+from everytree.boosting.classes import BoostedClasses
+from everytree.boosting.numbers import BoostedNumbers
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.held_out import held_out
@@ -115,6 +117,10 @@ class GrownTrees:
     predict_out_of_bag: bool = False
 
 
+Model = Forest | ExactForest | BoostedClasses | BoostedNumbers
+"""What predicts rows of codes."""
+
+
 class Structure(Protocol):
     """The chooser of the splits."""
 
@@ -123,8 +129,8 @@ class Structure(Protocol):
     ) -> Schema:
         """Columns, cut points and categories of the first rows."""
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees | ExactForest:
-        """Trees of which a forest is made; or the exact sum over all trees, whose priors are given."""
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees | Model:
+        """Trees of which a forest is made; or a whole model: the exact sum over all trees, or boosted trees."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ class Fitted:
     ----------
     target : Target
     schema : Schema
-    forest : Forest or ExactForest
+    forest : Forest, ExactForest, BoostedClasses or BoostedNumbers
     choice : Choice or None
         None where no priors were chosen.
     row_names : list of str
@@ -180,7 +186,7 @@ class Fitted:
 
     target: Target
     schema: Schema
-    forest: Forest | ExactForest
+    forest: Model
     choice: Choice | None
     row_names: list[str]
     weight_factor: float
@@ -221,7 +227,7 @@ def fit(
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
     grown = structure.grow(rows, target, schema, settings)
-    learnt = Learnt(grown) if isinstance(grown, ExactForest) else learn_forest(grown, target, schema, settings)
+    learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else Learnt(grown)
     return learnt.fitted(target, schema, rows, weight, factor)
 
 
@@ -287,7 +293,7 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
 class Learnt(NamedTuple):
     """A model of coded rows; for the attributes see `Fitted`."""
 
-    forest: Forest | ExactForest
+    forest: Model
     choice: Choice | None = None
     out_of_bag: OutOfBag | None = None
     origin: Origin | None = None

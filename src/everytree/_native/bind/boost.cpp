@@ -5,8 +5,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "bind/buffers.hpp"
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
+#include "boost/additive.hpp"
 #include "boost/chain.hpp"
 
 namespace everytree {
@@ -110,11 +112,68 @@ nb::dict run(const Booster& self, Input<bool> is_left_out, std::uint64_t seed, d
     out["threshold"] = to_numpy(std::move(chain.threshold));
     out["missing_child"] = to_numpy(std::move(chain.missing_child));
     out["value"] = to_numpy(std::move(chain.value));
+    out["gain"] = to_numpy(std::move(chain.gain));
     out["losses"] = to_numpy(std::move(chain.losses));
     const std::size_t n_outputs = chain.base.size(), n_left_out = chain.left_out.size() / n_outputs;
     out["left_out"] = to_numpy(std::move(chain.left_out), {n_left_out, n_outputs});
     out["base"] = to_numpy(std::move(chain.base));
     return out;
+}
+
+// Trees as Python holds them, checked: nothing that is read here may lead out of the arrays.
+std::unique_ptr<AdditiveTrees> additive_trees(Input<std::int32_t> n_nodes, Input<std::int32_t> feature,
+                                              Input<std::int32_t> first_child, Input<std::int32_t> threshold,
+                                              Input<std::int32_t> missing_child, Input<double> value, int n_outputs,
+                                              Input<std::uint16_t> known) {
+    std::int64_t total = 0;
+    for (const std::int32_t n : to_span(n_nodes)) {
+        if (n < 1) throw std::invalid_argument("n_nodes must be positive");
+        total += n;
+    }
+    const auto n_all = static_cast<std::size_t>(total);
+    for (const std::size_t size : {feature.size(), first_child.size(), threshold.size(), missing_child.size(),
+                                   value.size()})
+        if (size != n_all) throw std::invalid_argument("arrays must have one entry a node");
+    if (n_outputs < 1 || n_nodes.size() % static_cast<std::size_t>(n_outputs) != 0)
+        throw std::invalid_argument("there must be as many trees for each output");
+    std::vector<AdditiveNode> nodes(n_all);
+    std::size_t first = 0;
+    for (const std::int32_t n : to_span(n_nodes)) {
+        for (std::int32_t s = 0; s < n; ++s) {
+            const std::size_t at = first + static_cast<std::size_t>(s);
+            const std::int32_t child = first_child.data()[at], column = feature.data()[at], cut = threshold.data()[at];
+            const std::int32_t missing = missing_child.data()[at];
+            if (column < 0) {
+                nodes[at] = {0, 65535, s, 2, true};
+                continue;
+            }
+            if (static_cast<std::size_t>(column) >= known.size() || child <= s || child + 1 >= n || cut < 0 ||
+                cut > 65534 || missing < -1 || missing > 1)
+                throw std::invalid_argument("node " + std::to_string(s) + " of a tree is not a split");
+            nodes[at] = {static_cast<std::uint16_t>(column), static_cast<std::uint16_t>(cut), child,
+                         static_cast<std::uint8_t>(missing < 0 ? 2 : missing), false};
+        }
+        first += static_cast<std::size_t>(n);
+    }
+    return std::make_unique<AdditiveTrees>(std::vector<std::int32_t>(n_nodes.data(), n_nodes.data() + n_nodes.size()),
+                                           std::move(nodes),
+                                           std::vector<double>(value.data(), value.data() + value.size()), n_outputs,
+                                           std::vector<std::uint16_t>(known.data(), known.data() + known.size()));
+}
+
+// (n_rows, n_outputs), or None for a table that cannot be read in place.
+std::optional<Output<double>> scores(const AdditiveTrees& self, nb::handle X, int n_jobs) {
+    CodeBuffer buffer;
+    if (!buffer.open(X, {self.n_features(), true})) return std::nullopt;
+    const auto n_rows = static_cast<std::size_t>(buffer.n_rows()), n_outputs = static_cast<std::size_t>(self.n_outputs());
+    std::vector<double> out(n_rows * n_outputs, 0.0);
+    without_gil(true, [&] {
+        if (buffer.is_narrow())
+            self.scores<std::uint8_t>(buffer.table(), n_jobs, out.data());
+        else
+            self.scores<std::uint16_t>(buffer.table(), n_jobs, out.data());
+    });
+    return to_numpy(std::move(out), {n_rows, n_outputs});
 }
 
 }  // namespace
@@ -125,6 +184,9 @@ void bind_boost(nb::module_& module) {
              "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
              "column_share"_a, "most_rows"_a)
         .def("stop", [](Booster& self) { self.is_stopped = true; });
+    nb::class_<AdditiveTrees>(module, "AdditiveTrees").def("scores", &scores, "X"_a.none(), "n_jobs"_a);
+    module.def("additive_trees", &additive_trees, nb::kw_only(), "n_nodes"_a, "feature"_a, "first_child"_a,
+               "threshold"_a, "missing_child"_a, "value"_a, "n_outputs"_a, "known"_a);
     module.def("booster", &booster, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a, "weight"_a.none(),
                "exposure"_a.none(), "n_classes"_a, "loss"_a);
 }

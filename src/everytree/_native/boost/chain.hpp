@@ -28,6 +28,7 @@ struct BoostRule {
 struct Chain {
     std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
     std::vector<double> value;         // of each node, the learning rate included
+    std::vector<double> gain;          // expected gain in log evidence by the split of each node
     std::vector<double> base;          // score before the first step, of each output
     std::vector<double> losses;        // mean over the rows left out, before the first step and after each
     std::vector<double> left_out;      // (n_left_out, n_outputs) scores of the rows left out, after the last step
@@ -111,11 +112,11 @@ class ChainBooster {
             sums.first[end_[i]] += first_[static_cast<std::size_t>(offset) + i];
             sums.second[end_[i]] += second_[static_cast<std::size_t>(offset) + i];
         }
-        std::vector<double> value = leaf_values(tree, sums, {rule_.tau, rule_.split_prior, dispersion()});
-        for (double& each : value) each *= rule_.learning_rate;
+        LeafValues leaves = leaf_values(tree, sums, {rule_.tau, rule_.split_prior, dispersion()});
+        for (double& each : leaves.value) each *= rule_.learning_rate;
         double* const scores = scores_.data() + offset;
-        for (std::int64_t i = 0; i < rows_.n_rows; ++i) scores[i] += value[end_[static_cast<std::size_t>(i)]];
-        append(tree, value);
+        for (std::int64_t i = 0; i < rows_.n_rows; ++i) scores[i] += leaves.value[end_[static_cast<std::size_t>(i)]];
+        append(tree, leaves);
     }
 
     std::vector<int> some_columns(NodeRandom& random) const {
@@ -198,7 +199,7 @@ class ChainBooster {
         return total > 0.0 ? sum / total : 0.0;
     }
 
-    void append(const GrownTree& tree, const std::vector<double>& value) {
+    void append(const GrownTree& tree, const LeafValues& leaves) {
         const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
         chain_.n_nodes.push_back(static_cast<std::int32_t>(tree.feature.size()));
         add(chain_.feature, tree.feature);
@@ -206,7 +207,8 @@ class ChainBooster {
         add(chain_.n_children, tree.n_children);
         add(chain_.threshold, tree.threshold);
         add(chain_.missing_child, tree.missing_child);
-        add(chain_.value, value);
+        add(chain_.value, leaves.value);
+        add(chain_.gain, leaves.gain);
     }
 
     // Removes the steps after the best one.
@@ -219,6 +221,7 @@ class ChainBooster {
                            &chain_.missing_child})
             each->resize(n);
         chain_.value.resize(n);
+        chain_.gain.resize(n);
     }
 
     const CodeColumns<Code>& columns_;

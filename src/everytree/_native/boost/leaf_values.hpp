@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "grow/tree.hpp"
@@ -36,12 +37,16 @@ inline void sum_up(const GrownTree& tree, NodeSums& sums) {
     }
 }
 
-// The posterior mean of the value of a row that ends in each node (a terminal, or wherever it stops).
-inline std::vector<double> leaf_values(const GrownTree& tree, NodeSums& sums, const LeafPrior& prior) {
+struct LeafValues {
+    std::vector<double> value;  // posterior mean for a row that ends in each node (a terminal, or wherever it stops)
+    std::vector<double> gain;   // expected gain in log evidence by the split of each node
+};
+
+inline LeafValues leaf_values(const GrownTree& tree, NodeSums& sums, const LeafPrior& prior) {
     const std::size_t n = tree.feature.size();
     sum_up(tree, sums);
     const double log_split = std::log(prior.split_prior), log_stop = std::log1p(-prior.split_prior);
-    std::vector<double> subtree(n), stop(n, 1.0), above(n, 0.0), reached(n, 1.0), value(n);
+    std::vector<double> subtree(n), stop(n, 1.0), above(n, 0.0), reached(n, 1.0), value(n), gain(n, 0.0);
     for (std::size_t s = n; s-- > 0;) {
         const double precision = prior.tau + sums.second[s];
         subtree[s] = 0.5 * std::log(prior.tau / precision) +
@@ -50,6 +55,7 @@ inline std::vector<double> leaf_values(const GrownTree& tree, NodeSums& sums, co
         double split = log_split;
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
             split += subtree[static_cast<std::size_t>(tree.first_child[s] + c)];
+        gain[s] = std::max(0.0, split - log_split - subtree[s]);
         const double leaf = log_stop + subtree[s], larger = std::max(leaf, split);
         subtree[s] = larger + std::log(std::exp(leaf - larger) + std::exp(split - larger));
         stop[s] = std::exp(leaf - subtree[s]);
@@ -57,13 +63,14 @@ inline std::vector<double> leaf_values(const GrownTree& tree, NodeSums& sums, co
     for (std::size_t s = 0; s < n; ++s) {
         const double mean = -sums.first[s] / (prior.tau + sums.second[s]);
         value[s] = above[s] + reached[s] * mean;
+        gain[s] *= reached[s] * (1.0 - stop[s]);
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c) {
             const auto child = static_cast<std::size_t>(tree.first_child[s] + c);
             above[child] = above[s] + reached[s] * stop[s] * mean;
             reached[child] = reached[s] * (1.0 - stop[s]);
         }
     }
-    return value;
+    return {std::move(value), std::move(gain)};
 }
 
 }  // namespace everytree

@@ -1,0 +1,1 @@
+"""Boosting: sums of small trees, each of them averaged over all its prunings."""

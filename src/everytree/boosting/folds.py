@@ -1,0 +1,27 @@
+"""Rows that chains leave out: each row is left out by one chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def folds(
+    order_by: NDArray[Any], group: NDArray[np.int64] | None, n_folds: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(n_rows,) the fold of each row.
+
+    Rows of one group are in one fold. Folds are alike in what is given by `order_by`, class numbers or targets: groups
+    are dealt out in the order of their first row's, and those that are equal in random order.
+    """
+    group = np.arange(len(order_by)) if group is None else group
+    _, first = np.unique(group, return_index=True)
+    shuffled = rng.permutation(len(first))
+    in_order = shuffled[np.argsort(order_by[first][shuffled], kind="stable")]
+    fold = np.empty(len(first), dtype=np.int64)
+    for start in range(0, len(first), n_folds):  # a hand to each fold, in random order
+        hand = in_order[start : start + n_folds]
+        fold[hand] = rng.permutation(n_folds)[: len(hand)]
+    return np.asarray(fold[group])

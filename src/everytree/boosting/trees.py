@@ -1,0 +1,94 @@
+"""Sums of the values of many small trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray, as_codes
+from everytree.base.checks import resolve_n_jobs
+from everytree.trees.metatree import MetaTree, read_only
+
+NODE_ARRAYS = ("feature", "first_child", "threshold", "missing_child")
+
+
+class AdditiveTrees:
+    """Trees whose values add up to scores; tree t adds to output t % n_outputs.
+
+    Parameters
+    ----------
+    n_nodes : (n_trees,) int32
+    nodes : mapping of str to (n nodes of all trees,) int32
+        `feature`, `first_child`, `threshold` and `missing_child` of each tree as in `MetaTree`, one after another.
+    value : (n nodes of all trees,) float64
+        Added to the score of a row that ends in the node: a terminal, or a node above that splits on a value which it
+        has not seen.
+    base : (n_outputs,) float64
+        Score without any tree.
+    n_codes : (n_features,) int
+        Codes of a column that are known.
+    """
+
+    def __init__(
+        self,
+        n_nodes: NDArray[np.int32],
+        nodes: dict[str, NDArray[np.int32]],
+        value: FloatArray,
+        base: FloatArray,
+        n_codes: NDArray[Any],
+    ) -> None:
+        self.n_nodes, self.value, self.base = read_only(n_nodes), read_only(value), read_only(base)
+        self.nodes = {name: read_only(nodes[name]) for name in NODE_ARRAYS}
+        self.n_codes = read_only(np.asarray(n_codes, dtype=np.uint16))
+        self._kernel = _kernels.additive_trees(
+            n_nodes=self.n_nodes, value=self.value, n_outputs=len(base), known=self.n_codes, **self.nodes
+        )
+
+    @classmethod
+    def average(cls, every: Sequence[AdditiveTrees], factor: float = 1.0) -> AdditiveTrees:
+        """The trees whose scores are the mean of the scores of these, times a factor."""
+        share = factor / len(every)
+        return cls(
+            np.concatenate([one.n_nodes for one in every]),
+            {name: np.concatenate([one.nodes[name] for one in every]) for name in NODE_ARRAYS},
+            np.concatenate([one.value * share for one in every]),
+            share * np.sum([one.base for one in every], axis=0),
+            every[0].n_codes,
+        )
+
+    def __len__(self) -> int:
+        return len(self.n_nodes)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.base)
+
+    def scores(self, X: Any, *, n_jobs: int | None = None) -> FloatArray:
+        """(n_rows, n_outputs) for a table of codes."""
+        jobs = resolve_n_jobs(n_jobs)
+        scores = self._kernel.scores(X, jobs)
+        if scores is None:
+            scores = self._kernel.scores(as_codes(X), jobs)
+        assert scores is not None, "as_codes promises arrays that the kernels read"
+        return np.asarray(scores + self.base)
+
+    def metatrees(self) -> list[tuple[MetaTree, FloatArray]]:
+        """Each tree, and the value of each of its nodes."""
+        ends = np.cumsum(self.n_nodes)
+        found = []
+        for start, end in zip(ends - self.n_nodes, ends, strict=True):
+            arrays = {name: array[start:end] for name, array in self.nodes.items()}
+            arrays["n_children"] = np.where(arrays["feature"] >= 0, 2, 0).astype(np.int32)
+            tree = MetaTree.from_checked_arrays(arrays, len(self.n_codes))
+            found.append((tree, self.value[start:end]))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_kernel"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]

@@ -1,0 +1,247 @@
+"""Boosted meta-trees."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from everytree.base.checks import positive_number, whole_number
+from everytree.base.errors import ArgumentError
+from everytree.boosting.chains import BoostRule
+from everytree.boosting.numbers import BOOSTED_FAMILIES
+from everytree.estimators.base import CategoricalFeatures, MetaEstimator
+from everytree.estimators.classifier import Classification
+from everytree.estimators.regressor import Regression
+from everytree.fitting.boosted import BoostStructure
+
+
+class _NotForBoosting:
+    """A method of other estimators that boosting does not have."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        forest = owner.__name__.replace("Boost", "Forest")
+        raise AttributeError(
+            f"{owner.__name__} has no {self.name}: a boosted tree depends on all trees before it, so that more rows "
+            f"need a new fit. {forest} has it"
+        )
+
+
+class _Boosting(MetaEstimator):
+    """Chains of boosted trees."""
+
+    max_iter: int
+    learning_rate: float
+    n_chains: int
+    max_leaf_nodes: int
+    min_samples_leaf: int
+    subsample: float
+    max_features: float
+    n_iter_no_change: int
+    random_state: Any
+    calibration: Literal["auto"] | None = "auto"
+
+    partial_fit: Any = _NotForBoosting()
+    merge: Any = _NotForBoosting()
+    blank: Any = _NotForBoosting()
+    log_evidence_: Any = _NotForBoosting()
+
+    def _structure(self) -> BoostStructure:
+        rule = BoostRule(
+            n_chains=int(self.n_chains), learning_rate=float(self.learning_rate), max_steps=int(self.max_iter),
+            patience=int(self.n_iter_no_change), split_prior=float(self.split_prior),
+            max_leaf_nodes=int(self.max_leaf_nodes), max_depth=int(self.max_depth or 0),
+            min_samples_leaf=int(self.min_samples_leaf), subsample=float(self.subsample),
+            max_features=float(self.max_features),
+        )  # fmt: skip
+        return BoostStructure(rule, self.random_state, self.calibration == "auto")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, least in (("max_iter", 1), ("n_chains", 2), ("max_leaf_nodes", 2), ("n_iter_no_change", 1)):
+            whole_number(name, getattr(self, name), least)
+        whole_number("min_samples_leaf", self.min_samples_leaf, 1)
+        if self.max_depth is not None:
+            whole_number("max_depth", self.max_depth, 1)
+        positive_number("learning_rate", self.learning_rate)
+        for name in ("subsample", "max_features", "split_prior"):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not (is_number and 0.0 < value <= 1.0):
+                raise ArgumentError(name, f"must be in (0, 1], but is {value!r}")
+        if self.calibration is not None and not (isinstance(self.calibration, str) and self.calibration == "auto"):
+            raise ArgumentError("calibration", f"must be 'auto' or None, but is {self.calibration!r}")
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the longest chain."""
+        return int(max(self.forest_.n_steps))
+
+
+class MetaBoostClassifier(_Boosting, Classification):
+    """Gradient boosting in which every tree is averaged over all its prunings, with calibrated class probabilities.
+
+    Several chains are boosted, each without some of the rows. These rows say when the chain has to stop, and how sharp
+    the average of the chains should be. Each tree is grown on some rows and columns; its leaf values are then those of
+    all rows of the chain, averaged over every pruning of the tree by its posterior probability.
+
+    Parameters
+    ----------
+    max_iter : int
+        Maximum number of steps of a chain. A step adds one tree, or one for each of more than two classes.
+    learning_rate : float
+        Share of a tree's values that a step adds.
+    n_chains : int
+        Number of chains; each row is left out by one of them. At least 2.
+    max_leaf_nodes, max_depth, min_samples_leaf : int
+        Of each tree; `max_depth` may be None.
+    subsample, max_features : float
+        Share of the rows, and of the columns, by which the splits of a tree are chosen.
+    split_prior : float
+        Prior probability that a node is split; with 1, nothing is averaged over prunings.
+    n_iter_no_change : int
+        A chain ends when so many steps have not improved the rows that it leaves out.
+    calibration : "auto" or None
+        Whether the average of the chains is sharpened or flattened, by the rows that they left out.
+    max_bins : int
+        Maximum number of codes of a column of numbers.
+    categorical_features, relative_weights, class_weight, n_jobs, random_state, verbose
+        As in `MetaForestClassifier`.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = et.MetaBoostClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95)
+    True
+    """
+
+    alpha = "auto"  # leaves are not counts of classes
+
+    def __init__(
+        self,
+        max_iter: int = 1000,
+        *,
+        learning_rate: float = 0.08,
+        n_chains: int = 5,
+        max_leaf_nodes: int = 16,
+        max_depth: int | None = 6,
+        min_samples_leaf: int = 1,
+        subsample: float = 0.5,
+        max_features: float = 0.5,
+        split_prior: float = 0.8,
+        n_iter_no_change: int = 50,
+        calibration: Literal["auto"] | None = "auto",
+        max_bins: int = 255,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.n_chains = n_chains
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.subsample = subsample
+        self.max_features = max_features
+        self.split_prior = split_prior
+        self.n_iter_no_change = n_iter_no_change
+        self.calibration = calibration
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class MetaBoostRegressor(_Boosting, Regression):
+    """Gradient boosting in which every tree is averaged over all its prunings, with full predictive distributions.
+
+    Chains as in `MetaBoostClassifier` predict the centre of each row. A meta-forest then learns how targets lie about
+    the centres of rows that a chain had left out, with the centre as one more column.
+
+    Parameters
+    ----------
+    max_iter : int
+        Maximum number of steps of a chain; a step adds one tree.
+    family : {"normal", "lognormal", "poisson", "exponential"}
+        Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
+        a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.
+    learning_rate, n_chains, max_leaf_nodes, max_depth, min_samples_leaf, subsample, max_features, split_prior
+        As in `MetaBoostClassifier`.
+    n_iter_no_change
+        As in `MetaBoostClassifier`.
+    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
+        As in `MetaForestClassifier`.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(400, random_state=0)
+    >>> model = et.MetaBoostRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> low, high = model.predict_interval(X[200:], 0.9).T
+    >>> bool(((low < y[200:]) & (y[200:] < high)).mean() > 0.8)
+    True
+    """
+
+    prior = "auto"  # the forest of what is left chooses it
+
+    def __init__(
+        self,
+        max_iter: int = 1000,
+        *,
+        family: str = "normal",
+        learning_rate: float = 0.08,
+        n_chains: int = 5,
+        max_leaf_nodes: int = 16,
+        max_depth: int | None = 6,
+        min_samples_leaf: int = 1,
+        subsample: float = 0.5,
+        max_features: float = 0.5,
+        split_prior: float = 0.8,
+        n_iter_no_change: int = 50,
+        max_bins: int = 255,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        relative_weights: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.family = family
+        self.learning_rate = learning_rate
+        self.n_chains = n_chains
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.subsample = subsample
+        self.max_features = max_features
+        self.split_prior = split_prior
+        self.n_iter_no_change = n_iter_no_change
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.relative_weights = relative_weights
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def target_before_fit(self) -> Any:
+        target = super().target_before_fit()
+        return type(target)(target.owner, target.family, "auto", "auto")  # the forest of what is left chooses both
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.family not in BOOSTED_FAMILIES:
+            raise ArgumentError("family", f"must be one of {list(BOOSTED_FAMILIES)}, but is {self.family!r}")

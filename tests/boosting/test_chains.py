@@ -1,0 +1,132 @@
+"""Chains of boosted trees beside boosting written literally."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from everytree import _kernels
+from naive_boosting import derivatives, loss_of, path, trees_of, values
+from naive_grower import Rule, check_tree
+
+RULE: dict[str, Any] = {
+    "learning_rate": 0.3, "tau": 1.5, "split_prior": 0.7, "max_steps": 6, "patience": 6, "max_leaf_nodes": 6,
+    "max_depth": 3, "min_samples_leaf": 2, "row_share": 0.6, "column_share": 0.7, "most_rows": 10**9,
+}  # fmt: skip
+LOSSES = ["logit", "softmax", "squared", "rate"]
+
+
+def problem(loss: str, seed: int = 0, n_rows: int = 60) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 6, (n_rows, 3)).astype(np.uint8)
+    codes[rng.random(codes.shape) < 0.1] = 255
+    signal = 0.8 * (codes[:, 0] > 2) - 0.5 * (codes[:, 1] == 255)
+    y = {
+        "logit": rng.random(n_rows) < 0.1 + 0.8 * (signal > 0),
+        "softmax": np.where(rng.random(n_rows) < 0.7, codes[:, 0] % 3, rng.integers(0, 3, n_rows)),
+        "squared": 5.0 * signal + rng.normal(size=n_rows), "rate": rng.poisson(np.exp(signal)),
+    }[loss].astype(float)  # fmt: skip
+    return {
+        "codes": codes, "n_codes": np.full(3, 6, dtype=np.int32), "has_missing": np.ones(3, dtype=bool), "y": y,
+        "weight": rng.integers(1, 3, n_rows).astype(float), "n_classes": 3 if loss == "softmax" else 2, "loss": loss,
+        "exposure": rng.uniform(0.5, 2.0, n_rows) if loss == "rate" else None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_each_step_is_the_average_over_all_prunings(loss):
+    given = problem(loss)
+    y, weight, codes = given["y"], given["weight"], given["codes"]
+    exposure = np.ones(len(y)) if given["exposure"] is None else given["exposure"]
+    is_left_out = np.arange(len(y)) % 4 == 0
+    run = _kernels.booster(**given).run(is_left_out=is_left_out, seed=3, **RULE | {"patience": 10**6})
+    n_outputs = len(run["base"])
+    score = np.tile(run["base"], (len(y), 1))
+
+    def left_out_loss() -> float:
+        rows = np.flatnonzero(is_left_out)
+        return float(np.average([loss_of(loss, score[i], y[i], exposure[i]) for i in rows], weights=weight[rows]))
+
+    losses, trees, n_compared = [left_out_loss()], trees_of(run), 0
+    for step in range(run["n_steps"]):
+        dispersion = 2.0 * losses[-1] if loss == "squared" else 1.0
+        slopes = (
+            np.array([derivatives(loss, score[i], y[i], exposure[i]) for i in range(len(y))]) * weight[:, None, None]
+        )
+        for k in range(n_outputs):
+            tree = trees[step * n_outputs + k]
+            paths = [path(tree, row) for row in codes]
+            sums = np.zeros((len(tree["feature"]), 2))
+            for i in np.flatnonzero(~is_left_out):
+                sums[paths[i]] += slopes[i, k]
+            literal = RULE["learning_rate"] * values(tree, sums, RULE["tau"], RULE["split_prior"], dispersion)
+            ends = [nodes[-1] for nodes in paths]
+            np.testing.assert_allclose(tree["value"][ends], literal[ends], rtol=1e-10, atol=1e-12)
+            score[:, k] += tree["value"][ends]
+            n_compared += len(tree["feature"]) > 1
+        losses.append(left_out_loss())
+    assert n_compared >= 3
+    np.testing.assert_allclose(run["losses"][: len(losses)], losses, rtol=1e-10)
+    np.testing.assert_allclose(run["left_out"], score[is_left_out], rtol=1e-10, atol=1e-12)
+    assert run["n_steps"] == np.argmin(run["losses"])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_each_split_lowers_the_loss_most(loss):
+    """Of all rows and columns, so that nothing is drawn."""
+    given = problem(loss, 1)
+    whole = RULE | {"row_share": 1.0, "column_share": 1.0, "max_steps": 1}
+    run = _kernels.booster(**given).run(is_left_out=np.zeros(60, dtype=bool), seed=5, **whole)
+    exposure = np.ones(60) if given["exposure"] is None else given["exposure"]
+    slopes = np.array([derivatives(loss, run["base"], y, e) for y, e in zip(given["y"], exposure, strict=True)])
+    slopes *= given["weight"][:, None, None]
+    for k, tree in enumerate(trees_of(run)):
+
+        def value(rows: np.ndarray, k: int = k) -> float:
+            first, second = slopes[rows, k].sum(axis=0)
+            return float(first**2 / (second + RULE["tau"]))
+
+        tree["terminal"] = np.array([path(tree, row)[-1] for row in given["codes"]])
+        rule = Rule(value, lambda rows: False, False, 3, RULE["min_samples_leaf"], RULE["max_depth"])
+        n = check_tree(
+            tree, given["codes"], given["n_codes"], given["has_missing"], np.arange(60), rule, 0, stopped_early=True
+        )
+        assert n >= 1
+
+
+def test_without_rows_left_out_all_steps_are_taken():
+    run = _kernels.booster(**problem("logit")).run(is_left_out=np.zeros(60, dtype=bool), seed=1, **RULE)
+    assert run["n_steps"] == RULE["max_steps"]
+    assert run["left_out"].shape == (0, 1)
+    assert np.isnan(run["losses"]).all()
+
+
+def test_with_split_prior_one_nothing_is_averaged():
+    given = problem("squared")
+    run = _kernels.booster(**given).run(
+        is_left_out=np.zeros(60, dtype=bool), seed=1, **RULE | {"split_prior": 1.0, "max_steps": 1}
+    )
+    (tree,) = trees_of(run)
+    ends = np.array([path(tree, row)[-1] for row in given["codes"]])
+    slopes = given["weight"] * (run["base"][0] - given["y"])
+    for end in np.unique(ends):
+        mean = -slopes[ends == end].sum() / (given["weight"][ends == end].sum() + RULE["tau"])
+        np.testing.assert_allclose(tree["value"][end], RULE["learning_rate"] * mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"codes": np.zeros((60, 3))}, "uint8 or uint16"), ({"codes": np.zeros((5, 3), dtype=np.uint8)}, "as many rows"),
+    ({"n_codes": np.array([6], dtype=np.int32)}, "one entry a column"), ({"y": np.full(60, 2.0)}, "below n_classes"),
+    ({"weight": np.ones(3)}, "one entry a row"), ({"loss": "hinge"}, "loss must be"),
+    ({"n_codes": np.full(3, 300, dtype=np.int32)}, "does not fit"),
+])  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        _kernels.booster(**problem("logit") | change)
+
+
+def test_rows_left_out_must_be_as_many():
+    with pytest.raises(ValueError, match="one entry a row"):
+        _kernels.booster(**problem("logit")).run(is_left_out=np.zeros(3, dtype=bool), seed=1, **RULE)

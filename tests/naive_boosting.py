@@ -1,0 +1,88 @@
+"""Boosting written literally: every pruning of every tree one by one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+def derivatives(loss: str, score: np.ndarray, y: float, exposure: float) -> list[tuple[float, float]]:
+    """First and second derivative of the loss of one row in each of its scores."""
+    if loss == "squared":
+        return [(float(score[0] - y), 1.0)]
+    if loss == "rate":
+        expected = exposure * math.exp(score[0])
+        return [(expected - y, max(expected, 1e-6))]
+    if loss == "logit":
+        p = 1.0 / (1.0 + math.exp(-score[0]))
+        return [(p - y, max(p * (1.0 - p), 1e-6))]
+    probs = np.exp(score - score.max()) / np.exp(score - score.max()).sum()
+    return [(float(p - (k == y)), max(float(p * (1.0 - p)), 1e-6)) for k, p in enumerate(probs)]
+
+
+def loss_of(loss: str, score: np.ndarray, y: float, exposure: float) -> float:
+    if loss == "squared":
+        return 0.5 * float(score[0] - y) ** 2
+    if loss == "rate":
+        return exposure * math.exp(score[0]) - y * float(score[0])
+    scores = np.array([0.0, score[0]]) if loss == "logit" else score
+    return math.log(np.exp(scores).sum()) - float(scores[int(y)])
+
+
+def prunings(tree: dict[str, np.ndarray], node: int = 0) -> Iterator[tuple[list[int], list[int]]]:
+    """Leaves and split nodes of every pruning below a node."""
+    yield [node], []
+    if tree["feature"][node] >= 0:
+        left = int(tree["first_child"][node])
+        for (leaves, splits), (more, also) in itertools.product(prunings(tree, left), prunings(tree, left + 1)):
+            yield leaves + more, [node, *splits, *also]
+
+
+def path(tree: dict[str, np.ndarray], row: np.ndarray) -> list[int]:
+    """Nodes from the root to the terminal of a row."""
+    nodes = [0]
+    while tree["feature"][nodes[-1]] >= 0:
+        node = nodes[-1]
+        code = int(row[tree["feature"][node]])
+        is_missing = code == np.iinfo(row.dtype).max
+        right = int(tree["missing_child"][node]) if is_missing else int(code > tree["threshold"][node])
+        nodes.append(int(tree["first_child"][node]) + right)
+    return nodes
+
+
+def values(
+    tree: dict[str, np.ndarray], sums: np.ndarray, tau: float, split_prior: float, dispersion: float
+) -> np.ndarray:
+    """The posterior mean of the value of a row at each terminal, NaN elsewhere, from (G, H) of each node."""
+    is_split = tree["feature"] >= 0
+    weights, means = [], []
+    for leaves, splits in prunings(tree):
+        log_prior = len(splits) * math.log(split_prior) + sum(
+            math.log(1.0 - split_prior) for s in leaves if is_split[s]
+        )
+        evidence = sum(
+            0.5 * math.log(tau / (tau + sums[s, 1])) + 0.5 * sums[s, 0] ** 2 / (tau + sums[s, 1]) / dispersion
+            for s in leaves
+        )
+        weights.append(log_prior + evidence)
+        means.append({s: -sums[s, 0] / (tau + sums[s, 1]) for s in leaves})
+    probs = np.exp(np.array(weights) - max(weights))
+    probs /= probs.sum()
+    parent = {int(tree["first_child"][s]) + c: s for s in np.flatnonzero(is_split) for c in (0, 1)}
+    out = np.full(len(is_split), np.nan)
+    for terminal in np.flatnonzero(~is_split):
+        above = [int(terminal)]
+        while above[-1] in parent:
+            above.append(int(parent[above[-1]]))
+        out[terminal] = sum(p * next(mean[s] for s in above if s in mean) for p, mean in zip(probs, means, strict=True))
+    return out
+
+
+def trees_of(run: dict[str, Any]) -> list[dict[str, np.ndarray]]:
+    ends = np.cumsum(run["n_nodes"])
+    names = ("feature", "first_child", "threshold", "missing_child", "value")
+    return [{name: run[name][end - n : end] for name in names} for n, end in zip(run["n_nodes"], ends, strict=True)]

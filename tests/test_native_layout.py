@@ -24,7 +24,8 @@ BEFORE = {
     "online": {"core"},
     "columns": {"core"},
     "grow": {"core"},
-    "bind": {"core", "exact", "online", "columns", "grow"},
+    "boost": {"core", "grow"},
+    "bind": {"core", "exact", "online", "columns", "grow", "boost"},
 }
 """Folders that a file of a folder may include, besides its own."""
 

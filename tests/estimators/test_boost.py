@@ -204,7 +204,7 @@ def test_chains_leave_out_whole_groups():
 @pytest.mark.parametrize(("options", "message"), [
     ({"max_iter": 0}, "max_iter"), ({"n_chains": 1}, "n_chains"), ({"learning_rate": 0.0}, "learning_rate"),
     ({"max_leaf_nodes": 1}, "max_leaf_nodes"), ({"max_depth": 0}, "max_depth"), ({"split_prior": 0.0}, "split_prior"),
-    ({"split_prior": "auto"}, "split_prior"), ({"subsample": 1.5}, "subsample"), ({"max_features": "sqrt"}, "max_feat"),
+    ({"split_prior": "best"}, "split_prior"), ({"subsample": 1.5}, "subsample"), ({"max_features": "sqrt"}, "max_feat"),
     ({"min_samples_leaf": 0.5}, "min_samples_leaf"), ({"n_iter_no_change": 0}, "n_iter_no_change"),
     ({"calibration": "no"}, "calibration"), ({"class_weight": "even"}, "class_weight"), ({"max_bins": 1}, "max_bins"),
 ])  # fmt: skip

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.boosting.folds import folds
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.posterior.rows import Rows
+
+SPLIT_PRIORS = (0.8, 0.99)
+"""The usual one, and one for targets that hardly have any noise."""
+
+ENOUGH_ROWS = 50_000
+"""Of larger tables, a chain learns enough without the rows that it leaves out."""
+
+CLEAR = 1.5
+"""Number of standard errors by which the second must predict better to be chosen."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +40,9 @@ class BoostRule:
     max_steps : int
     patience : int
         A chain ends when so many steps have not lowered the loss of the rows that it leaves out.
-    split_prior : float
-        Prior probability that a node is split; 1 for no averaging over prunings.
+    split_prior : float or None
+        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen by
+        the rows that the first chain leaves out.
     tau : float
         Prior precision of leaf values, in rows.
     max_leaf_nodes, max_depth, min_samples_leaf : int
@@ -45,7 +57,7 @@ class BoostRule:
     learning_rate: float = 0.08
     max_steps: int = 1000
     patience: int = 50
-    split_prior: float = 0.8
+    split_prior: float | None = None
     tau: float = 1.0
     max_leaf_nodes: int = 16
     max_depth: int = 6
@@ -54,9 +66,9 @@ class BoostRule:
     max_features: float = 0.5
     max_rows: int = 20_000
 
-    def kernel_options(self) -> dict[str, Any]:
+    def kernel_options(self, split_prior: float) -> dict[str, Any]:
         return {
-            "learning_rate": self.learning_rate, "tau": self.tau, "split_prior": self.split_prior,
+            "learning_rate": self.learning_rate, "tau": self.tau, "split_prior": split_prior,
             "max_steps": self.max_steps, "patience": self.patience, "max_leaf_nodes": self.max_leaf_nodes,
             "max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf, "row_share": self.subsample,
             "column_share": self.max_features, "most_rows": self.max_rows,
@@ -79,6 +91,22 @@ class Likelihood(NamedTuple):
     exposure: FloatArray | None = None
     n_classes: int = 0
 
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """(n_rows,) loss of each row, without what does not depend on its scores."""
+        if self.loss == "squared":
+            return np.asarray(0.5 * (scores[:, 0] - self.y) ** 2)
+        if self.loss == "rate":
+            return np.asarray(
+                (1.0 if self.exposure is None else self.exposure) * np.exp(scores[:, 0]) - self.y * scores[:, 0]
+            )
+        wide = class_scores(scores)
+        return np.asarray(logsumexp(wide, axis=1) - wide[np.arange(len(wide)), self.y.astype(np.int64)])
+
+
+def class_scores(scores: FloatArray) -> FloatArray:
+    """(n_rows, n_classes): one score is the logit of the second of two classes."""
+    return np.column_stack([np.zeros(len(scores)), scores[:, 0]]) if scores.shape[1] == 1 else scores
+
 
 class Boosted(NamedTuple):
     """What boosting gives.
@@ -90,6 +118,8 @@ class Boosted(NamedTuple):
         Score of each row by the chain that left it out.
     n_steps : list of int
         Steps of each chain.
+    split_prior : float
+        That was given or chosen.
     gains : (n_features,) float64
         Expected gain in log evidence by the splits on each column, on average over the chains.
     """
@@ -97,6 +127,7 @@ class Boosted(NamedTuple):
     chains: list[AdditiveTrees]
     left_out: FloatArray
     n_steps: list[int]
+    split_prior: float
     gains: FloatArray
 
 
@@ -113,7 +144,8 @@ def boost(
 ) -> Boosted:
     """Run the chains, the same for any `n_jobs`; every row is left out by one of them.
 
-    A table of fewer groups than chains has as many chains as groups.
+    What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
+    all rows, for as many steps as before. A table of fewer groups than chains has as many chains as groups.
     """
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
@@ -125,21 +157,35 @@ def boost(
         n_classes=likelihood.n_classes, loss=likelihood.loss,
     )  # fmt: skip
 
-    def one(chain: int) -> dict[str, Any]:
-        # With one group, nothing can be left out: the chain then takes no step.
-        run = booster.run(is_left_out=fold == chain, seed=seeds[chain], **rule.kernel_options())
-        progress()
+    def one(chain: int, split_prior: float) -> dict[str, Any]:
+        options = rule.kernel_options(split_prior)
+        run: dict[str, Any] = booster.run(is_left_out=fold == chain, seed=seeds[chain], **options)
+        return run
+
+    def again(chain: int, split_prior: float, n_steps: int) -> dict[str, Any]:
+        """All rows, for as many steps."""
+        options = rule.kernel_options(split_prior) | {"max_steps": n_steps}
+        run: dict[str, Any] = booster.run(is_left_out=np.zeros(len(fold), dtype=bool), seed=seeds[chain], **options)
         return run
 
     try:
         with ThreadPoolExecutor(n_jobs) as pool:
-            runs = list(pool.map(one, range(n_chains)))
+            priors = SPLIT_PRIORS if rule.split_prior is None else (rule.split_prior,)
+            pilots = list(pool.map(partial(one, 0), priors))
+            progress()
+            best = _best_pilot(pilots, likelihood, fold == 0)
+            others = pool.map(lambda chain: one(chain, priors[best]), range(1, n_chains))
+            runs = [pilots[best]]
+            for run in others:
+                runs.append(run)
+                progress()
+            n_steps = [run["n_steps"] for run in runs]
+            left_out = _joined([run["left_out"] for run in runs], fold)
+            if len(rows) <= ENOUGH_ROWS:
+                runs = list(pool.map(again, range(n_chains), [priors[best]] * n_chains, n_steps))
     except BaseException:
         booster.stop()
         raise
-    left_out = np.empty((len(rows), len(runs[0]["base"])))
-    for chain, run in enumerate(runs):
-        left_out[fold == chain] = run["left_out"]
     gains = np.zeros(len(n_codes))
     for run in runs:
         is_split = run["feature"] >= 0
@@ -148,4 +194,23 @@ def boost(
         AdditiveTrees(run["n_nodes"], {name: run[name] for name in NODE_ARRAYS}, run["value"], run["base"], n_codes)
         for run in runs
     ]
-    return Boosted(chains, left_out, [run["n_steps"] for run in runs], gains)
+    return Boosted(chains, left_out, n_steps, priors[best], gains)
+
+
+def _joined(of_chain: Sequence[FloatArray], fold: NDArray[np.int64]) -> FloatArray:
+    """(n_rows, n_outputs) the scores of each row by the chain that left it out."""
+    scores = np.empty((len(fold), of_chain[0].shape[1]))
+    for chain, own in enumerate(of_chain):
+        scores[fold == chain] = own
+    return scores
+
+
+def _best_pilot(pilots: Sequence[dict[str, Any]], likelihood: Likelihood, left_out: NDArray[np.bool_]) -> int:
+    """The first of two chains, unless the second clearly predicts the rows left out better."""
+    if len(pilots) == 1 or left_out.sum() < 2:
+        return 0
+    exposure = None if likelihood.exposure is None else likelihood.exposure[left_out]
+    some = likelihood._replace(y=likelihood.y[left_out], exposure=exposure)
+    first, second = (some.losses(pilot["left_out"]) for pilot in pilots)
+    gain = first - second
+    return int(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))

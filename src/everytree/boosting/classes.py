@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.chains import class_scores
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
-
-
-def class_scores(scores: FloatArray) -> FloatArray:
-    """(n_rows, n_classes): one score is the logit of the second of two classes."""
-    return np.column_stack([np.zeros(len(scores)), scores[:, 0]]) if scores.shape[1] == 1 else scores
 
 
 def softmax(scores: FloatArray) -> FloatArray:
@@ -37,6 +33,8 @@ class BoostedClasses:
         Expected gain in log evidence by the splits on each column.
     sharpness : float
         By which the average score of the chains was multiplied.
+    split_prior : float
+        That was given or chosen.
     n_steps : list of int
         Of each chain.
     """
@@ -44,6 +42,7 @@ class BoostedClasses:
     trees: AdditiveTrees
     gains: FloatArray
     sharpness: float
+    split_prior: float
     n_steps: list[int]
 
     @property

@@ -79,6 +79,8 @@ class BoostedNumbers:
         Of targets about their centres; its last column is the centre.
     gains : (n_features,) float64
         Expected gain in log evidence by the splits of the centres on each column.
+    split_prior : float
+        Of the trees: given or chosen.
     n_steps : list of int
         Of each chain.
     """
@@ -88,6 +90,7 @@ class BoostedNumbers:
     centre_codes: Schema
     residuals: Forest
     gains: FloatArray
+    split_prior: float
     n_steps: list[int]
 
     @property

@@ -50,9 +50,10 @@ class _Boosting(MetaEstimator):
     log_evidence_: Any = _NotForBoosting()
 
     def _structure(self) -> BoostStructure:
+        split_prior = None if self.split_prior == "auto" else float(self.split_prior)
         rule = BoostRule(
             n_chains=int(self.n_chains), learning_rate=float(self.learning_rate), max_steps=int(self.max_iter),
-            patience=int(self.n_iter_no_change), split_prior=float(self.split_prior),
+            patience=int(self.n_iter_no_change), split_prior=split_prior,
             max_leaf_nodes=int(self.max_leaf_nodes), max_depth=int(self.max_depth or 0),
             min_samples_leaf=int(self.min_samples_leaf), subsample=float(self.subsample),
             max_features=float(self.max_features),
@@ -69,6 +70,8 @@ class _Boosting(MetaEstimator):
         positive_number("learning_rate", self.learning_rate)
         for name in ("subsample", "max_features", "split_prior"):
             value = getattr(self, name)
+            if name == "split_prior" and isinstance(value, str) and value == "auto":
+                continue
             is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not (is_number and 0.0 < value <= 1.0):
                 raise ArgumentError(name, f"must be in (0, 1], but is {value!r}")
@@ -85,7 +88,8 @@ class MetaBoostClassifier(_Boosting, Classification):
     """Gradient boosting in which every tree is averaged over all its prunings, with calibrated class probabilities.
 
     Several chains are boosted, each without some of the rows. These rows say when the chain has to stop, and how sharp
-    the average of the chains should be. Each tree is grown on some rows and columns; its leaf values are then those of
+    the average of the chains should be; tables of up to 50,000 rows are then boosted again, all rows in every chain for
+    as many steps. Each tree is grown on some rows and columns; its leaf values are then those of
     all rows of the chain, averaged over every pruning of the tree by its posterior probability.
 
     Parameters
@@ -100,8 +104,9 @@ class MetaBoostClassifier(_Boosting, Classification):
         Of each tree; `max_depth` may be None.
     subsample, max_features : float
         Share of the rows, and of the columns, by which the splits of a tree are chosen.
-    split_prior : float
-        Prior probability that a node is split; with 1, nothing is averaged over prunings.
+    split_prior : float or "auto"
+        Prior probability that a node is split; with 1, nothing is averaged over prunings. "auto" is 0.8, or 0.99 where
+        that predicts the rows clearly better which the first chain leaves out: targets that hardly have any noise.
     n_iter_no_change : int
         A chain ends when so many steps have not improved the rows that it leaves out.
     calibration : "auto" or None
@@ -134,7 +139,7 @@ class MetaBoostClassifier(_Boosting, Classification):
         min_samples_leaf: int = 1,
         subsample: float = 0.5,
         max_features: float = 0.5,
-        split_prior: float = 0.8,
+        split_prior: float | Literal["auto"] = "auto",
         n_iter_no_change: int = 50,
         calibration: Literal["auto"] | None = "auto",
         max_bins: int = 255,
@@ -210,7 +215,7 @@ class MetaBoostRegressor(_Boosting, Regression):
         min_samples_leaf: int = 1,
         subsample: float = 0.5,
         max_features: float = 0.5,
-        split_prior: float = 0.8,
+        split_prior: float | Literal["auto"] = "auto",
         n_iter_no_change: int = 50,
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",

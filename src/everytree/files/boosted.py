@@ -20,7 +20,7 @@ def write_boosted(to: Writer, model: BoostedClasses | BoostedNumbers) -> None:
     """Write the trees, and for numbers the forest of what they leave."""
     trees = model.trees
     to.put_arrays(n_nodes=trees.n_nodes, value=trees.value, base=trees.base, gains=model.gains, **trees.nodes)
-    to.put(n_steps=[int(n) for n in model.n_steps])
+    to.put(n_steps=[int(n) for n in model.n_steps], split_prior=float(model.split_prior))
     if isinstance(model, BoostedClasses):
         to.put(sharpness=float(model.sharpness))
         return
@@ -37,18 +37,21 @@ def read_boosted(of: Reader, schema: Schema, is_classes: bool) -> BoostedClasses
     n_steps = of.value("n_steps", list)
     if not n_steps or not all(type(n) is int and n >= 0 for n in n_steps):
         raise of.error("n_steps", f"must be whole numbers, but is {n_steps!r:.200}")
+    split_prior = of.value("split_prior", float)
+    if not 0.0 < split_prior <= 1.0:
+        raise of.error("split_prior", f"must be in (0, 1], but is {split_prior}")
     if is_classes:
         sharpness = of.value("sharpness", float)
         if not (np.isfinite(sharpness) and sharpness > 0.0):
             raise of.error("sharpness", f"must be positive, but is {sharpness}")
-        return BoostedClasses(trees, gains, sharpness, n_steps)
+        return BoostedClasses(trees, gains, sharpness, split_prior, n_steps)
     family = of.value("family", str)
     if family not in BOOSTED_FAMILIES or trees.n_outputs != 1:
         raise of.error("family", f"must be one of {list(BOOSTED_FAMILIES)} with one output, but is {family!r:.200}")
     centre, residuals = read_schema(of.section("centre")), read_forest(of.section("residuals"))
     if centre.n_features != 1 or not np.array_equal(residuals.n_codes, [*schema.n_codes, *centre.n_codes]):
         raise of.error("residuals", "must have the columns of the schema, and the centre")
-    return BoostedNumbers(trees, AboutCentre(family), centre, residuals, gains, n_steps)
+    return BoostedNumbers(trees, AboutCentre(family), centre, residuals, gains, split_prior, n_steps)
 
 
 def _read_trees(of: Reader, schema: Schema) -> AdditiveTrees:

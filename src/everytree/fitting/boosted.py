@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost
-from everytree.boosting.classes import BoostedClasses, class_scores, softmax
+from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.classes import BoostedClasses, softmax
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, with_centre
 from everytree.boosting.trees import AdditiveTrees
 from everytree.fitting.fit import GivenRows, Settings, learn_forest
@@ -71,7 +71,7 @@ class BoostStructure:
         probs = softmax(class_scores(boosted.left_out))
         _, sharpness = best_sharpness(probs, rows.y, weight, self.sharpen)
         trees = AdditiveTrees.average(boosted.chains, sharpness)
-        return BoostedClasses(trees, boosted.gains, sharpness, boosted.n_steps)
+        return BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps)
 
     def _numbers(
         self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings, rng: np.random.Generator
@@ -94,7 +94,7 @@ class BoostStructure:
         forest = learn_forest(grown, target, with_own, settings).forest
         assert isinstance(forest, Forest)
         trees = AdditiveTrees.average(boosted.chains)
-        return BoostedNumbers(trees, about, own, forest, boosted.gains, boosted.n_steps)
+        return BoostedNumbers(trees, about, own, forest, boosted.gains, boosted.split_prior, boosted.n_steps)
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, rng: np.random.Generator

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         ExactTreeRegressor,
         MetaBoostClassifier,
         MetaBoostRegressor,
+        MetaEnsembleClassifier,
+        MetaEnsembleRegressor,
         MetaForestClassifier,
         MetaForestRegressor,
         MetaTreeClassifier,
@@ -70,6 +72,8 @@ __all__ = [
     "LogNormal",
     "MetaBoostClassifier",
     "MetaBoostRegressor",
+    "MetaEnsembleClassifier",
+    "MetaEnsembleRegressor",
     "MetaForestClassifier",
     "MetaForestRegressor",
     "MetaTree",
@@ -106,7 +110,8 @@ _HOMES = {
     "batches": ("schema_from_batches", "update_from_batches"),
     "estimators": (
         "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
-        "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm",
+        "MetaEnsembleClassifier", "MetaEnsembleRegressor", "MetaForestClassifier", "MetaForestRegressor",
+        "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm",
         "from_sklearn", "from_xgboost", "scorers",
     ),
     "estimators.dask": (

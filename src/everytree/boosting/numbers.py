@@ -7,14 +7,13 @@ the centres that chains gave to rows which they had left out, with the centre as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.chains import Likelihood
-from everytree.boosting.trees import AdditiveTrees
 from everytree.families.base import NativeFamily
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
@@ -57,11 +56,25 @@ class AboutCentre(NamedTuple):
             return row_data
         return {**row_data, "exposure": row_data.get("exposure", np.ones(len(centre))) * np.exp(centre)}
 
+    def centre_of_mean(self, mean: FloatArray) -> FloatArray:
+        """Return centres from means of targets, which for lognormal ones are means of logarithms."""
+        if self.family in ("normal", "lognormal"):
+            return mean
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(mean) if self.family == "poisson" else -np.log(mean))
+
     def moved_by(self, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Shift and scale that lead from what leaves see to targets."""
         if self.family == "normal":
             return centre, np.ones(len(centre))
         return np.zeros(len(centre)), np.exp(centre if self.family == "lognormal" else -centre)
+
+
+class Centres(Protocol):
+    """What predicts the centres of rows."""
+
+    def scores(self, X: NDArray[Any], *, n_jobs: int | None = None) -> FloatArray:
+        """(n_rows, 1) centre of each row."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class BoostedNumbers:
 
     Attributes
     ----------
-    trees : AdditiveTrees
+    trees : AdditiveTrees or MixedCentres
         Of centres.
     about : AboutCentre
     centre_codes : Schema
@@ -85,7 +98,7 @@ class BoostedNumbers:
         Of each chain.
     """
 
-    trees: AdditiveTrees
+    trees: Centres
     about: AboutCentre
     centre_codes: Schema
     residuals: Forest

@@ -2,6 +2,7 @@
 
 from everytree.estimators import scorers
 from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
 from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
@@ -12,6 +13,8 @@ __all__ = [
     "ExactTreeRegressor",
     "MetaBoostClassifier",
     "MetaBoostRegressor",
+    "MetaEnsembleClassifier",
+    "MetaEnsembleRegressor",
     "MetaForestClassifier",
     "MetaForestRegressor",
     "MetaTreeClassifier",

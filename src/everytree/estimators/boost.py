@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -14,6 +15,8 @@ from everytree.estimators.base import CategoricalFeatures, MetaEstimator
 from everytree.estimators.classifier import Classification
 from everytree.estimators.regressor import Regression
 from everytree.fitting.boosted import BoostStructure
+from everytree.fitting.fit import Fitted
+from everytree.fitting.targets import NumberTarget
 
 
 class _NotForBoosting:
@@ -23,15 +26,36 @@ class _NotForBoosting:
         self.name = name
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
-        forest = owner.__name__.replace("Boost", "Forest")
+        forest = owner.__name__.replace("Boost", "Forest").replace("Ensemble", "Forest")
         raise AttributeError(
             f"{owner.__name__} has no {self.name}: a boosted tree depends on all trees before it, so that more rows "
             f"need a new fit. {forest} has it"
         )
 
 
-class _Boosting(MetaEstimator):
-    """Chains of boosted trees."""
+class BoostedEstimator(MetaEstimator):
+    """Estimators with chains of boosted trees, and without what needs counts of rows alone."""
+
+    random_state: Any
+
+    partial_fit: Any = _NotForBoosting()
+    merge: Any = _NotForBoosting()
+    blank: Any = _NotForBoosting()
+    log_evidence_: Any = _NotForBoosting()
+
+    def _scored(self, fitted: Fitted, y: Any) -> Fitted:
+        """Predictions of the rows of `fit` are not kept."""
+        del y
+        return replace(fitted, out_of_bag=None)
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the longest chain."""
+        return int(max(self.forest_.n_steps))
+
+
+class _Boosting(BoostedEstimator):
+    """The parameters of chains."""
 
     max_iter: int
     learning_rate: float
@@ -41,13 +65,7 @@ class _Boosting(MetaEstimator):
     subsample: float
     max_features: float
     n_iter_no_change: int
-    random_state: Any
     calibration: Literal["auto"] | None = "auto"
-
-    partial_fit: Any = _NotForBoosting()
-    merge: Any = _NotForBoosting()
-    blank: Any = _NotForBoosting()
-    log_evidence_: Any = _NotForBoosting()
 
     def _structure(self) -> BoostStructure:
         split_prior = None if self.split_prior == "auto" else float(self.split_prior)
@@ -77,11 +95,6 @@ class _Boosting(MetaEstimator):
                 raise ArgumentError(name, f"must be in (0, 1], but is {value!r}")
         if self.calibration is not None and not (isinstance(self.calibration, str) and self.calibration == "auto"):
             raise ArgumentError("calibration", f"must be 'auto' or None, but is {self.calibration!r}")
-
-    @property
-    def n_iter_(self) -> int:
-        """Steps of the longest chain."""
-        return int(max(self.forest_.n_steps))
 
 
 class MetaBoostClassifier(_Boosting, Classification):
@@ -242,11 +255,20 @@ class MetaBoostRegressor(_Boosting, Regression):
         self.random_state = random_state
         self.verbose = verbose
 
-    def target_before_fit(self) -> Any:
-        target = super().target_before_fit()
-        return type(target)(target.owner, target.family, "auto", "auto")  # the forest of what is left chooses both
+    def target_before_fit(self) -> NumberTarget:
+        return target_of_boosting(self)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.family not in BOOSTED_FAMILIES:
-            raise ArgumentError("family", f"must be one of {list(BOOSTED_FAMILIES)}, but is {self.family!r}")
+        check_boosted_family(self.family)
+
+
+def target_of_boosting(model: Any) -> NumberTarget:
+    """The forest of what is left chooses its priors itself."""
+    return NumberTarget(type(model).__name__, model.family, "auto", "auto")
+
+
+def check_boosted_family(family: Any) -> None:
+    """Check that the family has a link by which it is boosted."""
+    if family not in BOOSTED_FAMILIES:
+        raise ArgumentError("family", f"must be one of {list(BOOSTED_FAMILIES)}, but is {family!r}")

@@ -44,6 +44,7 @@ _KINDS: dict[str, tuple[type, Write, Read]] = {
 }
 _ESTIMATORS = (
     "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
+    "MetaEnsembleClassifier", "MetaEnsembleRegressor",
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
 )  # fmt: skip
 

@@ -11,17 +11,21 @@ from sklearn.base import is_classifier
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.classes import BoostedClasses
+from everytree.boosting.mixed import MixedClasses
 from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
     MetaBoostClassifier,
     MetaBoostRegressor,
+    MetaEnsembleClassifier,
+    MetaEnsembleRegressor,
     MetaForestClassifier,
     MetaForestRegressor,
     MetaTreeClassifier,
     MetaTreeRegressor,
 )
+from everytree.estimators.boost import BoostedEstimator
 from everytree.estimators.grown import GrownEstimator
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
@@ -45,8 +49,8 @@ from everytree.tables.schema import Schema
 KINDS = {
     kind.__name__: kind
     for kind in (
-        ExactTreeClassifier, ExactTreeRegressor, MetaBoostClassifier, MetaBoostRegressor, MetaForestClassifier,
-        MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor,
+        ExactTreeClassifier, ExactTreeRegressor, MetaBoostClassifier, MetaBoostRegressor, MetaEnsembleClassifier,
+        MetaEnsembleRegressor, MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor,
     )
 }  # fmt: skip
 
@@ -115,7 +119,7 @@ def _write_fitted(to: Writer, model: Any) -> None:
     if isinstance(fitted.forest, ExactForest):
         write_exact(to.section("posterior"), fitted.forest.posterior)
         _write_rows(to.section("rows"), fitted.forest.rows)
-    elif isinstance(fitted.forest, BoostedClasses | BoostedNumbers):
+    elif isinstance(fitted.forest, BoostedClasses | BoostedNumbers | MixedClasses):
         write_boosted(to.section("boosted"), fitted.forest)
     else:
         write_forest(to.section("forest"), fitted.forest)
@@ -132,8 +136,9 @@ def _read_fitted(of: Reader, model: Any) -> None:
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
     row_names, choice = _read_row_names(of), None
     forest: Model
-    if isinstance(model, MetaBoostClassifier | MetaBoostRegressor):
-        forest = read_boosted(of.section("boosted"), schema, is_classifier(model))
+    if isinstance(model, BoostedEstimator):
+        is_mixed = isinstance(model, MetaEnsembleClassifier | MetaEnsembleRegressor)
+        forest = read_boosted(of.section("boosted"), schema, is_classifier(model), is_mixed)
     elif isinstance(model, GrownEstimator):
         forest = read_forest(of.section("forest"))
         choice = _read_choice(of.section("choice"), forest.family)

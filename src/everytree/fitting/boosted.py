@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.classes import BoostedClasses, softmax
-from everytree.boosting.numbers import AboutCentre, BoostedNumbers, with_centre
+from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, with_centre
 from everytree.boosting.trees import AdditiveTrees
-from everytree.fitting.fit import GivenRows, Settings, learn_forest
+from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
+from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.sharpness import best_sharpness
 from everytree.fitting.structures import ForestStructure, fit_schema
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
@@ -52,59 +53,87 @@ class BoostStructure:
     ) -> Schema:
         return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> BoostedClasses | BoostedNumbers:
-        rows = replace(rows, group=row_groups(rows.codes, rows.group))
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
-            return self._classes(rows, target, schema, settings, rng)
+            return self._classes(rows, target, schema, settings)
         assert isinstance(target, NumberTarget)
-        return self._numbers(rows, target, schema, settings, rng)
+        about = AboutCentre(target.family)
+        centres = self.centres(rows, about, schema, settings)
+        honest = centres.left_out[:, 0]
+        return Learnt(
+            numbers_about(rows, honest, centres.trees, about, centres, target, schema, settings, self.random_state)
+        )
 
-    def _classes(
-        self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings, rng: np.random.Generator
-    ) -> BoostedClasses:
+    def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
         n_classes = target.n_leaf_classes
         likelihood = Likelihood("logit" if n_classes == 2 else "softmax", rows.y, None, n_classes)
-        boosted = self._boost(rows, likelihood, schema, settings, rng)
+        boosted = self._boost(rows, likelihood, schema, settings)
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        probs = softmax(class_scores(boosted.left_out))
-        _, sharpness = best_sharpness(probs, rows.y, weight, self.sharpen)
+        scores = class_scores(boosted.left_out)
+        _, sharpness = best_sharpness(softmax(scores), rows.y, weight, self.sharpen)
         trees = AdditiveTrees.average(boosted.chains, sharpness)
-        return BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps)
+        model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps)
+        return Learnt(model, out_of_bag=OutOfBag(softmax(sharpness * scores)))
 
-    def _numbers(
-        self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings, rng: np.random.Generator
-    ) -> BoostedNumbers:
-        about = AboutCentre(target.family)
-        boosted = self._boost(rows, about.likelihood(rows), schema, settings, rng)
-        centre = boosted.left_out[:, 0]
-        own = Schema.fit(centre[:, None], max_bins=settings.max_bins)
-        # No table is ever read by it, so that names do not matter.
-        nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
-        with_own = Schema.from_columns(nameless)
-        about_rows = Rows(
-            with_centre(rows.codes, centre, own), about.target(rows.y, centre), rows.weight,
-            about.row_data(dict(rows.row_data), centre), rows.group,
-        )  # fmt: skip
-        structure = ForestStructure(
-            RESIDUAL_TREES, int(rng.integers(2**31)), "tempered", target.leaves.support.is_real_line, Growth()
-        )
-        grown = structure.grow(about_rows, target, with_own, settings)
-        forest = learn_forest(grown, target, with_own, settings).forest
-        assert isinstance(forest, Forest)
+    def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
+        """Boost the centres of numbers."""
+        boosted = self._boost(rows, about.likelihood(rows), schema, settings)
         trees = AdditiveTrees.average(boosted.chains)
-        return BoostedNumbers(trees, about, own, forest, boosted.gains, boosted.split_prior, boosted.n_steps)
+        return BoostedCentres(trees, boosted.left_out, boosted.gains, boosted.split_prior, boosted.n_steps)
 
-    def _boost(
-        self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, rng: np.random.Generator
-    ) -> Boosted:
+    def _boost(self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings) -> Boosted:
         rule = self.rule
         if rows.codes.shape[1] <= FEW_COLUMNS:
             rule = replace(rule, max_features=1.0)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
-                rows, likelihood, rule, n_codes=schema.n_codes,
-                has_missing=np.array([column.has_missing for column in schema.columns]), rng=rng,
-                n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
+                replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
+                has_missing=np.array([column.has_missing for column in schema.columns]),
+                rng=np.random.default_rng(seed), n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
+
+
+class BoostedCentres(NamedTuple):
+    """Centres of numbers; for the attributes see `Boosted`."""
+
+    trees: AdditiveTrees
+    left_out: FloatArray
+    gains: FloatArray
+    split_prior: float
+    n_steps: list[int]
+
+
+def numbers_about(
+    rows: Rows,
+    honest: FloatArray,
+    centres: Centres,
+    about: AboutCentre,
+    boosted: BoostedCentres,
+    target: NumberTarget,
+    schema: Schema,
+    settings: Settings,
+    random_state: Any,
+) -> BoostedNumbers:
+    """Learn how targets lie about their centres, by a forest.
+
+    Parameters
+    ----------
+    rows : Rows
+    honest : (n_rows,) float64
+        Centre of each row from models that have not seen it.
+    centres : Centres
+        To predict other rows by.
+    """
+    own = Schema.fit(honest[:, None], max_bins=settings.max_bins)
+    # No table is ever read by it, so that names do not matter.
+    nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
+    with_own = Schema.from_columns(nameless)
+    about_rows = Rows(
+        with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight,
+        about.row_data(dict(rows.row_data), honest), rows.group,
+    )  # fmt: skip
+    structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
+    forest = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings).forest
+    assert isinstance(forest, Forest)
+    return BoostedNumbers(centres, about, own, forest, boosted.gains, boosted.split_prior, boosted.n_steps)

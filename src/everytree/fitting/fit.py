@@ -19,6 +19,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.boosting.classes import BoostedClasses
+from everytree.boosting.mixed import MixedClasses
 from everytree.boosting.numbers import BoostedNumbers
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
@@ -117,7 +118,7 @@ class GrownTrees:
     predict_out_of_bag: bool = False
 
 
-Model = Forest | ExactForest | BoostedClasses | BoostedNumbers
+Model = Forest | ExactForest | BoostedClasses | BoostedNumbers | MixedClasses
 """What predicts rows of codes."""
 
 
@@ -129,7 +130,7 @@ class Structure(Protocol):
     ) -> Schema:
         """Columns, cut points and categories of the first rows."""
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees | Model:
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> GrownTrees | Learnt:
         """Trees of which a forest is made; or a whole model: the exact sum over all trees, or boosted trees."""
 
 
@@ -169,7 +170,7 @@ class Fitted:
     ----------
     target : Target
     schema : Schema
-    forest : Forest, ExactForest, BoostedClasses or BoostedNumbers
+    forest : Model
     choice : Choice or None
         None where no priors were chosen.
     row_names : list of str
@@ -227,7 +228,7 @@ def fit(
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
     grown = structure.grow(rows, target, schema, settings)
-    learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else Learnt(grown)
+    learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
     return learnt.fitted(target, schema, rows, weight, factor)
 
 

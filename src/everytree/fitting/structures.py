@@ -23,6 +23,7 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.fit import (
     GivenRows,
     GrownTrees,
+    Learnt,
     Origin,
     Settings,
     Weights,
@@ -345,7 +346,7 @@ class ExactStructure:
             max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth,
         )  # fmt: skip
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> ExactForest:
+    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         has_missing = np.array([column.has_missing for column in schema.columns])
         n_codes = schema.n_codes.astype(np.int64)
         posterior = ExactPosterior(
@@ -353,7 +354,7 @@ class ExactStructure:
             kinds=_kinds(schema), candidates=self.candidates, truncation=self.truncation,
             max_regions=self.max_regions, n_jobs=settings.n_jobs,
         )  # fmt: skip
-        return ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose))
+        return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)))
 
 
 def _kinds(schema: Schema) -> list[Kind]:

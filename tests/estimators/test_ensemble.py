@@ -1,0 +1,114 @@
+"""A forest and boosted trees together: what is mixed, and by which weight."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import everytree as et
+from estimator_cases import Case, answers, ids
+from everytree.fitting.ensembled import PRIOR_ROWS, best_weight
+
+SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
+CASES = [
+    *(Case(et.MetaEnsembleClassifier, target, SMALL) for target in ("two classes", "three classes")),
+    *(
+        Case(et.MetaEnsembleRegressor, family, {"family": family, **SMALL})
+        for family in ("normal", "lognormal", "poisson", "exponential")
+    ),
+]
+REPEATED_ROWS = "which rows are left out is drawn for each row: a row of weight 2 is not drawn as two rows are"
+
+
+def expected_failures(estimator: object) -> dict[str, str]:
+    return {f"check_sample_weight_equivalence_on_{table}_data": REPEATED_ROWS for table in ("dense", "sparse")}
+
+
+@parametrize_with_checks(
+    [et.MetaEnsembleClassifier(5, max_iter=5), et.MetaEnsembleRegressor(5, max_iter=5)],
+    expected_failed_checks=expected_failures,
+)
+@pytest.mark.filterwarnings("ignore:.* rows equal another row in every column")
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("case", **ids(CASES))
+def test_threads_files_and_pickles_predict_the_same(case, tmp_path):
+    model, (X, y, row_data) = case.fitted()
+    et.save(model, tmp_path / "model")
+    threads = clone(model).set_params(n_jobs=3).fit(X, y, **row_data)
+    for other in (et.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), threads):
+        np.testing.assert_array_equal(answers(other, X, row_data), answers(model, X, row_data))
+        assert other.boost_weight_ == model.boost_weight_
+
+
+@pytest.mark.parametrize("case", **ids(CASES[:2]))
+def test_probabilities_are_mixed_and_sharpened(case):
+    model, (X, _, _) = case.fitted()
+    codes, mixed = model.schema_.encode(X), model.forest_
+    weight = model.boost_weight_
+    probs = (1.0 - weight) * mixed.forest.probs(codes) + weight * mixed.boosted.probs(codes)
+    literal = probs**mixed.sharpness / (probs**mixed.sharpness).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), literal, rtol=1e-12)
+    np.testing.assert_allclose(model.predictive(X).probs(), literal, rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", **ids([CASES[2]]))
+def test_centres_are_mixed(case):
+    model, (X, _, _) = case.fitted()
+    codes, centres, weight = model.schema_.encode(X), model.forest_.trees, model.boost_weight_
+    literal = (1.0 - weight) * centres.forest.moments(codes)[0] + weight * centres.trees.scores(codes)[:, 0]
+    np.testing.assert_allclose(centres.scores(codes)[:, 0], literal, rtol=1e-12)
+
+
+def test_the_weight_has_the_smallest_loss_with_its_prior():
+    rng = np.random.default_rng(0)
+    first, second = rng.uniform(0.1, 0.9, 200), rng.uniform(0.2, 0.9, 200)
+
+    def loss(weight: float) -> float:
+        return -float(np.log((1.0 - weight) * first + weight * second).sum())
+
+    grid = np.arange(1, 10_000) / 10_000
+    penalised = [loss(w) - 0.5 * PRIOR_ROWS * (np.log(w) + np.log(1.0 - w)) for w in grid]
+    assert abs(best_weight(loss) - grid[np.argmin(penalised)]) < 2e-3
+    assert abs(best_weight(lambda weight: 0.0) - 0.5) < 1e-3
+
+
+@pytest.mark.parametrize("case", **ids(CASES))
+def test_importances_are_shares(case):
+    model, _ = case.fitted()
+    assert model.feature_importances_.shape == (4,)
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
+    assert model.feature_importances_[0] > 1.5 * model.feature_importances_[3]
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+@pytest.mark.filterwarnings("ignore:.* rows have no out-of-bag prediction")
+def test_a_few_rows(n_rows):
+    rng = np.random.default_rng(n_rows)
+    X = rng.normal(size=(n_rows, 2))
+    probs = et.MetaEnsembleClassifier(**SMALL, random_state=0).fit(X, np.arange(n_rows) % 2).predict_proba(X)
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+    mean = et.MetaEnsembleRegressor(**SMALL, random_state=0).fit(X, rng.normal(size=n_rows)).predict(X)
+    assert np.isfinite(mean).all()
+
+
+def test_one_class_and_a_constant_target():
+    X = np.arange(20.0)[:, None]
+    np.testing.assert_array_equal(et.MetaEnsembleClassifier(**SMALL).fit(X, ["a"] * 20).predict_proba(X), 1.0)
+    np.testing.assert_allclose(et.MetaEnsembleRegressor(**SMALL).fit(X, np.full(20, 3.0)).predict(X), 3.0)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"n_estimators": 0}, "n_estimators"), ({"max_iter": 0}, "max_iter"), ({"learning_rate": -1.0}, "learning_rate"),
+    ({"family": "linear"}, "family"),
+])  # fmt: skip
+def test_parameters_that_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        et.MetaEnsembleRegressor(**options).fit(np.zeros((9, 1)), np.arange(9.0))

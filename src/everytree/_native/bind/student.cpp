@@ -1,6 +1,7 @@
 // Mixtures of Student's t.
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
+#include "core/student_forest.hpp"
 #include "core/student_mixtures.hpp"
 
 namespace everytree {
@@ -11,7 +12,7 @@ using Starts = Input<std::int64_t>;
 
 StudentUnits units_of(const Starts& start, const Numbers& weight, const Numbers& freedom, const Numbers& location,
                       const Numbers& scale) {
-    return {to_span(start), to_span(weight), to_span(freedom), to_span(location), to_span(scale), {}};
+    return {to_span(start), to_span(weight), to_span(freedom), to_span(location), to_span(scale)};
 }
 
 // (n_units, 2): P(Y <= y) and P(Y > y).
@@ -32,6 +33,61 @@ Output<double> quantiles(Starts start, Numbers weight, Numbers freedom, Numbers 
         {p.size(), 1});
 }
 
+// (n_points, n_rows or 1) targets.
+RowTargets targets_of(const Numbers& y) {
+    if (y.ndim() != 2) throw std::invalid_argument("y: (n_points, n_rows)");
+    return {to_span(y), y.shape(0), y.shape(1)};
+}
+
+class StudentForestHandle {
+  public:
+    using Ends = Input<std::int32_t>;
+
+    StudentForestHandle(Starts first, Input<std::int32_t> parent, Numbers log_reached, Numbers log_stop,
+                        Numbers log_tree_weights, double log_negligible, Numbers freedom, Numbers location,
+                        Numbers location_rest, Numbers scale, int n_jobs)
+        : forest_(pool_of(parent, log_reached, log_stop), to_span(first), to_span(log_tree_weights), log_negligible,
+                  {to_span(freedom), to_span(location), to_span(location_rest), to_span(scale)}, n_jobs) {}
+
+    Output<double> quantiles(Ends ends, Numbers levels, int n_jobs) const {
+        for (const double p : to_span(levels))
+            if (!(p > 0.0 && p < 1.0)) throw std::invalid_argument("levels: between 0 and 1");
+        return to_numpy(without_gil(true, [&] { return forest_.quantiles(to_span(ends), to_span(levels), n_jobs); }),
+                        {n_rows(ends), levels.size()});
+    }
+    Output<double> shortest(Ends ends, double coverage, bool is_log, int n_jobs) const {
+        if (!(coverage > 0.0 && coverage < 1.0)) throw std::invalid_argument("coverage: between 0 and 1");
+        return to_numpy(without_gil(true, [&] { return forest_.shortest(to_span(ends), coverage, is_log, n_jobs); }),
+                        {n_rows(ends), 2});
+    }
+    Output<double> log_densities(Ends ends, Numbers y, int n_jobs) const {
+        return of_targets(ends, y, [&](auto e, auto targets) { return forest_.log_densities(e, targets, n_jobs); });
+    }
+    Output<double> tails(Ends ends, Numbers y, bool is_above, int n_jobs) const {
+        return of_targets(ends, y, [&](auto e, auto targets) { return forest_.tails(e, targets, is_above, n_jobs); });
+    }
+    Output<double> scores(Ends ends, Numbers y, int n_jobs) const {
+        return of_targets(ends, y, [&](auto e, auto targets) { return forest_.scores(e, targets, n_jobs); });
+    }
+
+  private:
+    static PooledNodes pool_of(const Input<std::int32_t>& parent, const Numbers& log_reached, const Numbers& log_stop) {
+        if (log_reached.size() != parent.size() || log_stop.size() != parent.size())
+            throw std::invalid_argument("arrays of the wrong size");
+        return {parent.data(), log_reached.data(), log_stop.data(), static_cast<std::int64_t>(parent.size())};
+    }
+    std::size_t n_rows(const Ends& ends) const { return ends.size() / forest_.n_trees(); }
+
+    template <class Of>
+    Output<double> of_targets(const Ends& ends, const Numbers& y, Of of) const {
+        const RowTargets targets = targets_of(y);
+        return to_numpy(without_gil(true, [&] { return of(to_span(ends), targets); }),
+                        {targets.n_points, n_rows(ends)});
+    }
+
+    StudentForest forest_;
+};
+
 }  // namespace
 
 void bind_student(nb::module_& module) {
@@ -39,6 +95,16 @@ void bind_student(nb::module_& module) {
                "y"_a, "n_jobs"_a);
     module.def("student_quantiles", &quantiles, nb::kw_only(), "start"_a, "weight"_a, "freedom"_a, "location"_a,
                "scale"_a, "p"_a, "n_jobs"_a);
+    nb::class_<StudentForestHandle>(module, "StudentForest")
+        .def(nb::init<Starts, Input<std::int32_t>, Numbers, Numbers, Numbers, double, Numbers, Numbers, Numbers,
+                      Numbers, int>(),
+             nb::kw_only(), "first"_a, "parent"_a, "log_reached"_a, "log_stop"_a, "log_tree_weights"_a,
+             "log_negligible"_a, "freedom"_a, "location"_a, "location_rest"_a, "scale"_a, "n_jobs"_a)
+        .def("quantiles", &StudentForestHandle::quantiles, nb::kw_only(), "ends"_a, "levels"_a, "n_jobs"_a)
+        .def("shortest", &StudentForestHandle::shortest, nb::kw_only(), "ends"_a, "coverage"_a, "is_log"_a, "n_jobs"_a)
+        .def("log_densities", &StudentForestHandle::log_densities, nb::kw_only(), "ends"_a, "y"_a, "n_jobs"_a)
+        .def("tails", &StudentForestHandle::tails, nb::kw_only(), "ends"_a, "y"_a, "is_above"_a, "n_jobs"_a)
+        .def("scores", &StudentForestHandle::scores, nb::kw_only(), "ends"_a, "y"_a, "n_jobs"_a);
     nb::class_<StudentMixtures>(module, "StudentMixtures")
         .def(
             "__init__",

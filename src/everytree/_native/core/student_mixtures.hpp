@@ -3,17 +3,42 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
-#include <memory>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "core/student.hpp"
+#include "core/student_mixture.hpp"
 
 namespace everytree {
+
+// The shapes of many entries, each with a table if at least `worth_a_table` entries share it.
+class Shapes {
+  public:
+    static constexpr std::int64_t no_table = std::numeric_limits<std::int64_t>::max();
+
+    Shapes(std::span<const double> freedom, std::int64_t worth_a_table) : of_entry(freedom.size()) {
+        for (std::size_t i = 0; i < freedom.size(); ++i) {
+            Counted& counted = known_.try_emplace(freedom[i], freedom[i]).first->second;
+            if (++counted.n_entries == worth_a_table) counted.shape.tabulate();
+            of_entry[i] = &counted.shape;
+        }
+    }
+    Shapes(const Shapes&) = delete;  // entries point to shapes
+    Shapes& operator=(const Shapes&) = delete;
+
+    std::vector<const TabulatedShape*> of_entry;
+
+  private:
+    struct Counted {
+        explicit Counted(double freedom) : shape(freedom) {}
+        TabulatedShape shape;
+        std::int64_t n_entries = 0;
+    };
+    std::unordered_map<double, Counted> known_;
+};
 
 struct StudentUnits {
     std::span<const std::int64_t> start;
@@ -42,28 +67,13 @@ struct StudentUnits {
         for (std::size_t u = 0; u + 1 < start.size(); ++u) check_unit(start[u], start[u + 1]);
     }
 
-    // A table for each entry, shared by those with the same degrees of freedom; none if there are too few units to make
-    // them worthwhile.
-    std::vector<const StudentTable*> tables(std::size_t n_units) const {
-        if (n_units < 16) return {};
-        std::vector<const StudentTable*> of_entry(freedom.size(), nullptr);
-        for (std::size_t i = 0; i < freedom.size(); ++i) {
-            if (freedom[i] < StudentTable::least_freedom) continue;
-            auto [at, is_new] = known.try_emplace(freedom[i], nullptr);
-            if (is_new) at->second = std::make_unique<StudentTable>(freedom[i]);
-            of_entry[i] = at->second.get();
-        }
-        return of_entry;
-    }
-    mutable std::map<double, std::unique_ptr<StudentTable>> known{};
-
     // of(mixture, unit, worker's own row of the output)
     template <class Of>
     std::vector<double> each(std::size_t n_out, int n_jobs, Of of) const {
         check();
         const std::size_t n_units = start.size() - 1;
         std::vector<double> out(n_units * n_out);
-        const std::vector<const StudentTable*> table_of = tables(n_units);
+        const Shapes shapes(freedom, n_units < 16 ? Shapes::no_table : 1);
         constexpr std::size_t together = 16;
         const auto work = [&](std::int64_t chunk, int) {
             StudentMixture mixture;
@@ -71,7 +81,8 @@ struct StudentUnits {
             for (std::size_t u = first; u < std::min(first + together, n_units); ++u) {
                 mixture.clear();
                 for (std::int64_t i = start[u]; i < start[u + 1]; ++i)
-                    mixture.add(weight[i], freedom[i], location[i], scale[i], table_of.empty() ? nullptr : table_of[i]);
+                    mixture.add(weight[i], *shapes.of_entry[i], location[i], scale[i]);
+                mixture.close();
                 of(mixture, u, out.data() + u * n_out);
             }
         };
@@ -94,20 +105,20 @@ inline std::vector<double> student_tails(const StudentUnits& units, std::span<co
 inline std::vector<double> student_quantiles(const StudentUnits& units, std::span<const double> p, int n_jobs) {
     if (p.size() + 1 != units.start.size()) throw std::invalid_argument("one p a unit");
     return units.each(
-        1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p[u]); });
+        1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p[u], true); });
 }
 
 // Mixtures that are evaluated at many points each.
 class StudentMixtures {
   public:
-    explicit StudentMixtures(const StudentUnits& units) {
-        units.check();
-        start_.assign(units.start.begin(), units.start.end());
-        const std::vector<const Shape*> shapes = shapes_of(units.freedom);
+    explicit StudentMixtures(const StudentUnits& units)
+        : start_(checked_start(units)), shapes_(units.freedom, worth_a_table) {
         parts_.reserve(units.weight.size());
-        for (std::size_t i = 0; i < units.weight.size(); ++i)
-            parts_.push_back({units.weight[i], Student(shapes[i]->standard, units.location[i], units.scale[i]),
-                              shapes[i]->table.get()});
+        for (std::size_t i = 0; i < units.weight.size(); ++i) {
+            const TabulatedShape& shape = *shapes_.of_entry[i];
+            parts_.push_back(
+                {units.weight[i], Student(shape.shape, units.location[i], units.scale[i]), shape.table.get()});
+        }
         // Entries next to each other share a table, so that it stays in the cache.
         for (std::size_t u = 0; u + 1 < start_.size(); ++u)
             std::stable_sort(parts_.begin() + start_[u], parts_.begin() + start_[u + 1],
@@ -149,15 +160,12 @@ class StudentMixtures {
 
   private:
     static constexpr std::size_t together = 4096;
+    static constexpr std::int64_t worth_a_table = 8;  // entries that share it
+    static std::vector<std::int64_t> checked_start(const StudentUnits& units) {
+        units.check();
+        return {units.start.begin(), units.start.end()};
+    }
     static std::int64_t n_chunks(std::size_t n) { return static_cast<std::int64_t>((n + together - 1) / together); }
-
-    // One number of degrees of freedom, with a table if so many entries share it that they look it up often.
-    struct Shape {
-        explicit Shape(double freedom) : standard(freedom, 0.0, 1.0) {}
-        Student standard;
-        std::unique_ptr<StudentTable> table;
-        int n_entries = 0;
-    };
 
     struct Part {
         double weight;
@@ -167,7 +175,7 @@ class StudentMixtures {
         // P(T > |z|).
         double tail(double y) const {
             const double size = std::fabs(student.standardised(y));
-            if (table != nullptr && size < table->reach()) return table->tail(size);
+            if (table != nullptr && size < StudentTable::reach) return table->tail(size);
             const Tails tails = student.at(y);
             return std::min(tails.below, tails.above);
         }
@@ -183,26 +191,14 @@ class StudentMixtures {
         }
     };
 
-    std::vector<const Shape*> shapes_of(std::span<const double> freedom) {
-        constexpr int worth_a_table = 8;
-        std::vector<const Shape*> of_entry(freedom.size());
-        for (std::size_t i = 0; i < freedom.size(); ++i) {
-            Shape& shape = shapes_.try_emplace(freedom[i], freedom[i]).first->second;
-            if (++shape.n_entries == worth_a_table && freedom[i] >= StudentTable::least_freedom)
-                shape.table = std::make_unique<StudentTable>(freedom[i]);
-            of_entry[i] = &shape;
-        }
-        return of_entry;
-    }
-
     void check_unit(std::int64_t unit) const {
         if (unit < 0 || unit + 1 >= static_cast<std::int64_t>(start_.size()))
             throw std::invalid_argument("a point of a unit that is not there");
     }
 
     std::vector<std::int64_t> start_;
+    Shapes shapes_;
     std::vector<Part> parts_;
-    std::unordered_map<double, Shape> shapes_;
 };
 
 }  // namespace everytree

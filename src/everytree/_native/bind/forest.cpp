@@ -2,6 +2,7 @@
 #include "bind/forest.hpp"
 
 #include "bind/modules.hpp"
+#include "core/node_pool.hpp"
 #include "core/pool.hpp"
 #include "core/with_family.hpp"
 
@@ -173,6 +174,17 @@ auto pooled_paths(Input<std::int64_t> ends, Input<std::int32_t> parent, Input<do
                       to_numpy(std::move(paths.log_weights)));
 }
 
+void make_node_pool(NodePool* self, Input<std::int64_t> first, Input<std::int32_t> parent, Input<double> log_reached,
+                    Input<double> log_stop, Input<double> log_tree_weights, double log_negligible, int n_jobs) {
+    if (log_reached.size() != parent.size() || log_stop.size() != parent.size())
+        throw std::invalid_argument("arrays of the wrong size");
+    const PooledNodes nodes{parent.data(), log_reached.data(), log_stop.data(),
+                            static_cast<std::int64_t>(parent.size())};
+    without_gil(true, [&] {
+        new (self) NodePool(nodes, to_span(first), to_span(log_tree_weights), log_negligible, n_jobs);
+    });
+}
+
 // (n_nodes, n_statistics) from rows whose terminals are known; None for columns that cannot be read in place.
 std::optional<Output<double>> placed_statistics(const std::string& name, int size, const Tree& tree,
                                                 Input<std::int32_t> ends, nb::handle y, nb::handle weight,
@@ -211,6 +223,22 @@ void bind_forest(nb::module_& module) {
                "subtree"_a);
     module.def("pooled_paths", &pooled_paths, nb::kw_only(), "ends"_a, "parent"_a, "log_reached"_a, "log_stop"_a,
                "log_tree_weights"_a, "log_negligible"_a);
+    nb::class_<NodePool>(module, "NodePool")
+        .def("__init__", &make_node_pool, nb::kw_only(), "first"_a, "parent"_a, "log_reached"_a, "log_stop"_a,
+             "log_tree_weights"_a, "log_negligible"_a, "n_jobs"_a)
+        .def(
+            "sums_along",
+            [](const NodePool& self, Input<double> values, int n_jobs) {
+                return to_numpy(without_gil(true, [&] { return self.sums_along(to_span(values), n_jobs); }),
+                                {self.n_nodes(), 2});
+            },
+            nb::kw_only(), "values"_a, "n_jobs"_a)
+        .def(
+            "averages",
+            [](const NodePool& self, Input<std::int32_t> ends, Input<double> sums, int n_jobs) {
+                return to_numpy(without_gil(true, [&] { return self.averages(to_span(ends), to_span(sums), n_jobs); }));
+            },
+            nb::kw_only(), "ends"_a, "sums"_a, "n_jobs"_a);
 }
 
 }  // namespace everytree

@@ -43,11 +43,9 @@ class StudentForestHandle {
   public:
     using Ends = Input<std::int32_t>;
 
-    StudentForestHandle(Starts first, Input<std::int32_t> parent, Numbers log_reached, Numbers log_stop,
-                        Numbers log_tree_weights, double log_negligible, Numbers freedom, Numbers location,
-                        Numbers location_rest, Numbers scale, int n_jobs)
-        : forest_(pool_of(parent, log_reached, log_stop), to_span(first), to_span(log_tree_weights), log_negligible,
-                  {to_span(freedom), to_span(location), to_span(location_rest), to_span(scale)}, n_jobs) {}
+    StudentForestHandle(const NodePool& pool, Numbers freedom, Numbers location, Numbers location_rest, Numbers scale,
+                        int n_jobs)
+        : forest_(pool, {to_span(freedom), to_span(location), to_span(location_rest), to_span(scale)}, n_jobs) {}
 
     Output<double> quantiles(Ends ends, Numbers levels, int n_jobs) const {
         for (const double p : to_span(levels))
@@ -71,11 +69,6 @@ class StudentForestHandle {
     }
 
   private:
-    static PooledNodes pool_of(const Input<std::int32_t>& parent, const Numbers& log_reached, const Numbers& log_stop) {
-        if (log_reached.size() != parent.size() || log_stop.size() != parent.size())
-            throw std::invalid_argument("arrays of the wrong size");
-        return {parent.data(), log_reached.data(), log_stop.data(), static_cast<std::int64_t>(parent.size())};
-    }
     std::size_t n_rows(const Ends& ends) const { return ends.size() / forest_.n_trees(); }
 
     template <class Of>
@@ -96,10 +89,8 @@ void bind_student(nb::module_& module) {
     module.def("student_quantiles", &quantiles, nb::kw_only(), "start"_a, "weight"_a, "freedom"_a, "location"_a,
                "scale"_a, "p"_a, "n_jobs"_a);
     nb::class_<StudentForestHandle>(module, "StudentForest")
-        .def(nb::init<Starts, Input<std::int32_t>, Numbers, Numbers, Numbers, double, Numbers, Numbers, Numbers,
-                      Numbers, int>(),
-             nb::kw_only(), "first"_a, "parent"_a, "log_reached"_a, "log_stop"_a, "log_tree_weights"_a,
-             "log_negligible"_a, "freedom"_a, "location"_a, "location_rest"_a, "scale"_a, "n_jobs"_a)
+        .def(nb::init<const NodePool&, Numbers, Numbers, Numbers, Numbers, int>(), nb::keep_alive<1, 2>(), "pool"_a,
+             nb::kw_only(), "freedom"_a, "location"_a, "location_rest"_a, "scale"_a, "n_jobs"_a)
         .def("quantiles", &StudentForestHandle::quantiles, nb::kw_only(), "ends"_a, "levels"_a, "n_jobs"_a)
         .def("shortest", &StudentForestHandle::shortest, nb::kw_only(), "ends"_a, "coverage"_a, "is_log"_a, "n_jobs"_a)
         .def("log_densities", &StudentForestHandle::log_densities, nb::kw_only(), "ends"_a, "y"_a, "n_jobs"_a)

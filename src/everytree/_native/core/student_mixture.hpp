@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "core/lanes.hpp"
 #include "core/noinline.hpp"
 #include "core/student_table.hpp"
 
@@ -35,68 +38,62 @@ struct Curve {
 // then as exact as 1e-10 of themselves; smaller ones are computed by the continued fraction, to all digits.
 class StudentMixture {
   public:
-    static constexpr double least_tail = 1e-3;
+    static constexpr double least_tail = 1e-3, exact_enough = 5e-11;
 
-    void clear() { parts_.clear(); }
-    void add(double weight, const TabulatedShape& shape, double location, double scale) {
-        if (weight > 0.0)
-            parts_.push_back({weight, location, 1.0 / scale, shape.table ? shape.table->cells() : nullptr, &shape});
+    void clear() { n_ = 0; }
+    void add(double weight, const TabulatedShape& shape, double location, double inverse_scale) {
+        if (!(weight > 0.0)) return;
+        if (n_ == weight_.size()) make_room();
+        weight_[n_] = weight;
+        location_[n_] = location;
+        inverse_scale_[n_] = inverse_scale;
+        shape_[n_] = &shape;
+        ++n_;
     }
-    std::size_t size() const { return parts_.size(); }
+    std::size_t size() const { return n_; }
 
     void close() {
-        double total = 0.0, mean = 0.0, square = 0.0;
-        for (const Part& part : parts_) {
-            total += part.weight;
-            mean += part.weight * part.location;
+        double total = 0.0, mean = 0.0, square = 0.0, narrowest = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < n_; ++i) {
+            total += weight_[i];
+            mean += weight_[i] * location_[i];
         }
         mean /= total;
-        jerk_ = widest_ = 0.0;
-        for (Part& part : parts_) {
-            part.weight /= total;
-            const double scale = 1.0 / part.inverse_scale, away = part.location - mean;
-            square += part.weight * (away * away + scale * scale);
-            widest_ = std::max(widest_, scale);
-            jerk_ += part.weight * part.of->bend * part.inverse_scale * part.inverse_scale * part.inverse_scale;
+        jerk_ = 0.0;
+        for (std::size_t i = 0; i < n_; ++i) {
+            weight_[i] /= total;
+            const double sharp = inverse_scale_[i], away = location_[i] - mean;
+            square += weight_[i] * (away * away + 1.0 / (sharp * sharp));
+            jerk_ += weight_[i] * shape_[i]->bend * (sharp * sharp * sharp);
+            narrowest = std::min(narrowest, sharp);
         }
-        start_ = std::isfinite(mean) ? mean : parts_[0].location;
+        put_tables_first();
+        widest_ = 1.0 / narrowest;
+        start_ = std::isfinite(mean) ? mean : location_[0];
         spread_ = std::isfinite(square) && square > 0.0 ? std::sqrt(square) : widest_;
+    }
+
+    // A place near the middle, and a distance: those of the weighted mean and variance, for light tails.
+    double start() const { return start_; }
+    double spread() const { return spread_; }
+    double least_freedom() const {
+        double least = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < n_; ++i) least = std::min(least, shape_[i]->shape.freedom());
+        return least;
     }
 
     Tails at(double y) const {
         Tails sum{0.0, 0.0, 0.0};
-        for (const Part& part : parts_) {
-            const Tails tails = part.at(y);
-            sum.below += part.weight * tails.below;
-            sum.above += part.weight * tails.above;
-            sum.density += part.weight * tails.density;
+        for (std::size_t i = 0; i < n_; ++i) {
+            const Tails tails = shape_[i]->shape.at(standardised(i, y));
+            sum.below += weight_[i] * tails.below;
+            sum.above += weight_[i] * tails.above;
+            sum.density += weight_[i] * inverse_scale_[i] * tails.density;
         }
         return sum;
     }
-
-    Curve quickly_at(double y) const {
-        Curve sum{0.0, 0.0, 0.0};
-        for (const Part& part : parts_) {
-            const double z = (y - part.location) * part.inverse_scale, u = 1.0 + std::fabs(z);
-            const std::uint64_t k = StudentTable::cell_of(u);
-            if (part.cells == nullptr || k >= StudentTable::n_cells) {
-                part.add_exactly(z, sum);
-                continue;
-            }
-            const StudentTable::Cell& cell = part.cells[k];
-            const double d = u - StudentTable::middle(u), tail = cell.tail(d), sharp = part.weight * part.inverse_scale;
-            sum.below += part.weight * (z > 0.0 ? 1.0 - tail : tail);
-            sum.density -= sharp * cell.slope(d);
-            sum.slope += std::copysign(sharp * part.inverse_scale, -z) * cell.curvature(d);
-        }
-        return sum;
-    }
-
-    double quickly_below(double y) const {
-        double sum = 0.0;
-        for (const Part& part : parts_) sum += part.weight * part.quickly_below(y);
-        return sum;
-    }
+    Curve quickly_at(double y) const { return quickly<true>(y); }
+    double quickly_below(double y) const { return quickly<false>(y).below; }
 
     // P(Y <= y) and P(Y > y), by tables if neither is small.
     Tails tails(double y) const {
@@ -109,83 +106,119 @@ class StudentMixture {
 
     double log_density(double y) const {
         double sum = 0.0;
-        for (const Part& part : parts_)
-            sum += part.weight * part.inverse_scale * std::exp(part.of->shape.log_density(part.standardised(y)));
+        for (std::size_t i = 0; i < n_; ++i)
+            sum += weight_[i] * inverse_scale_[i] * std::exp(shape_[i]->shape.log_density(standardised(i, y)));
         if (sum > 1e-280 && sum < 1e280) return std::log(sum);
+        const auto log_term = [&](std::size_t i) {
+            return std::log(weight_[i]) + std::log(inverse_scale_[i]) + shape_[i]->shape.log_density(standardised(i, y));
+        };
         double largest = -std::numeric_limits<double>::infinity();
-        for (const Part& part : parts_) largest = std::max(largest, part.log_density(y));
+        for (std::size_t i = 0; i < n_; ++i) largest = std::max(largest, log_term(i));
         if (!std::isfinite(largest)) return largest;
         sum = 0.0;
-        for (const Part& part : parts_) sum += std::exp(part.log_density(y) - largest);
+        for (std::size_t i = 0; i < n_; ++i) sum += std::exp(log_term(i) - largest);
         return largest + std::log(sum);
     }
 
-    // The y with P(Y <= y) = p. By tables alone, or continued to the last digit.
+    // E|Y - y|; all components have more than one degree of freedom.
+    double mean_distance(double y) const {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < n_; ++i) {
+            const double z = standardised(i, y), below = quick_tails(i, z).below;
+            const double within = std::fabs(z) * std::fabs(2.0 * below - 1.0);
+            sum += weight_[i] / inverse_scale_[i] * (within + shape_[i]->shape.overlap(z));
+        }
+        return sum;
+    }
+
+    // The y with P(Y <= y) = p: by tables to 1e-10 of the smaller tail if that is not small, or continued to the last
+    // digit.
     double quantile(double p, bool to_last_digit) const {
-        const bool is_small = std::min(p, 1.0 - p) < least_tail;
         double y = 0.0;
-        const bool is_near = !is_small && quick_quantile(p, start_ + spread_ * normal_quantile(p), y);
+        const bool is_near = find_quickly(p, start_ + spread_ * normal_quantile(p), exact_enough, y);
         if (is_near && !to_last_digit) return y;
         if (!is_near) return solve(p, lowest(), highest(), widest_, 0.5 * (lowest() + highest()));
         const double step = 1e-9 * widest_;
         return solve(p, y - step, y + step, step, y);
     }
-    // The same from a point that is near it.
-    double quantile_near(double p, double start) const {
+    // The same by tables from a point that is near it; `exactness` is that relative to the smaller tail.
+    double quantile_near(double p, double start, double exactness = exact_enough) const {
         double y = 0.0;
-        if (std::min(p, 1.0 - p) >= least_tail && quick_quantile(p, start, y)) return y;
-        return quantile(p, false);
-    }
-
-    double start() const { return start_; }
-    double spread() const { return spread_; }
-
-    // E|Y - y|; all components have more than one degree of freedom.
-    double mean_distance(double y) const {
-        double sum = 0.0;
-        for (const Part& part : parts_) {
-            const double z = part.standardised(y), size = std::fabs(z), below = part.quickly_below(y);
-            const double tail = z > 0.0 ? 1.0 - below : below;
-            sum += part.weight / part.inverse_scale * (size * (1.0 - 2.0 * tail) + part.of->shape.overlap(z));
-        }
-        return sum;
-    }
-    double least_freedom() const {
-        double least = std::numeric_limits<double>::infinity();
-        for (const Part& part : parts_) least = std::min(least, part.of->shape.freedom());
-        return least;
+        return find_quickly(p, start, exactness, y) ? y : quantile(p, false);
     }
 
   private:
-    struct Part {
-        double weight, location, inverse_scale;
-        const StudentTable::Cell* cells;
-        const TabulatedShape* of;
+    // Components with tables are evaluated two at a time: they come before the others.
+    void put_tables_first() {
+        n_tabulated_ = 0;
+        for (std::size_t i = 0; i < n_; ++i) {
+            if (!shape_[i]->table) continue;
+            if (i > n_tabulated_) swap(i, n_tabulated_);
+            cells_[n_tabulated_] = shape_[n_tabulated_]->table->cells();
+            ++n_tabulated_;
+        }
+    }
+    void swap(std::size_t i, std::size_t j) {
+        for (std::vector<double>* each : {&weight_, &location_, &inverse_scale_}) std::swap((*each)[i], (*each)[j]);
+        std::swap(shape_[i], shape_[j]);
+    }
+    void make_room() {
+        const std::size_t n = std::max<std::size_t>(64, 2 * n_);
+        for (std::vector<double>* each : {&weight_, &location_, &inverse_scale_}) each->resize(n);
+        cells_.resize(n);
+        shape_.resize(n);
+    }
+    double standardised(std::size_t i, double y) const { return (y - location_[i]) * inverse_scale_[i]; }
 
-        double standardised(double y) const { return (y - location) * inverse_scale; }
-        Tails at(double y) const {
-            Tails tails = of->shape.at(standardised(y));
-            tails.density *= inverse_scale;
-            return tails;
+    // Sums over all components, two at a time; without derivatives it takes half as long.
+    template <bool with_derivatives>
+    Curve quickly(double y) const {
+        Curve sum{0.5, 0.0, 0.0};  // tails are added as their distance from one half
+        Lanes below = both(0.0), density = both(0.0), slope = both(0.0);
+        std::size_t i = 0;
+        for (; i + 2 <= n_tabulated_; i += 2) {
+            const Lanes sharp = load_lanes(&inverse_scale_[i]), weight = load_lanes(&weight_[i]);
+            const Lanes z = (both(y) - load_lanes(&location_[i])) * sharp;
+            const BitLanes sign = bits_of(z) & both_bits(std::uint64_t{1} << 63);
+            const Lanes u = doubles_of(bits_of(z) ^ sign) + both(1.0);
+            const std::uint64_t k = StudentTable::cell_of(u[0]), next_k = StudentTable::cell_of(u[1]);
+            if ((k | next_k) >= StudentTable::n_cells) {
+                add_one<with_derivatives>(i, y, sum);
+                add_one<with_derivatives>(i + 1, y, sum);
+                continue;
+            }
+            const Lanes middle = doubles_of((bits_of(u) & both_bits(StudentTable::cell_bits)) |
+                                            both_bits(StudentTable::half_cell_bit));
+            const auto tail =
+                StudentTable::both_tails<with_derivatives>(cells_[i][k], cells_[i + 1][next_k], u - middle);
+            below += weight * doubles_of(bits_of(both(0.5) - tail.value) ^ sign);
+            if constexpr (with_derivatives) {
+                density -= weight * sharp * tail.slope;
+                slope -= weight * sharp * sharp * doubles_of(bits_of(tail.half_curvature) ^ sign);
+            }
         }
-        double log_density(double y) const {
-            return std::log(weight) + std::log(inverse_scale) + of->shape.log_density(standardised(y));
-        }
-        double quickly_below(double y) const {
-            const double z = standardised(y), u = 1.0 + std::fabs(z);
-            const std::uint64_t k = StudentTable::cell_of(u);
-            if (cells == nullptr || k >= StudentTable::n_cells) return of->shape.at(z).below;
-            const double tail = cells[k].tail(u - StudentTable::middle(u));
-            return z > 0.0 ? 1.0 - tail : tail;
-        }
-        EVERYTREE_NOINLINE void add_exactly(double z, Curve& sum) const {
-            const Tails tails = of->shape.at(z);
-            const double a = of->shape.inverse_freedom(), density = weight * inverse_scale * tails.density;
-            sum.below += weight * tails.below;
+        for (; i < n_; ++i) add_one<with_derivatives>(i, y, sum);
+        return {sum.below + sum_of(below), sum.density + sum_of(density), sum.slope + 2.0 * sum_of(slope)};
+    }
+
+    // One component, by its table or, where that ends, exactly.
+    template <bool with_derivatives>
+    void add_one(std::size_t i, double y, Curve& sum) const {
+        const double z = standardised(i, y), sharp = inverse_scale_[i];
+        const Tails tails = quick_tails(i, z);
+        sum.below += weight_[i] * (tails.below - 0.5);
+        if constexpr (with_derivatives) {
+            const double a = shape_[i]->shape.inverse_freedom(), density = weight_[i] * sharp * tails.density;
             sum.density += density;
-            if (density > 0.0) sum.slope -= density * inverse_scale * (1.0 + a) * z / (1.0 + a * z * z);
+            if (density > 0.0) sum.slope -= density * sharp * (1.0 + a) * z / (1.0 + a * z * z);
         }
-    };
+    }
+    Tails quick_tails(std::size_t i, double z) const {
+        const double size = std::fabs(z);
+        if (i >= n_tabulated_ || !(size < StudentTable::reach)) return shape_[i]->shape.at(z);
+        const double tail = shape_[i]->table->tail(size), density = shape_[i]->table->density(size);
+        return z > 0.0 ? Tails{1.0 - tail, tail, density} : Tails{tail, 1.0 - tail, density};
+    }
 
     // Hastings' rational approximation of the quantile of the normal distribution, to 5e-4: only a start.
     static double normal_quantile(double p) {
@@ -195,13 +228,14 @@ class StudentMixture {
         return p < 0.5 ? -size : size;
     }
 
-    // The solution by tables, from a start; false if it is not found soon.
+    // The solution by tables, from a start; false for small tails, and if it is not found soon.
     //
     // Each step solves the quadratic that has the value, slope and bend of the distribution function at y. At the
     // solution of the quadratic the function differs from p by at most max |F'''| |step|^3 / 6: a step for which that
-    // is below 1e-11 of the smaller tail is the last, without another look.
-    bool quick_quantile(double p, double start, double& y) const {
+    // is small enough beside the smaller tail is the last, without another look.
+    bool find_quickly(double p, double start, double exactness, double& y) const {
         const double target = std::min(p, 1.0 - p), infinity = std::numeric_limits<double>::infinity();
+        if (target < least_tail) return false;
         double low = -infinity, high = infinity, farthest = spread_;
         y = start;
         for (int i = 0; i < 40; ++i) {
@@ -209,7 +243,7 @@ class StudentMixture {
             const double excess = curve.below - p;
             (excess > 0.0 ? high : low) = y;
             const double step = quick_step(curve, excess, p);
-            if (jerk_ * std::fabs(step * step * step) <= 6e-11 * target) {
+            if (jerk_ * std::fabs(step * step * step) <= 6.0 * exactness * target) {
                 y += step;
                 return true;
             }
@@ -270,18 +304,14 @@ class StudentMixture {
         }
         return y;
     }
-    double lowest() const {
-        double value = parts_[0].location;
-        for (const Part& part : parts_) value = std::min(value, part.location);
-        return value;
-    }
-    double highest() const {
-        double value = parts_[0].location;
-        for (const Part& part : parts_) value = std::max(value, part.location);
-        return value;
-    }
+    double lowest() const { return *std::min_element(location_.begin(), location_.begin() + n_locations()); }
+    double highest() const { return *std::max_element(location_.begin(), location_.begin() + n_locations()); }
+    std::ptrdiff_t n_locations() const { return static_cast<std::ptrdiff_t>(n_); }
 
-    std::vector<Part> parts_;
+    std::size_t n_ = 0, n_tabulated_ = 0;  // the vectors have room for more
+    std::vector<double> weight_, location_, inverse_scale_;
+    std::vector<const StudentTable::Cell*> cells_;
+    std::vector<const TabulatedShape*> shape_;
     double widest_ = 0.0, start_ = 0.0, spread_ = 0.0, jerk_ = 0.0;
 };
 

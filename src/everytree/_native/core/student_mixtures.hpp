@@ -81,7 +81,7 @@ struct StudentUnits {
             for (std::size_t u = first; u < std::min(first + together, n_units); ++u) {
                 mixture.clear();
                 for (std::int64_t i = start[u]; i < start[u + 1]; ++i)
-                    mixture.add(weight[i], *shapes.of_entry[i], location[i], scale[i]);
+                    mixture.add(weight[i], *shapes.of_entry[i], location[i], 1.0 / scale[i]);
                 mixture.close();
                 of(mixture, u, out.data() + u * n_out);
             }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/lanes.hpp"
 #include "core/student.hpp"
 
 namespace everytree {
@@ -28,46 +29,62 @@ class StudentTable {
 
     struct alignas(64) Cell {
         std::array<double, 8> c;
-
-        // P(T > |z|) at the distance d from the middle.
-        double tail(double d) const {
-            return c[0] + d * (c[1] + d * (c[2] + d * (c[3] + d * (c[4] + d * (c[5] + d * (c[6] + d * c[7]))))));
-        }
-        // The derivative of the tail, less than zero.
-        double slope(double d) const {
-            return c[1] + d * (2.0 * c[2] +
-                               d * (3.0 * c[3] +
-                                    d * (4.0 * c[4] + d * (5.0 * c[5] + d * (6.0 * c[6] + d * (7.0 * c[7]))))));
-        }
-        // Its second derivative.
-        double curvature(double d) const {
-            return 2.0 * c[2] +
-                   d * (6.0 * c[3] + d * (12.0 * c[4] + d * (20.0 * c[5] + d * (30.0 * c[6] + d * (42.0 * c[7])))));
-        }
     };
 
     explicit StudentTable(const StudentShape& shape) : cells_(n_cells) {
         for (int k = 0; k < n_cells; ++k) cells_[static_cast<std::size_t>(k)] = cell(shape, k);
     }
 
-    // The cell of |z|: at least n_cells from `reach` on, where there is none.
+    // The cell of u: at least n_cells from 1 + reach on, where there is none.
     static std::uint64_t cell_of(double u) { return (std::bit_cast<std::uint64_t>(u) >> 48) - 0x3ff0; }
-    // The middle of the cell of u.
-    static double middle(double u) {
-        constexpr std::uint64_t half = std::uint64_t{1} << 47;
-        return std::bit_cast<double>((std::bit_cast<std::uint64_t>(u) & ~(2 * half - 1)) | half);
-    }
+    // With these bits of u and this one, the middle of its cell.
+    static constexpr std::uint64_t half_cell_bit = std::uint64_t{1} << 47, cell_bits = ~(2 * half_cell_bit - 1);
+
     const Cell* cells() const { return cells_.data(); }
 
     // P(T > |z|) and the density at |z| for |z| < reach.
-    double tail(double size) const { return cells_[cell_of(1.0 + size)].tail(offset(size)); }
-    double density(double size) const { return -cells_[cell_of(1.0 + size)].slope(offset(size)); }
+    double tail(double size) const { return at<false>(size).value[0]; }
+    double density(double size) const { return -at<true>(size).slope[0]; }
+
+    // P(T > |z|) with its derivatives.
+    struct TailLanes {
+        Lanes value, slope, half_curvature;
+    };
+    // Of two shapes, at the distances d from the middles of their cells, by Horner's rule for all three.
+    template <bool with_derivatives>
+    static TailLanes both_tails(const Cell& one, const Cell& other, Lanes d) {
+        const double *a = one.c.data(), *b = other.c.data();
+        const auto at = [&](int n) { return load_lanes(a + n); };
+        const auto other_at = [&](int n) { return load_lanes(b + n); };
+        Lanes slope = seconds(at(6), other_at(6)), value = slope * d + firsts(at(6), other_at(6)), bend = slope;
+        if constexpr (with_derivatives) slope = slope * d + value;
+        value = value * d + seconds(at(4), other_at(4));
+        const auto add = [&](Lanes coefficient) {
+            if constexpr (with_derivatives) {
+                bend = bend * d + slope;
+                slope = slope * d + value;
+            }
+            value = value * d + coefficient;
+        };
+        add(firsts(at(4), other_at(4)));
+        add(seconds(at(2), other_at(2)));
+        add(firsts(at(2), other_at(2)));
+        add(seconds(at(0), other_at(0)));
+        add(firsts(at(0), other_at(0)));
+        return {value, slope, bend};
+    }
 
   private:
     static constexpr int degree = 12;  // of the series, before the powers above 7 are replaced
     using Series = std::array<double, degree + 1>;
 
-    static double offset(double size) { return (1.0 + size) - middle(1.0 + size); }
+    template <bool with_derivatives>
+    TailLanes at(double size) const {
+        const double u = 1.0 + size;
+        const double middle = std::bit_cast<double>((std::bit_cast<std::uint64_t>(u) & cell_bits) | half_cell_bit);
+        const Cell& cell = cells_[cell_of(u)];
+        return both_tails<with_derivatives>(cell, cell, both(u - middle));
+    }
 
     static Cell cell(const StudentShape& shape, int k) {
         const double width = std::ldexp(1.0, k / 16 - 4), half = 0.5 * width;

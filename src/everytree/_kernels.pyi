@@ -328,6 +328,22 @@ def pooled_paths(
     log_tree_weights: NDArray[np.float64],
     log_negligible: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+
+class NodePool:
+    def __init__(
+        self,
+        *,
+        first: NDArray[np.int64],
+        parent: NDArray[np.int32],
+        log_reached: NDArray[np.float64],
+        log_stop: NDArray[np.float64],
+        log_tree_weights: NDArray[np.float64],
+        log_negligible: float,
+        n_jobs: int,
+    ) -> None: ...
+    def sums_along(self, *, values: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
+    def averages(self, *, ends: NDArray[np.int32], sums: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
+
 def predict_held_out(
     *,
     name: str,
@@ -384,6 +400,29 @@ def student_quantiles(
     p: NDArray[np.float64],
     n_jobs: int,
 ) -> NDArray[np.float64]: ...
+
+class StudentForest:
+    def __init__(
+        self,
+        pool: NodePool,
+        *,
+        freedom: NDArray[np.float64],
+        location: NDArray[np.float64],
+        location_rest: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        n_jobs: int,
+    ) -> None: ...
+    def quantiles(
+        self, *, ends: NDArray[np.int32], levels: NDArray[np.float64], n_jobs: int
+    ) -> NDArray[np.float64]: ...
+    def shortest(
+        self, *, ends: NDArray[np.int32], coverage: float, is_log: bool, n_jobs: int
+    ) -> NDArray[np.float64]: ...
+    def log_densities(self, *, ends: NDArray[np.int32], y: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
+    def tails(
+        self, *, ends: NDArray[np.int32], y: NDArray[np.float64], is_above: bool, n_jobs: int
+    ) -> NDArray[np.float64]: ...
+    def scores(self, *, ends: NDArray[np.int32], y: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
 
 class StudentMixtures:
     def __init__(

@@ -172,3 +172,9 @@ class LeafPool:
         log_weights = np.log(weights / np.repeat(total, np.diff(start)))
         paths = Paths(start, entries, log_weights, np.arange(len(codes), dtype=np.int32))
         return PathPredictive(self.family, self.family.summarise(leaves.statistics[on_paths]), paths, row_data)
+
+    def students(self, n_jobs: int) -> None:
+        """Return nothing: no kernel solves these mixtures."""
+
+    def means(self, ends: NDArray[Any], n_jobs: int) -> None:
+        """Return nothing: means are read from the mixtures."""

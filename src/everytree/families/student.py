@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
@@ -12,6 +14,19 @@ from everytree.families.special import log_rising
 
 FAR = 1e100
 """Distance in scales from which a tail equals its power law to the last digit; its square is still finite."""
+
+
+class Students(NamedTuple):
+    """Arrays of t distributions as the kernels take them, of targets or of their logarithms.
+
+    Infinite degrees of freedom stand for the normal distribution; the location is a pair (value, rest).
+    """
+
+    freedom: FloatArray
+    location: FloatArray
+    location_rest: FloatArray
+    scale: FloatArray
+    is_log: bool
 
 
 class StudentComponents:
@@ -81,6 +96,10 @@ class StudentComponents:
 
     def mixture_kernel(self, start: NDArray[np.int64], weights: FloatArray) -> _kernels.StudentMixtures:
         return _kernels.StudentMixtures(start=start, **self._parts(weights))
+
+    def as_students(self) -> Students:
+        freedom, location, scale = (_plain(part) for part in (self._freedom, *self.place()))
+        return Students(freedom, location, _plain(self._location_rest), scale, is_log=False)
 
     def extra_distance(self, y: FloatArray, origin: FloatArray) -> FloatArray:
         """E|Y - y| - E|Y - origin|, which exists whether or not there is a mean.

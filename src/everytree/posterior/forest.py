@@ -20,7 +20,7 @@ from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from everytree.posterior.pooling import pool_nodes
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.split_prior import log_odds
-from everytree.predictive.pooled import PooledPredictive, sharpen
+from everytree.predictive.pooled import Pool, PooledPredictive, sharpen
 from everytree.predictive.predictive import Predictive
 from everytree.tables.column import missing_code
 from everytree.trees.metatree import MetaTree, read_only, whole_numbers
@@ -87,6 +87,7 @@ class Forest:
         self._known = read_only(_known_codes(n_codes, width, [post.tree for post in self._posteriors]))
         self._engine = forest_kernel(self.trees, self._known)
         self._tables: tuple[Any, list[FloatArray], float] | None = None
+        self._pool: tuple[Any, Pool] | None = None
 
     # ---- reading --------------------------------------------------------------------------------------------------
 
@@ -318,7 +319,14 @@ class Forest:
         """One predictive distribution for each row: the average over all trees and all their prunings."""
         ends = self.ends(X, n_jobs=n_jobs)
         columns = self.family.row_columns(row_data, len(ends))
-        return PooledPredictive(pool_nodes(self._posteriors, self.weights), ends, columns, self.sharpness)
+        return PooledPredictive(self._pool_of_nodes(), ends, columns, self.sharpness, resolve_n_jobs(n_jobs))
+
+    def _pool_of_nodes(self) -> Pool:
+        """Return the nodes of all trees as mixtures need them, made again only after an update."""
+        now, made = [post._kernel.version for post in self._posteriors], self._pool
+        if made is None or made[0] != now:
+            made = self._pool = now, pool_nodes(self._posteriors, self.weights)
+        return made[1]
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 

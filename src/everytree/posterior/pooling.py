@@ -20,12 +20,14 @@ def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
     summaries, parents, reached, stop = [], [], [], []
     for post, start in zip(posteriors, first, strict=False):
         with post._kernel:
-            statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
+            leaf, subtree = (post._arrays[name].copy() for name in ("leaf", "subtree"))
+            statistics = post._arrays["statistics"]
+            summary = post.family.summarise(statistics)
+            summaries.append(summary.copy() if summary is statistics else summary)
         log_split, log_stop = log_odds(post._split_prior)
         fates = _kernels.log_node_fates(
             post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree
         )
-        summaries.append(post.family.summarise(statistics))
         parents.append(np.where(post.tree.parent >= 0, post.tree.parent + start, -1).astype(np.int32))
         reached.append(fates[0])
         stop.append(fates[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
-from everytree.families.base import Family
+from everytree.base.lazy import cached_property
+from everytree.families.base import Family, mean_less
 from everytree.predictive.mixture import Mixture
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive, VarianceParts
+from everytree.predictive.students import StudentRows
 
 ROWS_SHARPENED = 16384
 """Number of rows sharpened at a time."""
@@ -51,6 +53,47 @@ class Pool:
     log_weights: FloatArray
     rows_at_once: int = 1024
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields without what was derived from them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def students(self, n_jobs: int) -> StudentRows | None:
+        """Return the mixtures as the kernel solves them, if they are of Student's t; made at the first call."""
+        if "_students" not in self.__dict__:
+            nodes = self._components.as_students() if hasattr(self._components, "as_students") else None
+            made = None if nodes is None else StudentRows(self._shares, nodes, n_jobs)
+            self.__dict__.setdefault("_students", made)
+        found: StudentRows | None = self.__dict__["_students"]
+        return found
+
+    def means(self, ends: NDArray[np.int32], n_jobs: int) -> FloatArray | None:
+        """(n_rows,) mean of each row's mixture; None where some node has none, or an infinite one."""
+        if self._mean_sums is None:
+            return None
+        sums, centre = self._mean_sums
+        return centre + self._shares.averages(ends=ends, sums=sums, n_jobs=n_jobs)
+
+    @cached_property
+    def _components(self) -> Any:
+        """The distributions of all nodes; of families without row data."""
+        return self.family.components(self.summary)
+
+    @cached_property
+    def _shares(self) -> _kernels.NodePool:
+        return _kernels.NodePool(
+            first=self.first, parent=self.parent, log_reached=self.log_reached, log_stop=self.log_stop,
+            log_tree_weights=self.log_weights, log_negligible=float(np.log(NEGLIGIBLE)), n_jobs=1,
+        )  # fmt: skip
+
+    @cached_property
+    def _mean_sums(self) -> tuple[FloatArray, float] | None:
+        """Sums of means along the path to each node, and the number that was subtracted so that digits are kept."""
+        centre = float(self._components.mean()[0])
+        if not np.isfinite(centre):
+            return None
+        means = np.ascontiguousarray(mean_less(self._components, centre), dtype=np.float64)
+        return (self._shares.sums_along(values=means, n_jobs=1), centre) if np.isfinite(means).all() else None
+
     def predictive(self, ends: NDArray[np.int32], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
         """Return the mixtures of some rows, which end in the nodes `ends` of the trees."""
         start, nodes, log_weights = _kernels.pooled_paths(
@@ -82,6 +125,12 @@ class Mixtures(Protocol):
 
     def predictive(self, ends: NDArray[Any], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
         """Return the mixtures of some rows."""
+
+    def students(self, n_jobs: int) -> StudentRows | None:
+        """Return the mixtures as the kernel solves them, if it does."""
+
+    def means(self, ends: NDArray[Any], n_jobs: int) -> FloatArray | None:
+        """(n_rows,) mean of each row's mixture, if there is a faster way than by its nodes."""
 
 
 def sharpen(probs: FloatArray, sharpness: float, n_jobs: int) -> FloatArray:
@@ -115,14 +164,22 @@ class PooledPredictive(Predictive):
         From which the pool finds the mixture of each row.
     row_data : mapping of str to (n_rows, ...) array
     sharpness : float
+    n_jobs : int
+        Threads for every answer; none depends on their number.
     """
 
     def __init__(
-        self, pool: Mixtures, ends: NDArray[Any], row_data: Mapping[str, NDArray[Any]], sharpness: float
+        self,
+        pool: Mixtures,
+        ends: NDArray[Any],
+        row_data: Mapping[str, NDArray[Any]],
+        sharpness: float,
+        n_jobs: int = 1,
     ) -> None:
         super().__init__(pool.family, row_data)
         self._pool = pool
         self._ends = ends
+        self._n_jobs = n_jobs
         is_classes = pool.family.has_classes
         self._power = sharpness if is_classes else 1.0  # exponent of class probabilities
         self._sharpness = 1.0 if is_classes else sharpness
@@ -133,12 +190,13 @@ class PooledPredictive(Predictive):
 
     def _at_rows(self, rows: NDArray[np.int64]) -> Self:
         row_data = {name: values[rows] for name, values in self._row_data.items()}
-        return type(self)(self._pool, self._ends[rows], row_data, self._sharpness * self._power)
+        return type(self)(self._pool, self._ends[rows], row_data, self._sharpness * self._power, self._n_jobs)
 
     def mean(self) -> FloatArray:
         """(n_rows,) mean of y; of the class number for classes."""
         if self._mean is None:  # kept, since every sharpened result needs it
-            self._mean = super().mean()
+            quickly = None if self._row_data or self._power != 1.0 else self._pool.means(self._ends, self._n_jobs)
+            self._mean = super().mean() if quickly is None else quickly
         return self._mean.copy()
 
     def variance_parts(self) -> VarianceParts:
@@ -151,36 +209,82 @@ class PooledPredictive(Predictive):
         scale = np.divide(self.variance(), total, out=np.ones(len(total)), where=total > 0.0)
         return VarianceParts(*(parts * scale[:, None]).T)
 
+    # ---- by the kernel --------------------------------------------------------------------------------------------
+
+    @property
+    def _students(self) -> StudentRows | None:
+        """The kernel of these mixtures, if they have one: it is for nodes that predict every row alike."""
+        return None if self._row_data or self._power != 1.0 else self._pool.students(self._n_jobs)
+
+    def _log_probs(self, grid: FloatArray) -> FloatArray:
+        kernel = self._students
+        return kernel.log_prob(self._ends, grid, self._n_jobs) if kernel else super()._log_probs(grid)
+
+    def _tails(self, grid: FloatArray, is_above: bool) -> FloatArray:
+        kernel = self._students
+        return kernel.tails(self._ends, grid, is_above, self._n_jobs) if kernel else super()._tails(grid, is_above)
+
+    def _quantiles(self, levels: FloatArray) -> FloatArray:
+        kernel = self._students
+        return kernel.quantiles(self._ends, levels, self._n_jobs) if kernel else super()._quantiles(levels)
+
+    def _shortest(self, coverage: float) -> FloatArray:
+        kernel = self._students
+        return kernel.shortest(self._ends, coverage, self._n_jobs) if kernel else super()._shortest(coverage)
+
+    def _scores(self, grid: FloatArray) -> FloatArray:
+        kernel = self._students
+        if kernel is None:
+            return self._scores_in_blocks(grid)
+        scores = kernel.scores(self._ends, grid, self._n_jobs)
+        others = np.flatnonzero(np.isnan(scores).any(axis=0))
+        if len(others):
+            scores[:, others] = self._at_rows(others)._scores_in_blocks(_columns(grid, others))
+        return scores
+
     # ---- some rows at a time --------------------------------------------------------------------------------------
 
     def _per_row(self, of: Callable[[Mixture], FloatArray]) -> FloatArray:
-        return np.concatenate([rows._per_row(of) for rows, _ in self._blocks()])
+        return np.concatenate(self._of_blocks(lambda rows, _: rows._per_row(of)))
 
     def _per_target(self, of: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
-        parts = [rows._per_target(of, _columns(grid, block)) for rows, block in self._blocks()]
+        parts = self._of_blocks(lambda rows, block: rows._per_target(of, _columns(grid, block)))
         return np.concatenate(parts, axis=1)
 
-    def _scores(self, grid: FloatArray) -> FloatArray:
-        parts = [rows._scores(_columns(grid, block)) for rows, block in self._blocks()]
-        return np.concatenate(parts, axis=1)
+    def _scores_in_blocks(self, grid: FloatArray) -> FloatArray:
+        return np.concatenate(self._of_blocks(lambda rows, block: rows._scores(_columns(grid, block))), axis=1)
 
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         return np.concatenate([rows._draws(n_draws, rng) for rows, _ in self._blocks()])
 
+    def _of_blocks(self, of: Callable[[PathPredictive, slice], FloatArray]) -> list[FloatArray]:
+        """Apply a function to the mixtures of some rows at a time, on several threads."""
+        blocks = list(self._block_slices())
+        if self._n_jobs == 1 or len(blocks) == 1:
+            return [of(self._block(block), block) for block in blocks]
+        with ThreadPoolExecutor(self._n_jobs) as threads:
+            return list(threads.map(lambda block: of(self._block(block), block), blocks))
+
     def _blocks(self, sharp: bool = True) -> Iterator[tuple[PathPredictive, slice]]:
         """Yield the mixtures of some rows at a time, and which rows these are."""
+        for block in self._block_slices():
+            yield self._block(block, sharp), block
+
+    def _block_slices(self) -> Iterator[slice]:
         for start in range(0, max(len(self), 1), self._pool.rows_at_once):
-            block = slice(start, start + self._pool.rows_at_once)
-            row_data = {name: values[block] for name, values in self._row_data.items()}
-            rows = self._pool.predictive(self._ends[block], row_data)
-            if sharp and self._power != 1.0:
-                probs = sharpened(rows.probs(), self._power)
-                place = np.arange(len(probs) + 1)
-                paths = Paths(place, place[:-1], np.zeros(len(probs)), place[:-1].astype(np.int32))
-                rows = PathPredictive(self._pool.family, probs, paths, {})
-            yield rows, block
+            yield slice(start, start + self._pool.rows_at_once)
+
+    def _block(self, block: slice, sharp: bool = True) -> PathPredictive:
+        row_data = {name: values[block] for name, values in self._row_data.items()}
+        rows = self._pool.predictive(self._ends[block], row_data)
+        if sharp and self._power != 1.0:
+            probs = sharpened(rows.probs(), self._power)
+            place = np.arange(len(probs) + 1)
+            paths = Paths(place, place[:-1], np.zeros(len(probs)), place[:-1].astype(np.int32))
+            rows = PathPredictive(self._pool.family, probs, paths, {})
+        return rows
 
 
-def _columns(grid: FloatArray, rows: slice) -> FloatArray:
+def _columns(grid: FloatArray, rows: slice | NDArray[np.int64]) -> FloatArray:
     """Return the targets of some rows."""
     return grid if grid.shape[1] == 1 else grid[:, rows]

@@ -108,6 +108,24 @@ class Predictive(ABC):
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """(n_rows, n_draws) draws from the mixtures."""
 
+    # ---- replaced by subclasses that have a faster way -------------------------------------------------------------
+
+    def _log_probs(self, grid: FloatArray) -> FloatArray:
+        """(n_points, n_rows) log densities of the mixtures."""
+        return self._per_target(Mixture.log_prob, grid)
+
+    def _tails(self, grid: FloatArray, is_above: bool) -> FloatArray:
+        """(n_points, n_rows) P(Y > y) if `is_above`, else P(Y <= y)."""
+        return self._per_target(Mixture.sf if is_above else Mixture.cdf, grid)
+
+    def _quantiles(self, levels: FloatArray) -> FloatArray:
+        """(n_rows, n_levels), ordered as the levels are."""
+        return self._per_row(lambda mixture: _quantiles(mixture, levels))
+
+    def _shortest(self, coverage: float) -> FloatArray:
+        """(n_rows, 2) ends of the shortest interval."""
+        return self._per_row(lambda mixture: shortest_interval(mixture, coverage))
+
     # ---- moments --------------------------------------------------------------------------------------------------
 
     def mean(self) -> FloatArray:
@@ -152,12 +170,12 @@ class Predictive(ABC):
         -------
         (n_rows,) array, or of the broadcast shape
         """
-        return self._at(y, lambda grid: self._per_target(Mixture.log_prob, grid)) + float(np.log(self._sharpness))
+        return self._at(y, self._log_probs) + float(np.log(self._sharpness))
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """Probability that the target is at most y. Arguments and shape as in `log_prob`."""
         self._need("cdf")
-        return self._at(y, lambda grid: self._per_target(Mixture.cdf, grid))
+        return self._at(y, lambda grid: self._tails(grid, is_above=False))
 
     def sf(self, y: ArrayLike) -> FloatArray:
         """Probability that the target exceeds y: survival. Arguments and shape as in `log_prob`.
@@ -165,7 +183,7 @@ class Predictive(ABC):
         Not computed as 1 - cdf(y): small probabilities keep their digits.
         """
         self._need("sf")
-        return self._at(y, lambda grid: self._per_target(Mixture.sf, grid))
+        return self._at(y, lambda grid: self._tails(grid, is_above=True))
 
     def crps(self, y: ArrayLike) -> FloatArray:
         """Continuous ranked probability score: 0 is best, in units of y. Arguments and shape as in `log_prob`.
@@ -197,7 +215,7 @@ class Predictive(ABC):
         levels = probabilities("p", p)
         if levels.size == 0:
             return np.empty((len(self), 0))
-        out = self._per_row(lambda mixture: _quantiles(mixture, levels.ravel()))
+        out = self._quantiles(levels.ravel())
         return self._sharpened(out[:, 0] if levels.ndim == 0 else out)
 
     def median(self) -> FloatArray:
@@ -220,7 +238,7 @@ class Predictive(ABC):
             return self.quantile([0.5 - 0.5 * share, 0.5 + 0.5 * share])
         if kind != "hdi":
             raise ValueError(f"kind must be 'equal' or 'hdi', but is {kind!r}")
-        return self._sharpened(self._per_row(lambda mixture: shortest_interval(mixture, share)))
+        return self._sharpened(self._shortest(share))
 
     # ---- draws ----------------------------------------------------------------------------------------------------
 

@@ -89,12 +89,12 @@ inline Interval shortest_interval(const StudentMixture& mixture, double coverage
 inline double half_mean_difference(const StudentMixture& mixture) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN(), agreement = 2e-6, negligible = 1e-10;
     if (!(mixture.least_freedom() >= 2.0)) return none;
-    const double reach = 4.0 * mixture.spread();
+    const double reach = 2.5 * mixture.spread();
     const auto term = [&](double t) {
         const double below = mixture.quickly_below(mixture.start() + reach * std::sinh(t));
         return std::fmax(below * (1.0 - below), 0.0) * std::cosh(t);
     };
-    double even = term(0.0), odd = 0.0, step = 0.0625;
+    double even = term(0.0), odd = 0.0, step = 0.06;
     // From the middle outward, until what is left is negligible: it falls off at least as exp(-t).
     const auto outward = [&](double first, double stride) {
         double sum = 0.0;

@@ -12,6 +12,7 @@
 
 #include "core/node_pool.hpp"
 #include "core/parallel.hpp"
+#include "core/prefetch.hpp"
 #include "core/student_answers.hpp"
 #include "core/student_mixture.hpp"
 
@@ -101,7 +102,7 @@ class StudentForest {
     }
 
   private:
-    static constexpr std::size_t together = 16;     // rows whose mixtures fit in the cache
+    static constexpr std::size_t together = 32;      // rows at most: their mixtures fit in the cache
     static constexpr std::size_t most_tables = 2048;  // 16 MB of them
 
     // Half a cache line: `share` and `next` are those of the pool.
@@ -154,12 +155,13 @@ class StudentForest {
     template <class Of>
     void each_row(std::span<const std::int32_t> ends, int n_jobs, Of of) const {
         const std::size_t n = pool_.n_rows(ends);
-        const auto n_chunks = static_cast<std::int64_t>((n + together - 1) / together);
-        const auto n_workers = static_cast<std::size_t>(std::clamp<std::int64_t>(n_jobs, 1, std::max<std::int64_t>(n_chunks, 1)));
-        std::vector<std::array<StudentMixture, together>> scratch(n_workers);
-        in_chunks(n_chunks, n_jobs, [&](std::int64_t chunk, int worker) {
-            const std::size_t begin = static_cast<std::size_t>(chunk) * together;
-            const std::span mixtures(scratch[static_cast<std::size_t>(worker)].data(), std::min(together, n - begin));
+        const auto n_jobs_used = static_cast<std::size_t>(std::max(n_jobs, 1));
+        const std::size_t at_once = std::clamp<std::size_t>((n + n_jobs_used - 1) / n_jobs_used, 1, together);
+        const std::size_t n_chunks = (n + at_once - 1) / at_once;
+        std::vector<std::array<StudentMixture, together>> scratch(std::clamp<std::size_t>(n_chunks, 1, n_jobs_used));
+        in_chunks(static_cast<std::int64_t>(n_chunks), n_jobs, [&](std::int64_t chunk, int worker) {
+            const std::size_t begin = static_cast<std::size_t>(chunk) * at_once;
+            const std::span mixtures(scratch[static_cast<std::size_t>(worker)].data(), std::min(at_once, n - begin));
             for (StudentMixture& mixture : mixtures) mixture.clear();
             for (std::size_t tree = 0; tree < n_trees(); ++tree)
                 add_paths(tree, ends.data() + begin * n_trees() + tree, mixtures);
@@ -177,6 +179,9 @@ class StudentForest {
         std::array<std::int64_t, together> at;
         for (std::size_t i = 0; i < mixtures.size(); ++i) {
             at[i] = pool_.first(tree) + ends[i * n_trees()];
+            EVERYTREE_PREFETCH(&nodes_[static_cast<std::size_t>(at[i])]);
+        }
+        for (std::size_t i = 0; i < mixtures.size(); ++i) {
             at[i] = add_node(at[i], pool_.share_at_end(static_cast<std::size_t>(at[i])), mixtures[i]);
         }
         for (bool goes_on = true; goes_on;) {
@@ -191,6 +196,7 @@ class StudentForest {
     std::int64_t add_node(std::int64_t s, double share, StudentMixture& mixture) const {
         const Node& node = nodes_[static_cast<std::size_t>(s)];
         mixture.add(share, shapes_[static_cast<std::size_t>(node.shape)], node.location, node.inverse_scale);
+        if (node.next >= 0) EVERYTREE_PREFETCH(&nodes_[static_cast<std::size_t>(node.next)]);
         return node.next;
     }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/lanes.hpp"
-#include "core/noinline.hpp"
 #include "core/student_table.hpp"
 
 namespace everytree {
@@ -53,7 +52,7 @@ class StudentMixture {
     std::size_t size() const { return n_; }
 
     void close() {
-        double total = 0.0, mean = 0.0, square = 0.0, narrowest = std::numeric_limits<double>::infinity();
+        double total = 0.0, mean = 0.0, square = 0.0, cube = 0.0, least_sharp = std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < n_; ++i) {
             total += weight_[i];
             mean += weight_[i] * location_[i];
@@ -62,15 +61,18 @@ class StudentMixture {
         jerk_ = 0.0;
         for (std::size_t i = 0; i < n_; ++i) {
             weight_[i] /= total;
-            const double sharp = inverse_scale_[i], away = location_[i] - mean;
-            square += weight_[i] * (away * away + 1.0 / (sharp * sharp));
+            const double sharp = inverse_scale_[i], away = location_[i] - mean, variance = 1.0 / (sharp * sharp);
+            square += weight_[i] * (away * away + variance);
+            cube += weight_[i] * away * (away * away + 3.0 * variance);
             jerk_ += weight_[i] * shape_[i]->bend * (sharp * sharp * sharp);
-            narrowest = std::min(narrowest, sharp);
+            least_sharp = std::min(least_sharp, sharp);
         }
         put_tables_first();
-        widest_ = 1.0 / narrowest;
+        widest_ = 1.0 / least_sharp;
         start_ = std::isfinite(mean) ? mean : location_[0];
         spread_ = std::isfinite(square) && square > 0.0 ? std::sqrt(square) : widest_;
+        const double skewness = cube / spread_ / spread_ / spread_;
+        skewness_ = std::isfinite(skewness) ? std::clamp(skewness, -1.5, 1.5) : 0.0;
     }
 
     // A place near the middle, and a distance: those of the weighted mean and variance, for light tails.
@@ -135,7 +137,7 @@ class StudentMixture {
     // digit.
     double quantile(double p, bool to_last_digit) const {
         double y = 0.0;
-        const bool is_near = find_quickly(p, start_ + spread_ * normal_quantile(p), exact_enough, y);
+        const bool is_near = find_quickly(p, guess(p), exact_enough, y);
         if (is_near && !to_last_digit) return y;
         if (!is_near) return solve(p, lowest(), highest(), widest_, 0.5 * (lowest() + highest()));
         const double step = 1e-9 * widest_;
@@ -220,6 +222,11 @@ class StudentMixture {
         return z > 0.0 ? Tails{1.0 - tail, tail, density} : Tails{tail, 1.0 - tail, density};
     }
 
+    // The quantile of a normal distribution, corrected for skewness by the first term of Cornish and Fisher.
+    double guess(double p) const {
+        const double z = normal_quantile(p);
+        return start_ + spread_ * (z + skewness_ * (z * z - 1.0) / 6.0);
+    }
     // Hastings' rational approximation of the quantile of the normal distribution, to 5e-4: only a start.
     static double normal_quantile(double p) {
         const double t = std::sqrt(-2.0 * std::log(std::min(p, 1.0 - p)));
@@ -312,7 +319,7 @@ class StudentMixture {
     std::vector<double> weight_, location_, inverse_scale_;
     std::vector<const StudentTable::Cell*> cells_;
     std::vector<const TabulatedShape*> shape_;
-    double widest_ = 0.0, start_ = 0.0, spread_ = 0.0, jerk_ = 0.0;
+    double widest_ = 0.0, start_ = 0.0, spread_ = 0.0, skewness_ = 0.0, jerk_ = 0.0;
 };
 
 }  // namespace everytree

@@ -180,9 +180,8 @@ void make_node_pool(NodePool* self, Input<std::int64_t> first, Input<std::int32_
         throw std::invalid_argument("arrays of the wrong size");
     const PooledNodes nodes{parent.data(), log_reached.data(), log_stop.data(),
                             static_cast<std::int64_t>(parent.size())};
-    without_gil(true, [&] {
-        new (self) NodePool(nodes, to_span(first), to_span(log_tree_weights), log_negligible, n_jobs);
-    });
+    without_gil(true,
+                [&] { new (self) NodePool(nodes, to_span(first), to_span(log_tree_weights), log_negligible, n_jobs); });
 }
 
 // (n_nodes, n_statistics) from rows whose terminals are known; None for columns that cannot be read in place.

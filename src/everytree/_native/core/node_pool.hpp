@@ -46,8 +46,7 @@ class NodePool {
         if (ends.size() % n_trees() != 0) throw std::invalid_argument("ends: one node for each tree");
         for (std::size_t i = 0; i < ends.size(); ++i) {
             const std::size_t tree = i % n_trees();
-            if (ends[i] < 0 || ends[i] >= end(tree) - first_[tree])
-                throw std::invalid_argument("ends: no such node");
+            if (ends[i] < 0 || ends[i] >= end(tree) - first_[tree]) throw std::invalid_argument("ends: no such node");
         }
         return ends.size() / n_trees();
     }
@@ -111,7 +110,9 @@ class NodePool {
             const auto i = static_cast<std::size_t>(s);
             const double at_end = nodes.log_reached[s], below = at_end + nodes.log_stop[s];
             share_at_end_[i] = at_end >= log_negligible ? std::exp(at_end + log_weight) : 0.0;
-            share_[i] = below == at_end ? share_at_end_[i] : below >= log_negligible ? std::exp(below + log_weight) : 0.0;
+            share_[i] = below == at_end           ? share_at_end_[i]
+                        : below >= log_negligible ? std::exp(below + log_weight)
+                                                  : 0.0;
             const std::int32_t parent = nodes.parent[s];
             const bool skips = parent >= 0 && share_[static_cast<std::size_t>(parent)] == 0.0;
             next_[i] = skips ? next_[static_cast<std::size_t>(parent)] : parent;

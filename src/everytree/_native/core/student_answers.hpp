@@ -15,8 +15,8 @@ struct Interval {
 
 // The shortest interval that holds `coverage`, or the one that is the shortest after taking exp of both ends.
 //
-// The width is looked up on a grid of probabilities below the interval. Between the neighbours of the best place there is
-// a minimum, where the density is the same at both ends.
+// The width is looked up on a grid of probabilities below the interval. Between the neighbours of the best place there
+// is a minimum, where the density is the same at both ends.
 class ShortestInterval {
   public:
     ShortestInterval(const StudentMixture& mixture, double coverage, bool is_log)
@@ -54,13 +54,14 @@ class ShortestInterval {
     }
 
     // The place between low and high where the derivative of the width is zero: Newton's method within the bracket.
-    // The derivative has the sign of log density(low end) - log density(high end); it is negative on the left, where the
-    // low end lies in a far tail, and positive on the right.
+    // The derivative has the sign of log density(low end) - log density(high end); it is negative on the left, where
+    // the low end lies in a far tail, and positive on the right.
     Interval between(double low, double below, double high, Interval ends) const {
         for (int step = 0; step < 100; ++step) {
             ends = at(below, ends, StudentMixture::exact_enough);
             const Curve left = mixture_.quickly_at(ends.low), right = mixture_.quickly_at(ends.high);
-            const double slope = std::log(left.density) - std::log(right.density) + (is_log_ ? ends.high - ends.low : 0.0);
+            const double slope =
+                std::log(left.density) - std::log(right.density) + (is_log_ ? ends.high - ends.low : 0.0);
             if (std::fabs(slope) <= 1e-9) break;
             (slope < 0.0 ? low : high) = below;
             double rise = left.slope / (left.density * left.density) - right.slope / (right.density * right.density);
@@ -82,10 +83,10 @@ inline Interval shortest_interval(const StudentMixture& mixture, double coverage
     return ShortestInterval(mixture, coverage, is_log).find();
 }
 
-// E|Y - Y'| / 2: the integral of F (1 - F), by the trapezoidal rule after y = start + reach sinh(t), where `reach` is so
-// large that points are evenly spaced among the components. The integrand is analytic, so that the error of a step is
-// about the square of that of twice the step: the sums over even and over odd points are compared. NaN if they do not
-// agree in the end, or if tails fall off too slowly.
+// E|Y - Y'| / 2: the integral of F (1 - F), by the trapezoidal rule after y = start + reach sinh(t), where `reach` is
+// so large that points are evenly spaced among the components. The integrand is analytic, so that the error of a step
+// is about the square of that of twice the step: the sums over even and over odd points are compared. NaN if they do
+// not agree in the end, or if tails fall off too slowly.
 inline double half_mean_difference(const StudentMixture& mixture) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN(), agreement = 2e-6, negligible = 1e-10;
     if (!(mixture.least_freedom() >= 2.0)) return none;

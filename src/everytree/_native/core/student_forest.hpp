@@ -102,7 +102,7 @@ class StudentForest {
     }
 
   private:
-    static constexpr std::size_t together = 32;      // rows at most: their mixtures fit in the cache
+    static constexpr std::size_t together = 32;       // rows at most: their mixtures fit in the cache
     static constexpr std::size_t most_tables = 2048;  // 16 MB of them
 
     // Half a cache line: `share` and `next` are those of the pool.

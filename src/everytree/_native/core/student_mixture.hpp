@@ -112,7 +112,8 @@ class StudentMixture {
             sum += weight_[i] * inverse_scale_[i] * std::exp(shape_[i]->shape.log_density(standardised(i, y)));
         if (sum > 1e-280 && sum < 1e280) return std::log(sum);
         const auto log_term = [&](std::size_t i) {
-            return std::log(weight_[i]) + std::log(inverse_scale_[i]) + shape_[i]->shape.log_density(standardised(i, y));
+            return std::log(weight_[i]) + std::log(inverse_scale_[i]) +
+                   shape_[i]->shape.log_density(standardised(i, y));
         };
         double largest = -std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < n_; ++i) largest = std::max(largest, log_term(i));
@@ -189,8 +190,8 @@ class StudentMixture {
                 add_one<with_derivatives>(i + 1, y, sum);
                 continue;
             }
-            const Lanes middle = doubles_of((bits_of(u) & both_bits(StudentTable::cell_bits)) |
-                                            both_bits(StudentTable::half_cell_bit));
+            const Lanes middle =
+                doubles_of((bits_of(u) & both_bits(StudentTable::cell_bits)) | both_bits(StudentTable::half_cell_bit));
             const auto tail =
                 StudentTable::both_tails<with_derivatives>(cells_[i][k], cells_[i + 1][next_k], u - middle);
             below += weight * doubles_of(bits_of(both(0.5) - tail.value) ^ sign);
@@ -230,8 +231,8 @@ class StudentMixture {
     // Hastings' rational approximation of the quantile of the normal distribution, to 5e-4: only a start.
     static double normal_quantile(double p) {
         const double t = std::sqrt(-2.0 * std::log(std::min(p, 1.0 - p)));
-        const double size = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
-                                    (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+        const double size =
+            t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
         return p < 0.5 ? -size : size;
     }
 

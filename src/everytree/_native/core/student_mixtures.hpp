@@ -104,8 +104,9 @@ inline std::vector<double> student_tails(const StudentUnits& units, std::span<co
 // (n_units, 1): quantiles.
 inline std::vector<double> student_quantiles(const StudentUnits& units, std::span<const double> p, int n_jobs) {
     if (p.size() + 1 != units.start.size()) throw std::invalid_argument("one p a unit");
-    return units.each(
-        1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) { *out = mixture.quantile(p[u], true); });
+    return units.each(1, n_jobs, [&](const StudentMixture& mixture, std::size_t u, double* out) {
+        *out = mixture.quantile(p[u], true);
+    });
 }
 
 // Mixtures that are evaluated at many points each.

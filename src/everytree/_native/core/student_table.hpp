@@ -114,8 +114,7 @@ class StudentTable {
         double before = 0.0, term = tails.density;  // of the density's series
         for (int n = 0; n < degree; ++n) {
             out[static_cast<std::size_t>(n) + 1] = -term / (n + 1);
-            const double next =
-                -((1.0 + a + 2.0 * a * n) * z * term + (1.0 + a * n) * before) / (front * (n + 1));
+            const double next = -((1.0 + a + 2.0 * a * n) * z * term + (1.0 + a * n) * before) / (front * (n + 1));
             before = term;
             term = next;
         }
@@ -135,8 +134,7 @@ class StudentTable {
         std::array<Series, degree + 1> out{};
         out[0][0] = out[1][1] = 1.0;
         for (std::size_t n = 2; n <= degree; ++n)
-            for (std::size_t j = 0; j <= n; ++j)
-                out[n][j] = (j > 0 ? 2.0 * out[n - 1][j - 1] : 0.0) - out[n - 2][j];
+            for (std::size_t j = 0; j <= n; ++j) out[n][j] = (j > 0 ? 2.0 * out[n - 1][j - 1] : 0.0) - out[n - 2][j];
         return out;
     }
 

@@ -53,7 +53,7 @@ def test_probabilities_are_mixed_and_sharpened(case):
     model, (X, _, _) = case.fitted()
     codes, mixed = model.schema_.encode(X), model.forest_
     weight = model.boost_weight_
-    probs = (1.0 - weight) * mixed.forest.probs(codes) + weight * mixed.boosted.probs(codes)
+    probs = mixed.forest.probs(codes) ** (1.0 - weight) * mixed.boosted.probs(codes) ** weight
     literal = probs**mixed.sharpness / (probs**mixed.sharpness).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), literal, rtol=1e-12)
     np.testing.assert_allclose(model.predictive(X).probs(), literal, rtol=1e-12)

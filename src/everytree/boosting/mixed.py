@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.base.checks import resolve_n_jobs
-from everytree.boosting.classes import BoostedClasses, predictive_of_probs
+from everytree.boosting.classes import BoostedClasses, predictive_of_probs, softmax
 from everytree.boosting.numbers import AboutCentre
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.base import NativeFamily
 from everytree.posterior.forest import Forest
-from everytree.predictive.pooled import sharpen
 from everytree.predictive.predictive import Predictive
+
+LEAST = 1e-300
+"""Probabilities below this have no logarithm to work with."""
 
 
 @dataclass(frozen=True)
 class MixedClasses:
-    """Probabilities of classes by a forest and by boosted trees.
+    """Probabilities of classes by a forest and by boosted trees: the weighted mean of their logarithms.
 
     Attributes
     ----------
@@ -53,8 +54,8 @@ class MixedClasses:
 
     def probs(self, X: Any, *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, n_classes) probability of each class."""
-        mixed = mix(self.forest.probs(X, n_jobs=n_jobs), self.boosted.probs(X, n_jobs=n_jobs), self.weight)
-        return sharpen(mixed, self.sharpness, resolve_n_jobs(n_jobs))
+        each = self.forest.probs(X, n_jobs=n_jobs), self.boosted.probs(X, n_jobs=n_jobs)
+        return mix_probs(*each, self.weight, self.sharpness)
 
     def predictive(self, X: Any, *, n_jobs: int | None = None) -> Predictive:
         """One predictive distribution for each row."""
@@ -85,6 +86,12 @@ class MixedCentres:
         by_boosting = self.trees.scores(X, n_jobs=n_jobs)
         by_forest = self.about.centre_of_mean(self.forest.moments(X, n_jobs=n_jobs)[0])[:, None]
         return mix(np.where(np.isfinite(by_forest), by_forest, by_boosting), by_boosting, self.weight)
+
+
+def mix_probs(by_forest: FloatArray, by_boosting: FloatArray, weight: float, sharpness: float = 1.0) -> FloatArray:
+    """Return probabilities whose logarithms are the weighted means of both, times the sharpness, less a constant."""
+    first, second = (np.log(np.maximum(probs, LEAST)) for probs in (by_forest, by_boosting))
+    return softmax(sharpness * mix(first, second, weight))
 
 
 def mix(by_forest: FloatArray, by_boosting: FloatArray, weight: float) -> FloatArray:

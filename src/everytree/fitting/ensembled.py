@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.mixed import MixedCentres, MixedClasses, mix
+from everytree.boosting.mixed import LEAST, MixedCentres, MixedClasses, mix, mix_probs
 from everytree.boosting.numbers import AboutCentre
 from everytree.fitting.boosted import BoostStructure, numbers_about
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
@@ -23,7 +23,7 @@ from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.tables.schema import Schema
 
-PRIOR_ROWS = 4.0
+PRIOR_ROWS = 1.0
 """Rows that the prior of the weight is worth: as if half of them were predicted by the forest, half by boosting."""
 
 
@@ -62,11 +62,11 @@ class EnsembleStructure:
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
 
         def loss(weight: float) -> float:
-            probs = mix(by_forest, by_boosting, weight)[every, rows.y]
-            return -float(of_row[known] @ np.log(np.maximum(probs[known], 1e-300)))
+            probs = mix_probs(by_forest, by_boosting, weight)[every, rows.y]
+            return -float(of_row[known] @ np.log(np.maximum(probs[known], LEAST)))
 
         weight = best_weight(loss) if known.any() else 0.5
-        honest = mix(by_forest, by_boosting, weight)
+        honest = mix_probs(by_forest, by_boosting, weight)
         sharpness = 1.0
         if known.any():
             _, sharpness = best_sharpness(honest[known], rows.y[known], of_row[known], self.boost.sharpen)

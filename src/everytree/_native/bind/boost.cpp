@@ -99,8 +99,8 @@ nb::dict run(const Booster& self, Input<bool> is_left_out, std::uint64_t seed, d
              std::int64_t min_samples_leaf, double row_share, double column_share, std::int64_t most_rows) {
     if (static_cast<std::int64_t>(is_left_out.size()) != self.n_rows())
         throw std::invalid_argument("is_left_out must have one entry a row");
-    const BoostRule rule{learning_rate, tau,       split_prior,      max_steps, patience,     max_leaf_nodes,
-                         max_depth,     min_samples_leaf, row_share, column_share, most_rows};
+    const BoostRule rule{learning_rate,    tau,       split_prior,  max_steps, patience, max_leaf_nodes, max_depth,
+                         min_samples_leaf, row_share, column_share, most_rows};
     Chain chain = without_gil(
         true, [&] { return self.run(reinterpret_cast<const std::uint8_t*>(is_left_out.data()), rule, seed); });
     nb::dict out;
@@ -131,8 +131,8 @@ std::unique_ptr<AdditiveTrees> additive_trees(Input<std::int32_t> n_nodes, Input
         total += n;
     }
     const auto n_all = static_cast<std::size_t>(total);
-    for (const std::size_t size : {feature.size(), first_child.size(), threshold.size(), missing_child.size(),
-                                   value.size()})
+    for (const std::size_t size :
+         {feature.size(), first_child.size(), threshold.size(), missing_child.size(), value.size()})
         if (size != n_all) throw std::invalid_argument("arrays must have one entry a node");
     if (n_outputs < 1 || n_nodes.size() % static_cast<std::size_t>(n_outputs) != 0)
         throw std::invalid_argument("there must be as many trees for each output");
@@ -165,7 +165,8 @@ std::unique_ptr<AdditiveTrees> additive_trees(Input<std::int32_t> n_nodes, Input
 std::optional<Output<double>> scores(const AdditiveTrees& self, nb::handle X, int n_jobs) {
     CodeBuffer buffer;
     if (!buffer.open(X, {self.n_features(), true})) return std::nullopt;
-    const auto n_rows = static_cast<std::size_t>(buffer.n_rows()), n_outputs = static_cast<std::size_t>(self.n_outputs());
+    const auto n_rows = static_cast<std::size_t>(buffer.n_rows()),
+               n_outputs = static_cast<std::size_t>(self.n_outputs());
     std::vector<double> out(n_rows * n_outputs, 0.0);
     without_gil(true, [&] {
         if (buffer.is_narrow())

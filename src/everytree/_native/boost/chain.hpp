@@ -1,4 +1,5 @@
-// A chain of boosted trees: each step grows a tree on the derivatives of the loss and adds its leaf values to the scores.
+// A chain of boosted trees: each step grows a tree on the derivatives of the loss and adds its leaf values to the
+// scores.
 //
 // Some rows are left out. The loss of their scores says after which step to stop.
 #pragma once
@@ -27,11 +28,11 @@ struct BoostRule {
 // Trees one after another; step after step, and of each step one tree for each output.
 struct Chain {
     std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
-    std::vector<double> value;         // of each node, the learning rate included
-    std::vector<double> gain;          // expected gain in log evidence by the split of each node
-    std::vector<double> base;          // score before the first step, of each output
-    std::vector<double> losses;        // mean over the rows left out, before the first step and after each
-    std::vector<double> left_out;      // (n_left_out, n_outputs) scores of the rows left out, after the last step
+    std::vector<double> value;     // of each node, the learning rate included
+    std::vector<double> gain;      // expected gain in log evidence by the split of each node
+    std::vector<double> base;      // score before the first step, of each output
+    std::vector<double> losses;    // mean over the rows left out, before the first step and after each
+    std::vector<double> left_out;  // (n_left_out, n_outputs) scores of the rows left out, after the last step
     int n_steps = 0;
 };
 
@@ -100,8 +101,8 @@ class ChainBooster {
     void add_tree(int output, NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
         const NewtonTarget target(first_.data() + offset, second_.data() + offset, rule_.tau);
-        const GrowRule rule{Splitter::best, columns_.n_columns(), rule_.min_samples_leaf, rule_.max_depth,
-                            rule_.max_leaf_nodes, 0.0};
+        const GrowRule rule{Splitter::best,  columns_.n_columns(), rule_.min_samples_leaf,
+                            rule_.max_depth, rule_.max_leaf_nodes, 0.0};
         TreeGrower<Code, NewtonTarget> grower(columns_, target, rule);
         grower.use_columns(some_columns(random));
         const GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
@@ -217,8 +218,8 @@ class ChainBooster {
         chain_.n_nodes.resize(static_cast<std::size_t>(n_steps) * static_cast<std::size_t>(loss_.n_outputs()));
         std::size_t n = 0;
         for (const std::int32_t each : chain_.n_nodes) n += static_cast<std::size_t>(each);
-        for (auto* each : {&chain_.feature, &chain_.first_child, &chain_.n_children, &chain_.threshold,
-                           &chain_.missing_child})
+        for (auto* each :
+             {&chain_.feature, &chain_.first_child, &chain_.n_children, &chain_.threshold, &chain_.missing_child})
             each->resize(n);
         chain_.value.resize(n);
         chain_.gain.resize(n);

@@ -1,7 +1,7 @@
 // Values of the leaves of a boosted tree: the average over all its prunings.
 //
-// A leaf value has the prior N(0, dispersion / tau). With sums G and H of first and second derivatives of a node's rows,
-// its log evidence is log(tau / (tau + H)) / 2 + G^2 / (tau + H) / (2 dispersion), and its mean -G / (tau + H).
+// A leaf value has the prior N(0, dispersion / tau). With sums G and H of first and second derivatives of a node's
+// rows, its log evidence is log(tau / (tau + H)) / 2 + G^2 / (tau + H) / (2 dispersion), and its mean -G / (tau + H).
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // Likelihoods of scores: how well they predict rows, and the derivatives by which the next tree is grown.
 //
-// A loss is the negative log likelihood of a row. Scores are output by output: score k of row i stands at k * n_rows + i.
+// A loss is the negative log likelihood of a row. Scores are output by output: score k of row i stands at k * n_rows +
+// i.
 #pragma once
 #include <algorithm>
 #include <cmath>

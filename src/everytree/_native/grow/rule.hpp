@@ -14,8 +14,8 @@ struct GrowRule {
     Splitter splitter = Splitter::best;
     int max_features = 1;  // columns a node looks at; more where they all have one code
     std::int64_t min_samples_leaf = 1;
-    int max_depth = 0;                // 0: as deep as it goes
-    std::int64_t max_leaf_nodes = 0;  // above 0: the split that wins most comes next
+    int max_depth = 0;                                           // 0: as deep as it goes
+    std::int64_t max_leaf_nodes = 0;                             // above 0: the split that wins most comes next
     double min_gain = -std::numeric_limits<double>::infinity();  // splits that do not win more are not made
 };
 

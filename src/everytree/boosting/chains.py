@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +21,9 @@ from everytree.posterior.rows import Rows
 SPLIT_PRIORS = (0.8, 0.99)
 """The usual one, and one for targets that hardly have any noise."""
 
+SMALL_TABLE = 5_000
+"""Rows up to which steps are smallest."""
+
 ENOUGH_ROWS = 50_000
 """Of larger tables, a chain learns enough without the rows that it leaves out."""
 
@@ -35,36 +38,48 @@ class BoostRule:
     Attributes
     ----------
     n_chains : int
-    learning_rate : float
+    learning_rate : float or None
         Share of a tree's values that is added to the scores.
     max_steps : int
-    patience : int
+    patience : int or None
         A chain ends when so many steps have not lowered the loss of the rows that it leaves out.
     split_prior : float or None
         Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen by
         the rows that the first chain leaves out.
     tau : float
         Prior precision of leaf values, in rows.
-    max_leaf_nodes, max_depth, min_samples_leaf : int
-        Of each tree.
+    max_leaf_nodes, max_depth : int or None
+        Of each tree; depth 0 is any depth.
+    min_samples_leaf : int
     subsample, max_features : float
         Share of the rows and columns by which the splits of a tree are chosen. Its leaves count all rows.
     max_rows : int
         Number of rows that are enough to choose splits by.
+
+    What is None is set by the number of rows: see `for_rows`.
     """
 
     n_chains: int = 5
-    learning_rate: float = 0.08
+    learning_rate: float | None = None
     max_steps: int = 1000
-    patience: int = 50
+    patience: int | None = None
     split_prior: float | None = None
     tau: float = 1.0
-    max_leaf_nodes: int = 16
-    max_depth: int = 6
+    max_leaf_nodes: int | None = None
+    max_depth: int | None = None
     min_samples_leaf: int = 1
     subsample: float = 0.5
     max_features: float = 0.5
     max_rows: int = 20_000
+
+    def for_rows(self, n_rows: int) -> BoostRule:
+        """Set what is None: many small steps up to `SMALL_TABLE` rows, then larger and fewer ones, up to four times."""
+        larger = float(np.clip((n_rows / SMALL_TABLE) ** 0.45, 1.0, 4.0))
+        by_rows = {
+            "learning_rate": 0.08 * larger, "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * larger),
+            "max_depth": round(6.0 + np.log2(larger)),
+        }  # fmt: skip
+        return replace(self, **{name: value for name, value in by_rows.items() if getattr(self, name) is None})
 
     def kernel_options(self, split_prior: float) -> dict[str, Any]:
         return {
@@ -147,6 +162,7 @@ def boost(
     What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
     all rows, for as many steps as before. A table of fewer groups than chains has as many chains as groups.
     """
+    rule = rule.for_rows(len(rows))
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
     fold = folds(likelihood.y, rows.group, n_chains, rng)

@@ -38,7 +38,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     # Parameters that every estimator has; declared for the reader, set by the subclasses' signatures.
-    max_depth: int | None
+    max_depth: Any
     split_prior: Any
     max_bins: int
     categorical_features: CategoricalFeatures

@@ -33,6 +33,14 @@ class _NotForBoosting:
         )
 
 
+Auto = Literal["auto"]
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the table."""
+    return isinstance(value, str) and value == "auto"
+
+
 class BoostedEstimator(MetaEstimator):
     """Estimators with chains of boosted trees, and without what needs counts of rows alone."""
 
@@ -58,37 +66,39 @@ class _Boosting(BoostedEstimator):
     """The parameters of chains."""
 
     max_iter: int
-    learning_rate: float
+    learning_rate: float | Auto
     n_chains: int
-    max_leaf_nodes: int
+    max_leaf_nodes: int | Auto
     min_samples_leaf: int
     subsample: float
     max_features: float
-    n_iter_no_change: int
+    n_iter_no_change: int | Auto
     calibration: Literal["auto"] | None = "auto"
 
     def _structure(self) -> BoostStructure:
-        split_prior = None if self.split_prior == "auto" else float(self.split_prior)
+        given: dict[str, Any] = {
+            "learning_rate": self.learning_rate, "split_prior": self.split_prior, "patience": self.n_iter_no_change,
+            "max_leaf_nodes": self.max_leaf_nodes, "max_depth": 0 if self.max_depth is None else self.max_depth,
+        }  # fmt: skip
         rule = BoostRule(
-            n_chains=int(self.n_chains), learning_rate=float(self.learning_rate), max_steps=int(self.max_iter),
-            patience=int(self.n_iter_no_change), split_prior=split_prior,
-            max_leaf_nodes=int(self.max_leaf_nodes), max_depth=int(self.max_depth or 0),
-            min_samples_leaf=int(self.min_samples_leaf), subsample=float(self.subsample),
-            max_features=float(self.max_features),
+            n_chains=int(self.n_chains), max_steps=int(self.max_iter), min_samples_leaf=int(self.min_samples_leaf),
+            subsample=float(self.subsample), max_features=float(self.max_features),
+            **{name: value for name, value in given.items() if not is_auto(value)},
         )  # fmt: skip
         return BoostStructure(rule, self.random_state, self.calibration == "auto")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, least in (("max_iter", 1), ("n_chains", 2), ("max_leaf_nodes", 2), ("n_iter_no_change", 1)):
+        for name, least in (("max_iter", 1), ("n_chains", 2), ("min_samples_leaf", 1)):
             whole_number(name, getattr(self, name), least)
-        whole_number("min_samples_leaf", self.min_samples_leaf, 1)
-        if self.max_depth is not None:
-            whole_number("max_depth", self.max_depth, 1)
-        positive_number("learning_rate", self.learning_rate)
+        for name, least in (("max_leaf_nodes", 2), ("n_iter_no_change", 1), ("max_depth", 1)):
+            if not is_auto(getattr(self, name)) and not (name == "max_depth" and self.max_depth is None):
+                whole_number(name, getattr(self, name), least)
+        if not is_auto(self.learning_rate):
+            positive_number("learning_rate", self.learning_rate)
         for name in ("subsample", "max_features", "split_prior"):
             value = getattr(self, name)
-            if name == "split_prior" and isinstance(value, str) and value == "auto":
+            if name == "split_prior" and is_auto(value):
                 continue
             is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not (is_number and 0.0 < value <= 1.0):
@@ -109,19 +119,21 @@ class MetaBoostClassifier(_Boosting, Classification):
     ----------
     max_iter : int
         Maximum number of steps of a chain. A step adds one tree, or one for each of more than two classes.
-    learning_rate : float
-        Share of a tree's values that a step adds.
+    learning_rate : float or "auto"
+        Share of a tree's values that a step adds. "auto" is 0.08 up to 5,000 rows and grows to 0.32 with 110,000.
     n_chains : int
         Number of chains; each row is left out by one of them. At least 2.
-    max_leaf_nodes, max_depth, min_samples_leaf : int
-        Of each tree; `max_depth` may be None.
+    max_leaf_nodes, max_depth : int or "auto"
+        Of each tree; `max_depth` may be None. "auto" is 16 and 6 up to 5,000 rows and grows to 64 and 8.
+    min_samples_leaf : int
     subsample, max_features : float
         Share of the rows, and of the columns, by which the splits of a tree are chosen.
     split_prior : float or "auto"
         Prior probability that a node is split; with 1, nothing is averaged over prunings. "auto" is 0.8, or 0.99 where
         that predicts the rows clearly better which the first chain leaves out: targets that hardly have any noise.
-    n_iter_no_change : int
-        A chain ends when so many steps have not improved the rows that it leaves out.
+    n_iter_no_change : int or "auto"
+        A chain ends when so many steps have not improved the rows that it leaves out. "auto" is 50 up to 5,000 rows and
+        falls to 12.
     calibration : "auto" or None
         Whether the average of the chains is sharpened or flattened, by the rows that they left out.
     max_bins : int
@@ -145,15 +157,15 @@ class MetaBoostClassifier(_Boosting, Classification):
         self,
         max_iter: int = 1000,
         *,
-        learning_rate: float = 0.08,
+        learning_rate: float | Auto = "auto",
         n_chains: int = 5,
-        max_leaf_nodes: int = 16,
-        max_depth: int | None = 6,
+        max_leaf_nodes: int | Auto = "auto",
+        max_depth: int | Auto | None = "auto",
         min_samples_leaf: int = 1,
         subsample: float = 0.5,
         max_features: float = 0.5,
-        split_prior: float | Literal["auto"] = "auto",
-        n_iter_no_change: int = 50,
+        split_prior: float | Auto = "auto",
+        n_iter_no_change: int | Auto = "auto",
         calibration: Literal["auto"] | None = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
@@ -221,15 +233,15 @@ class MetaBoostRegressor(_Boosting, Regression):
         max_iter: int = 1000,
         *,
         family: str = "normal",
-        learning_rate: float = 0.08,
+        learning_rate: float | Auto = "auto",
         n_chains: int = 5,
-        max_leaf_nodes: int = 16,
-        max_depth: int | None = 6,
+        max_leaf_nodes: int | Auto = "auto",
+        max_depth: int | Auto | None = "auto",
         min_samples_leaf: int = 1,
         subsample: float = 0.5,
         max_features: float = 0.5,
-        split_prior: float | Literal["auto"] = "auto",
-        n_iter_no_change: int = 50,
+        split_prior: float | Auto = "auto",
+        n_iter_no_change: int | Auto = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
         relative_weights: bool = False,

@@ -7,7 +7,7 @@ from typing import Any
 from everytree.base.checks import positive_number, whole_number
 from everytree.boosting.chains import BoostRule
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.boost import BoostedEstimator, check_boosted_family, target_of_boosting
+from everytree.estimators.boost import Auto, BoostedEstimator, check_boosted_family, is_auto, target_of_boosting
 from everytree.estimators.classifier import Classification
 from everytree.estimators.regressor import Regression
 from everytree.fitting.boosted import BoostStructure
@@ -22,11 +22,12 @@ class _Ensemble(BoostedEstimator):
 
     n_estimators: int
     max_iter: int
-    learning_rate: float
+    learning_rate: float | Auto
     split_prior = "auto"
 
     def _structure(self) -> EnsembleStructure:
-        rule = BoostRule(max_steps=int(self.max_iter), learning_rate=float(self.learning_rate))
+        rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
+        rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
         forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", self._sharpens(), Growth())
         return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True))
 
@@ -38,7 +39,8 @@ class _Ensemble(BoostedEstimator):
         super()._check_parameters()
         whole_number("n_estimators", self.n_estimators, 1)
         whole_number("max_iter", self.max_iter, 1)
-        positive_number("learning_rate", self.learning_rate)
+        if not is_auto(self.learning_rate):
+            positive_number("learning_rate", self.learning_rate)
 
     @property
     def boost_weight_(self) -> float:
@@ -79,7 +81,7 @@ class MetaEnsembleClassifier(_Ensemble, Classification):
         n_estimators: int = 100,
         *,
         max_iter: int = 1000,
-        learning_rate: float = 0.08,
+        learning_rate: float | Auto = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
         relative_weights: bool = False,
@@ -135,7 +137,7 @@ class MetaEnsembleRegressor(_Ensemble, Regression):
         *,
         family: str = "normal",
         max_iter: int = 1000,
-        learning_rate: float = 0.08,
+        learning_rate: float | Auto = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
         relative_weights: bool = False,

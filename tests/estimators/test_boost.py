@@ -111,9 +111,9 @@ def test_means_are_those_of_the_distributions():
 
 
 def test_smooth_targets_are_where_boosting_wins():
-    X, y = make_friedman1(1200, noise=1.0, random_state=0)
+    X, y = make_friedman1(600, noise=1.0, random_state=0)
     scores = [
-        kind(random_state=0).fit(X[:600], y[:600]).predictive(X[600:]).crps(y[600:]).mean()
+        kind(random_state=0).fit(X[:400], y[:400]).predictive(X[400:]).crps(y[400:]).mean()
         for kind in (et.MetaBoostRegressor, et.MetaForestRegressor)
     ]
     assert scores[0] < 0.75 * scores[1]

@@ -29,6 +29,7 @@ def expected_failures(estimator: object) -> dict[str, str]:
     return {f"check_sample_weight_equivalence_on_{table}_data": REPEATED_ROWS for table in ("dense", "sparse")}
 
 
+@pytest.mark.slow  # their parts have the same checks among the fast ones
 @parametrize_with_checks(
     [et.MetaEnsembleClassifier(5, max_iter=5), et.MetaEnsembleRegressor(5, max_iter=5)],
     expected_failed_checks=expected_failures,

@@ -119,6 +119,14 @@ def test_smooth_targets_are_where_boosting_wins():
     assert scores[0] < 0.75 * scores[1]
 
 
+def test_more_bins_than_a_byte_holds_beside_columns_of_few_values():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 30, (1500, 2)).astype(float)
+    y = X[:, 0] + 0.1 * X[:, 1] + rng.normal(size=1500)
+    coarse, fine = (et.MetaBoostRegressor(60, max_bins=bins, random_state=0).fit(X, y) for bins in (255, 2000))
+    np.testing.assert_array_equal(fine.predict(X), coarse.predict(X))
+
+
 def test_exposure_scales_the_mean():
     model, (X, _, row_data) = CASES[4].fitted()
     once, twice = (model.predict(X, exposure=times * row_data["exposure"]) for times in (1.0, 2.0))

@@ -184,24 +184,23 @@ def boost(
         run: dict[str, Any] = booster.run(is_left_out=np.zeros(len(fold), dtype=bool), seed=seeds[chain], **options)
         return run
 
-    try:
-        with ThreadPoolExecutor(n_jobs) as pool:
-            priors = SPLIT_PRIORS if rule.split_prior is None else (rule.split_prior,)
+    priors = SPLIT_PRIORS if rule.split_prior is None else (rule.split_prior,)
+    with ThreadPoolExecutor(n_jobs) as pool:
+        try:
             pilots = list(pool.map(partial(one, 0), priors))
             progress()
-            best = _best_pilot(pilots, likelihood, fold == 0)
-            others = pool.map(lambda chain: one(chain, priors[best]), range(1, n_chains))
+            best = _best_pilot(pilots, likelihood, rows.weight, fold == 0)
             runs = [pilots[best]]
-            for run in others:
+            for run in pool.map(one, range(1, n_chains), [priors[best]] * (n_chains - 1)):
                 runs.append(run)
                 progress()
             n_steps = [run["n_steps"] for run in runs]
             left_out = _joined([run["left_out"] for run in runs], fold)
             if len(rows) <= ENOUGH_ROWS:
                 runs = list(pool.map(again, range(n_chains), [priors[best]] * n_chains, n_steps))
-    except BaseException:
-        booster.stop()
-        raise
+        except BaseException:
+            booster.stop()  # before the pool waits for chains that still run
+            raise
     gains = np.zeros(len(n_codes))
     for run in runs:
         is_split = run["feature"] >= 0
@@ -221,12 +220,17 @@ def _joined(of_chain: Sequence[FloatArray], fold: NDArray[np.int64]) -> FloatArr
     return scores
 
 
-def _best_pilot(pilots: Sequence[dict[str, Any]], likelihood: Likelihood, left_out: NDArray[np.bool_]) -> int:
+def _best_pilot(
+    pilots: Sequence[dict[str, Any]],
+    likelihood: Likelihood,
+    weight: FloatArray | None,
+    left_out: NDArray[np.bool_],
+) -> int:
     """The first of two chains, unless the second clearly predicts the rows left out better."""
     if len(pilots) == 1 or left_out.sum() < 2:
         return 0
     exposure = None if likelihood.exposure is None else likelihood.exposure[left_out]
     some = likelihood._replace(y=likelihood.y[left_out], exposure=exposure)
     first, second = (some.losses(pilot["left_out"]) for pilot in pilots)
-    gain = first - second
+    gain = (first - second) * (1.0 if weight is None else weight[left_out])
     return int(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.chains import class_scores
@@ -13,12 +14,6 @@ from everytree.boosting.trees import AdditiveTrees
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
-
-
-def softmax(scores: FloatArray) -> FloatArray:
-    """Probabilities whose logarithms differ as the scores of a row do."""
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class BoostedClasses:
 
     def probs(self, X: Any, *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, n_classes) probability of each class."""
-        return softmax(class_scores(self.trees.scores(X, n_jobs=n_jobs)))
+        return np.asarray(softmax(class_scores(self.trees.scores(X, n_jobs=n_jobs)), axis=1))
 
     def predictive(self, X: Any, *, n_jobs: int | None = None) -> Predictive:
         """One predictive distribution for each row."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.classes import BoostedClasses, predictive_of_probs, softmax
+from everytree.boosting.classes import BoostedClasses, predictive_of_probs
 from everytree.boosting.numbers import AboutCentre
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.base import NativeFamily
@@ -91,7 +92,7 @@ class MixedCentres:
 def mix_probs(by_forest: FloatArray, by_boosting: FloatArray, weight: float, sharpness: float = 1.0) -> FloatArray:
     """Return probabilities whose logarithms are the weighted means of both, times the sharpness, less a constant."""
     first, second = (np.log(np.maximum(probs, LEAST)) for probs in (by_forest, by_boosting))
-    return softmax(sharpness * mix(first, second, weight))
+    return np.asarray(softmax(sharpness * mix(first, second, weight), axis=1))
 
 
 def mix(by_forest: FloatArray, by_boosting: FloatArray, weight: float) -> FloatArray:

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
-from everytree.boosting.classes import BoostedClasses, softmax
+from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, with_centre
 from everytree.boosting.trees import AdditiveTrees
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
@@ -28,6 +29,9 @@ from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
 RESIDUAL_TREES = 100
+MAX_CENTRE_CODES = 255
+"""So that the centre fits beside columns of any number of codes."""
+
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
 
@@ -70,10 +74,10 @@ class BoostStructure:
         boosted = self._boost(rows, likelihood, schema, settings)
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         scores = class_scores(boosted.left_out)
-        _, sharpness = best_sharpness(softmax(scores), rows.y, weight, self.sharpen)
+        _, sharpness = best_sharpness(softmax(scores, axis=1), rows.y, weight, self.sharpen)
         trees = AdditiveTrees.average(boosted.chains, sharpness)
         model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps)
-        return Learnt(model, out_of_bag=OutOfBag(softmax(sharpness * scores)))
+        return Learnt(model, out_of_bag=OutOfBag(softmax(sharpness * scores, axis=1)))
 
     def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers."""
@@ -125,7 +129,7 @@ def numbers_about(
     centres : Centres
         To predict other rows by.
     """
-    own = Schema.fit(honest[:, None], max_bins=settings.max_bins)
+    own = Schema.fit(honest[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)

@@ -36,15 +36,22 @@ struct TargetArrays {
 template <class Code, class Loss>
 class TypedBooster final : public Booster {
   public:
-    TypedBooster(CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing, const Loss& loss, TargetArrays kept)
-        : columns_(std::move(columns)), has_missing_(std::move(has_missing)), loss_(loss), kept_(std::move(kept)) {}
+    TypedBooster(const Input<Code>& codes, CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing,
+                 const Loss& loss, TargetArrays kept)
+        : codes_(codes),
+          columns_(std::move(columns)),
+          has_missing_(std::move(has_missing)),
+          loss_(loss),
+          kept_(std::move(kept)) {}
     Chain run(const std::uint8_t* is_left_out, const BoostRule& rule, std::uint64_t seed) const override {
-        ChainBooster<Code, Loss> chain(columns_, has_missing_.data(), loss_, kept_.rows(), rule);
+        const Codes<Code> codes{codes_.data(), static_cast<std::ptrdiff_t>(codes_.shape(1))};
+        ChainBooster<Code, Loss> chain(columns_, codes, has_missing_.data(), loss_, kept_.rows(), rule);
         return chain.run(is_left_out, seed, is_stopped);
     }
     std::int64_t n_rows() const override { return columns_.n_rows(); }
 
   private:
+    Input<Code> codes_;
     CodeColumns<Code> columns_;
     std::vector<std::uint8_t> has_missing_;
     Loss loss_;
@@ -67,7 +74,7 @@ std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t
     CodeColumns<Code> columns({codes.data(), static_cast<std::ptrdiff_t>(n_columns)}, n_rows, std::move(known));
     std::vector<std::uint8_t> missing(has_missing.data(), has_missing.data() + n_columns);
     const auto of = [&]<class Loss>(const Loss& one) -> std::unique_ptr<Booster> {
-        return std::make_unique<TypedBooster<Code, Loss>>(std::move(columns), std::move(missing), one, target);
+        return std::make_unique<TypedBooster<Code, Loss>>(codes, std::move(columns), std::move(missing), one, target);
     };
     const BoostRows rows = target.rows();
     if (loss == "logit") return of(LogitLoss(rows));
@@ -136,27 +143,23 @@ std::unique_ptr<AdditiveTrees> additive_trees(Input<std::int32_t> n_nodes, Input
         if (size != n_all) throw std::invalid_argument("arrays must have one entry a node");
     if (n_outputs < 1 || n_nodes.size() % static_cast<std::size_t>(n_outputs) != 0)
         throw std::invalid_argument("there must be as many trees for each output");
-    std::vector<AdditiveNode> nodes(n_all);
+    SmallTrees trees;
     std::size_t first = 0;
     for (const std::int32_t n : to_span(n_nodes)) {
         for (std::int32_t s = 0; s < n; ++s) {
             const std::size_t at = first + static_cast<std::size_t>(s);
             const std::int32_t child = first_child.data()[at], column = feature.data()[at], cut = threshold.data()[at];
             const std::int32_t missing = missing_child.data()[at];
-            if (column < 0) {
-                nodes[at] = {0, 65535, s, 2, true};
-                continue;
-            }
+            if (column < 0) continue;
             if (static_cast<std::size_t>(column) >= known.size() || child <= s || child + 1 >= n || cut < 0 ||
                 cut > 65534 || missing < -1 || missing > 1)
                 throw std::invalid_argument("node " + std::to_string(s) + " of a tree is not a split");
-            nodes[at] = {static_cast<std::uint16_t>(column), static_cast<std::uint16_t>(cut), child,
-                         static_cast<std::uint8_t>(missing < 0 ? 2 : missing), false};
         }
+        trees.add(feature.data() + first, first_child.data() + first, threshold.data() + first,
+                  missing_child.data() + first, n);
         first += static_cast<std::size_t>(n);
     }
-    return std::make_unique<AdditiveTrees>(std::vector<std::int32_t>(n_nodes.data(), n_nodes.data() + n_nodes.size()),
-                                           std::move(nodes),
+    return std::make_unique<AdditiveTrees>(std::move(trees),
                                            std::vector<double>(value.data(), value.data() + value.size()), n_outputs,
                                            std::vector<std::uint16_t>(known.data(), known.data() + known.size()));
 }

@@ -11,6 +11,8 @@
 
 #include "boost/leaf_values.hpp"
 #include "boost/losses.hpp"
+#include "boost/routes.hpp"
+#include "core/route.hpp"
 #include "core/scramble.hpp"
 #include "grow/tree.hpp"
 
@@ -39,9 +41,10 @@ struct Chain {
 template <class Code, class Loss>
 class ChainBooster {
   public:
-    ChainBooster(const CodeColumns<Code>& columns, const std::uint8_t* has_missing, const Loss& loss,
-                 const BoostRows& rows, const BoostRule& rule)
-        : columns_(columns), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
+    // `codes` are the same table as `columns`, row after row.
+    ChainBooster(const CodeColumns<Code>& columns, const Codes<Code>& codes, const std::uint8_t* has_missing,
+                 const Loss& loss, const BoostRows& rows, const BoostRule& rule)
+        : columns_(columns), codes_(codes), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
 
     Chain run(const std::uint8_t* is_left_out, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
         for (std::int64_t i = 0; i < rows_.n_rows; ++i)
@@ -110,13 +113,14 @@ class ChainBooster {
         NodeSums sums;
         sums.clear(tree.feature.size());
         for (const std::uint32_t i : train_) {
-            sums.first[end_[i]] += first_[static_cast<std::size_t>(offset) + i];
-            sums.second[end_[i]] += second_[static_cast<std::size_t>(offset) + i];
+            const auto end = static_cast<std::size_t>(end_[i]);
+            sums.first[end] += first_[static_cast<std::size_t>(offset) + i];
+            sums.second[end] += second_[static_cast<std::size_t>(offset) + i];
         }
         LeafValues leaves = leaf_values(tree, sums, {rule_.tau, rule_.split_prior, dispersion()});
         for (double& each : leaves.value) each *= rule_.learning_rate;
         double* const scores = scores_.data() + offset;
-        for (std::int64_t i = 0; i < rows_.n_rows; ++i) scores[i] += leaves.value[end_[static_cast<std::size_t>(i)]];
+        for (std::size_t i = 0; i < end_.size(); ++i) scores[i] += leaves.value[static_cast<std::size_t>(end_[i])];
         append(tree, leaves);
     }
 
@@ -144,45 +148,12 @@ class ChainBooster {
 
     // The terminal of every row.
     void find_ends(const GrownTree& tree) {
-        struct Node {
-            const Code* column;
-            std::int32_t left;
-            Code threshold;
-            bool missing_left;
-        };
-        const std::size_t n_nodes = tree.feature.size();
-        std::vector<Node> nodes(n_nodes);
-        int depth = 0;
-        std::vector<int> level(n_nodes, 0);
-        for (std::size_t s = 0; s < n_nodes; ++s) {
-            if (tree.n_children[s] == 0) {  // a row at a terminal stays there
-                nodes[s] = {columns_.n_columns() ? columns_.column(0) : nullptr, static_cast<std::int32_t>(s),
-                            missing_code<Code>, true};
-                depth = std::max(depth, level[s]);
-                continue;
-            }
-            const auto left = static_cast<std::size_t>(tree.first_child[s]);
-            level[left] = level[left + 1] = level[s] + 1;
-            nodes[s] = {columns_.column(tree.feature[s]), tree.first_child[s], static_cast<Code>(tree.threshold[s]),
-                        tree.missing_child[s] == 0};
-        }
-        std::fill(end_.begin(), end_.end(), 0u);
-        if (depth == 0) return;
-        constexpr std::size_t together = 8;
-        const std::size_t n = end_.size();
-        for (std::size_t begin = 0; begin < n; begin += together) {
-            const std::size_t n_here = std::min(together, n - begin);
-            std::uint32_t at[together] = {};
-            for (int k = 0; k < depth; ++k)
-                for (std::size_t i = 0; i < n_here; ++i) {
-                    const Node& node = nodes[at[i]];
-                    const Code code = node.column[begin + i];
-                    const bool is_left = (code <= node.threshold && code != missing_code<Code>) ||
-                                         (code == missing_code<Code> && node.missing_left);
-                    at[i] = static_cast<std::uint32_t>(node.left) + !is_left;
-                }
-            for (std::size_t i = 0; i < n_here; ++i) end_[begin + i] = at[i];
-        }
+        SmallTrees routes;
+        routes.add(tree.feature.data(), tree.first_child.data(), tree.threshold.data(), tree.missing_child.data(),
+                   static_cast<std::int32_t>(tree.feature.size()));
+        std::fill(end_.begin(), end_.end(), 0);
+        if (tree.feature.size() == 1) return;  // there may be no column to look at
+        route(routes.view(0, !routes.has_missing(0)), codes_, 0, rows_.n_rows, end_.data());
     }
 
     // Of squared errors, their variance about the scores: the evidence is that of normal errors.
@@ -226,11 +197,13 @@ class ChainBooster {
     }
 
     const CodeColumns<Code>& columns_;
+    Codes<Code> codes_;
     const std::uint8_t* has_missing_;
     Loss loss_;
     BoostRows rows_;
     BoostRule rule_;
-    std::vector<std::uint32_t> train_, left_out_, end_;
+    std::vector<std::uint32_t> train_, left_out_;
+    std::vector<std::int32_t> end_;  // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;
     Chain chain_;
 };

@@ -104,7 +104,7 @@ class ForestShape {
             for (std::int32_t change = 1; change;) {
                 change = 0;
                 for (std::size_t i = 0; i < n; ++i) {
-                    const std::int32_t to = careful_step(tree, here[i], row[i]);
+                    const std::int32_t to = careful_step(tree.routes, known_.data(), here[i], row[i]);
                     change |= to ^ here[i];
                     here[i] = to;
                 }
@@ -112,16 +112,6 @@ class ForestShape {
             for (std::size_t i = 0; i < n; ++i) at[unusual[first + i]] = here[i];
         }
     }
-    template <class Code>
-    std::int32_t careful_step(const TreeView& tree, std::int32_t here, const Code* row) const {
-        const RouteNode& node = tree.routes[here];
-        const Code code = row[node.feature];
-        const bool is_missing = code == missing_code<Code>;
-        const bool is_stuck = is_missing ? node.missing == no_missing_branch : code >= known_[node.feature];
-        const std::int32_t to = AnyWalk{tree.routes}.step(here, row);
-        return is_stuck ? here : to;
-    }
-
     // The tree for rows whose codes are all known: branches for missing values do not matter then, and almost every
     // tree has binary splits only. Empty for the others.
     static std::vector<BinaryRouteNode> one_word_a_node(const TreeView& tree) {

@@ -28,6 +28,18 @@ struct AnyWalk {
     }
 };
 
+// The rule for rows with codes that a tree may have no branch for, a category that was never seen or a value that was
+// never missing: they stay at the node that splits on it. known[k]: codes 0 .. known[k] - 1 of column k are known.
+template <class Code>
+std::int32_t careful_step(const RouteNode* nodes, const std::uint16_t* known, std::int32_t here, const Code* row) {
+    const RouteNode& node = nodes[here];
+    const Code code = row[node.feature];
+    const bool is_missing = code == missing_code<Code>;
+    const bool is_stuck = is_missing ? node.missing == no_missing_branch : code >= known[node.feature];
+    const std::int32_t to = AnyWalk{nodes}.step(here, row);
+    return is_stuck ? here : to;
+}
+
 // The rule again, for nodes of one word. The state of the walk is the node itself, already loaded; a
 // terminal's `next` is its own number.
 struct BinaryWalk {

@@ -73,7 +73,7 @@ class AdditiveTrees {
     template <class Code>
     std::int32_t careful_end(std::size_t tree, const Code* row) const {
         for (std::int32_t here = 0;;) {
-            const std::int32_t to = careful_step(trees_.routes(tree), known_.data(), here, row);
+            const std::int32_t to = careful_step(trees_.routes(tree)[here], known_.data(), here, row);
             if (to == here) return here;
             here = to;
         }

@@ -27,6 +27,7 @@ class ForestShape {
         wide_top_ = repeated_tops<std::uint16_t>();
         words_.reserve(trees_.size());
         for (TreeView& tree : trees_) {
+            if (tree.binary_routes) continue;
             words_.push_back(one_word_a_node(tree));
             tree.binary_routes = words_.back().empty() ? nullptr : words_.back().data();
         }
@@ -104,7 +105,7 @@ class ForestShape {
             for (std::int32_t change = 1; change;) {
                 change = 0;
                 for (std::size_t i = 0; i < n; ++i) {
-                    const std::int32_t to = careful_step(tree.routes, known_.data(), here[i], row[i]);
+                    const std::int32_t to = careful_step(tree.route(here[i]), known_.data(), here[i], row[i]);
                     change |= to ^ here[i];
                     here[i] = to;
                 }
@@ -117,7 +118,7 @@ class ForestShape {
     static std::vector<BinaryRouteNode> one_word_a_node(const TreeView& tree) {
         std::vector<BinaryRouteNode> words(static_cast<std::size_t>(tree.n_nodes));
         for (std::int64_t s = 0; s < tree.n_nodes; ++s) {
-            const RouteNode& node = tree.routes[s];
+            const RouteNode node = tree.route(s);
             const bool is_terminal = tree.n_children[s] == 0, is_multiway = node.mask != 0;
             const int n_answers = node.last + (node.missing == node.last && node.missing > 1 ? 0 : 1);
             if (node.feature > 65535 || (is_multiway && n_answers > 2)) return {};

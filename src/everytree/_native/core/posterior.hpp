@@ -62,9 +62,15 @@ class PosteriorKernel {
         const auto size_of = [&](std::int64_t chunk) {
             return std::min(chunk_rows, table.n_rows() - chunk * chunk_rows);
         };
-        const auto locate = [&](std::int64_t chunk, int worker) { find_rows(table, columns, chunk, workers_[worker]); };
+        // Chunks are added in order, one thread at a time. Where a tree has few nodes, each chunk is summed up first.
+        const bool sums_first = n_chunks > 1 && min_rows_a_node * arrays_.tree.n_nodes <= chunk_rows;
+        const auto locate = [&](std::int64_t chunk, int worker) {
+            find_rows(table, columns, chunk, workers_[worker]);
+            if (sums_first) sum_up(workers_[worker], size_of(chunk));
+        };
         const auto accumulate = [&](std::int64_t chunk, int worker) {
-            n_weighted += add_rows(workers_[worker].rows.view(), workers_[worker].at.data(), size_of(chunk));
+            const Worker& mine = workers_[worker];
+            n_weighted += sums_first ? add_sums(mine) : add_rows(mine.rows.view(), mine.at.data(), size_of(chunk));
         };
         try {
             begin_rows(table.n_rows());
@@ -168,6 +174,8 @@ class PosteriorKernel {
         std::vector<std::int32_t> at;
         std::vector<std::uint8_t> codes8;
         std::vector<std::uint16_t> codes16;
+        std::vector<double> sums;     // statistics of every node
+        std::int64_t n_weighted = 0;  // rows in them
         explicit Worker(int n_extra) : rows(n_extra) {}
         template <class Code>
         std::vector<Code>& buffer() {
@@ -195,18 +203,38 @@ class PosteriorKernel {
     // saved beforehand, and changes are found afterwards, which saves a test per row.
     template <bool ManyRows>
     std::int64_t add_rows_as(const RowView rows, const std::int32_t* at, std::int64_t n) {
+        return add_rows_to(arrays_.statistics, rows, at, n, [this](std::int32_t terminal) {
+            if constexpr (!ManyRows)
+                if (!touched_.holds(terminal)) save(terminal);
+        });
+    }
+    template <class Before>
+    std::int64_t add_rows_to(double* const all, const RowView rows, const std::int32_t* at, std::int64_t n,
+                             Before before) const {
         std::int64_t n_weighted = 0;
-        double* const all = arrays_.statistics;
         const std::size_t size = size_;
         for (std::int64_t i = 0; i < n; ++i) {
             const Row row = rows[i];
             if (!(row.weight > 0.0)) continue;  // counts as absent
-            if constexpr (!ManyRows)
-                if (!touched_.holds(at[i])) save(at[i]);
+            before(at[i]);
             family_.add(all + at[i] * size, row);
             ++n_weighted;
         }
         return n_weighted;
+    }
+
+    // Rows of a chunk for each node below which chunks are summed up first.
+    static constexpr std::int64_t min_rows_a_node = 8;
+
+    void sum_up(Worker& mine, std::int64_t n) const {
+        mine.sums.assign(static_cast<std::size_t>(arrays_.tree.n_nodes) * size_, 0.0);
+        mine.n_weighted = add_rows_to(mine.sums.data(), mine.rows.view(), mine.at.data(), n, [](std::int32_t) {});
+    }
+    std::int64_t add_sums(const Worker& mine) {
+        for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node)
+            if (arrays_.tree.n_children[node] == 0)
+                family_.layout.add(statistics(node), mine.sums.data() + static_cast<std::size_t>(node) * size_);
+        return mine.n_weighted;
     }
 
     // Kept out of the loop above: it happens once per terminal.

@@ -56,7 +56,7 @@ inline std::vector<RegionKey> region_keys(const TreeView& tree) {
     std::vector<Allowed> last(keys.size());  // of the feature that the node's parent splits on
     for (std::int64_t node = 1; node < tree.n_nodes; ++node) {
         const std::int32_t parent = tree.parent[node];
-        Allowed now = answer(tree.routes[parent], static_cast<std::int32_t>(node) - tree.first_child[parent]);
+        Allowed now = answer(tree.route(parent), static_cast<std::int32_t>(node) - tree.first_child[parent]);
         keys[node] = keys[parent];
         for (std::int32_t up = parent; up > 0; up = tree.parent[up]) {
             const Allowed& before = last[up];

@@ -10,7 +10,17 @@
 
 namespace everytree {
 
-// The rule. The state of a walk is the number of the node.
+// The rule.
+template <class Code>
+std::int32_t child_of(const RouteNode& node, const Code* row) {
+    const Code code = row[node.feature];
+    if (code == missing_code<Code> && node.missing != no_missing_branch) return node.next + node.missing;
+    const std::uint16_t offset = (code & node.mask) + (code > node.threshold);
+    // Codes were checked, but the table is the caller's and another thread may write to it: never leave the tree.
+    return node.next + std::min(offset, node.last);
+}
+
+// A walk by the rule; its state is the number of the node.
 struct AnyWalk {
     const RouteNode* nodes;
     using Here = std::int32_t;
@@ -19,25 +29,18 @@ struct AnyWalk {
     std::int32_t leave(Here here) const { return here; }
     template <class Code>
     Here step(Here here, const Code* row) const {
-        const RouteNode& node = nodes[here];
-        const Code code = row[node.feature];
-        if (code == missing_code<Code> && node.missing != no_missing_branch) return node.next + node.missing;
-        const std::uint16_t offset = (code & node.mask) + (code > node.threshold);
-        // Codes were checked, but the table is the caller's and another thread may write to it: never leave the tree.
-        return node.next + std::min(offset, node.last);
+        return child_of(nodes[here], row);
     }
 };
 
 // The rule for rows with codes that a tree may have no branch for, a category that was never seen or a value that was
 // never missing: they stay at the node that splits on it. known[k]: codes 0 .. known[k] - 1 of column k are known.
 template <class Code>
-std::int32_t careful_step(const RouteNode* nodes, const std::uint16_t* known, std::int32_t here, const Code* row) {
-    const RouteNode& node = nodes[here];
+std::int32_t careful_step(const RouteNode& node, const std::uint16_t* known, std::int32_t here, const Code* row) {
     const Code code = row[node.feature];
     const bool is_missing = code == missing_code<Code>;
     const bool is_stuck = is_missing ? node.missing == no_missing_branch : code >= known[node.feature];
-    const std::int32_t to = AnyWalk{nodes}.step(here, row);
-    return is_stuck ? here : to;
+    return is_stuck ? here : child_of(node, row);
 }
 
 // The rule again, for nodes of one word. The state of the walk is the node itself, already loaded; a

@@ -35,8 +35,19 @@ inline BinaryRouteNode binary_route(std::int32_t feature, std::int32_t next, boo
 // How a split divides the codes of a column: at a threshold, one code against all others, or into all codes.
 enum class ColumnKind : std::uint8_t { ordered, one_against_rest, multiway };
 
+// The node of such a word; a multiway split of two codes has become one at a threshold.
+inline RouteNode route_of_word(BinaryRouteNode word, bool is_terminal) {
+    RouteNode node{};
+    node.next = static_cast<std::int32_t>(word >> 16);
+    node.feature = static_cast<std::int32_t>(word >> 48);
+    node.threshold = static_cast<std::uint16_t>(65535 - (word & 65535));
+    node.missing = no_missing_branch;
+    node.last = is_terminal ? 0 : 1;
+    return node;
+}
+
 struct TreeView {
-    const RouteNode* routes;
+    const RouteNode* routes;               // null where words say everything
     const BinaryRouteNode* binary_routes;  // null where some node needs more than a word
     const std::int32_t* first_child;
     const std::int32_t* n_children;
@@ -44,6 +55,10 @@ struct TreeView {
     const std::int32_t* depth;
     std::int64_t n_nodes;
     int shallowest_terminal, deepest_terminal;
+
+    RouteNode route(std::int64_t node) const {
+        return routes ? routes[node] : route_of_word(binary_routes[node], n_children[node] == 0);
+    }
 
     // The same tree for rows that are known to have reached this depth already.
     TreeView below(int levels) const {

@@ -32,7 +32,7 @@ class TreeShape {
     TreeShape& operator=(const TreeShape&) = delete;
 
     TreeView view() const {
-        return {routes_.data(),
+        return {routes_.empty() ? nullptr : routes_.data(),
                 words_.empty() ? nullptr : words_.data(),
                 arrays_.first_child,
                 arrays_.n_children,
@@ -93,18 +93,24 @@ class TreeShape {
         }
     }
 
+    // One word a node where that is enough to walk, a quarter of a cache line where it does not say everything.
     void lay_out_routes() {
         const std::int64_t n = arrays_.n_nodes;
-        bool is_simple = limit_.size() <= 65536;  // every node fits into a word
-        routes_.resize(static_cast<std::size_t>(n));
+        bool fits = limit_.size() <= 65536, says_all = true;
         for (std::int64_t s = 0; s < n; ++s) {
-            routes_[s] = route_of(s);
-            is_simple = is_simple && !arrays_.has_missing(s) && (arrays_.is_terminal(s) || arrays_.n_children[s] == 2);
+            fits = fits && !arrays_.has_missing(s) && (arrays_.is_terminal(s) || arrays_.n_children[s] == 2);
+            says_all = says_all && !arrays_.is_multiway(s);
         }
-        if (!is_simple) return;
-        words_.resize(static_cast<std::size_t>(n));
-        for (std::int64_t s = 0; s < n; ++s)
-            words_[s] = binary_route(routes_[s].feature, routes_[s].next, arrays_.is_terminal(s), arrays_.threshold[s]);
+        if (fits) words_.resize(static_cast<std::size_t>(n));
+        if (!fits || !says_all) routes_.resize(static_cast<std::size_t>(n));
+        for (std::int64_t s = 0; s < n; ++s) {
+            if (!words_.empty()) words_[s] = word_of(s);
+            if (!routes_.empty()) routes_[s] = route_of(s);
+        }
+    }
+    BinaryRouteNode word_of(std::int64_t s) const {
+        const RouteNode node = route_of(s);
+        return binary_route(node.feature, node.next, arrays_.is_terminal(s), arrays_.threshold[s]);
     }
     RouteNode route_of(std::int64_t s) const {
         const bool is_terminal = arrays_.is_terminal(s), is_multiway = arrays_.is_multiway(s);
@@ -123,7 +129,7 @@ class TreeShape {
     std::vector<std::int32_t> parent_, depth_;
     int shallowest_ = std::numeric_limits<int>::max(), deepest_ = 0;
     std::vector<std::uint16_t> limit_, shift_;
-    std::vector<RouteNode> routes_;
+    std::vector<RouteNode> routes_;       // empty where words say everything
     std::vector<BinaryRouteNode> words_;  // empty where some node needs more than a word
 };
 

@@ -230,6 +230,11 @@ def test_same_bits_for_every_n_jobs_and_after_pickle_and_copy(case):
     one = et.Posterior(tree, case.family).update(X, y, **row_data)
     for n_jobs in (2, 3, -1):
         assert snapshot(et.Posterior(tree, case.family).update(X, y, n_jobs=n_jobs, **row_data)) == snapshot(one)
+    pieces = et.Posterior(tree, case.family)
+    for begin in range(0, len(X), 5000):  # smaller than the chunks that are summed up on threads
+        here = slice(begin, begin + 5000)
+        pieces.update(X[here], y[here], **take(row_data, here))
+    assert pieces.log_evidence == pytest.approx(one.log_evidence, rel=1e-12)
     for other in (one.copy(), pickle.loads(pickle.dumps(one))):
         assert snapshot(other) == snapshot(one)
         other.update(X[:5], y[:5], **take(row_data, slice(0, 5)))

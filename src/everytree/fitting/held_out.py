@@ -85,17 +85,17 @@ class HeldOut:
 
     def predict_each(
         self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
-    ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-        """Yield rows and predictions of each tree that predicts any."""
+    ) -> Iterator[tuple[int, NDArray[np.int64], FloatArray]]:
+        """Yield number, rows and predictions of each tree that predicts any."""
         rows = self.rows
         asked = [tree for tree in range(len(rows)) if len(rows[tree])]
         if self.n_jobs == 1:
             for tree in asked:
-                yield rows[tree], self.predict(tree, families, split_priors)
+                yield tree, rows[tree], self.predict(tree, families, split_priors)
             return
         with ThreadPoolExecutor(self.n_jobs) as pool:
             values = pool.map(lambda tree: self.predict(tree, families, split_priors), asked)
-            yield from zip((rows[tree] for tree in asked), values, strict=True)
+            yield from zip(asked, (rows[tree] for tree in asked), values, strict=True)
 
     def predict(
         self, tree: int, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]

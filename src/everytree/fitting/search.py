@@ -192,7 +192,7 @@ def _pooled(
     for rows in held.rows:
         counts[rows] += 1.0
     pooled: FloatArray | None = None
-    for rows, values in held.predict_each(families, split_priors):
+    for _, rows, values in held.predict_each(families, split_priors):
         if pooled is None:
             start = 0.0 if is_classes else -np.inf
             pooled = np.full((*values.shape[:2], n_rows, values.shape[3]), start)

@@ -54,9 +54,8 @@ def tempered_weights(held: HeldOut, choice: Choice, log_evidence: FloatArray, *,
         Whether the sharpness is chosen anew for the weights.
     """
     predictions = [
-        _Prediction(tree, rows, held.predict(tree, [choice.family], [choice.split_prior])[0, 0])
-        for tree, rows in enumerate(held.rows)
-        if len(rows)
+        _Prediction(tree, rows, values[0, 0])
+        for tree, rows, values in held.predict_each([choice.family], [choice.split_prior])
     ]
     equal = Tempered(weights_of(log_evidence, 0.0), 0.0, choice.score, choice.sharpness)
     if not predictions or not held.is_honest:
@@ -110,15 +109,21 @@ def _score(
 ) -> tuple[float, float]:
     """Mean log score of the scored rows by trees with these weights, (n_trees, n_scored), and the sharpness."""
     asked = np.isfinite(log_weights).any(axis=0)
-    log_weights = log_weights - logsumexp(np.where(asked, log_weights, 0.0), axis=0)
+    log_weights = log_weights - _log_sum(np.where(asked, log_weights, 0.0))
     weight = held.scored_weight[asked]
     if not choice.family.has_classes:
         logs = np.full(log_weights.shape, -np.inf)
         for tree, rows, values in predictions:
             logs[tree, rows] = log_weights[tree, rows] + values[:, 0]
-        return float(np.average(logsumexp(logs[:, asked], axis=0), weights=weight)), choice.sharpness
+        return float(np.average(_log_sum(logs[:, asked]), weights=weight)), choice.sharpness
     mixture = np.zeros((held.n_scored, predictions[0].values.shape[1]))
     for tree, rows, values in predictions:
         mixture[rows] += np.exp(log_weights[tree, rows])[:, None] * values
     of_class = held.y[: held.n_scored][asked].astype(np.int64)
     return best_sharpness(mixture[asked], of_class, weight, sharpen)
+
+
+def _log_sum(logs: FloatArray) -> FloatArray:
+    """Logarithm of the sum of exponentials over the first axis, some of which are finite in every column."""
+    top = logs.max(axis=0)
+    return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))

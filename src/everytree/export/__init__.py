@@ -2,15 +2,26 @@
 
 from typing import TYPE_CHECKING, Any
 
-from everytree.export.averaged import AveragedTrees, to_tables
+from everytree.export.averaged import AveragedTrees
 from everytree.export.inputs import onnx_inputs
+from everytree.export.plain_trees import to_tables
 from everytree.export.shap_trees import shap_inputs, to_shap
+from everytree.export.summed import SummedTrees
 from everytree.export.tables import TreeTable
 
 if TYPE_CHECKING:
     from everytree.export.onnx_model import to_onnx
 
-__all__ = ["AveragedTrees", "TreeTable", "onnx_inputs", "shap_inputs", "to_onnx", "to_shap", "to_tables"]
+__all__ = [
+    "AveragedTrees",
+    "SummedTrees",
+    "TreeTable",
+    "onnx_inputs",
+    "shap_inputs",
+    "to_onnx",
+    "to_shap",
+    "to_tables",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.export.averaged import check_exportable
+from everytree.export.checks import check_exportable
 from everytree.tables.column import Column, read_labels, read_numbers
 from everytree.tables.reading import SAYS_MISSING, Values, column_label, read_table
 from everytree.tables.schema import Schema

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
-from everytree.estimators import ExactTreeClassifier, ExactTreeRegressor
-from everytree.export.averaged import check_exportable, to_tables
-from everytree.export.graph import TYPES, Graph
+from everytree.export.averaged import AveragedTrees
+from everytree.export.checks import EXACT, check_exportable
+from everytree.export.graph import Graph
 from everytree.export.inputs import inputs_of
+from everytree.export.onnx_boosted import boosted_outputs
+from everytree.export.onnx_columns import tree_inputs
 from everytree.export.onnx_exact import looked_up
+from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged
+from everytree.export.plain_trees import to_tables
+from everytree.export.summed import SummedTrees
 
 
 def to_onnx(model: Any) -> ModelProto:
@@ -52,68 +56,33 @@ def to_onnx(model: Any) -> ModelProto:
     check_exportable(model)
     inputs = inputs_of(model.schema_)
     graph = Graph([one.name for one in inputs])
-    is_exact = isinstance(model, ExactTreeClassifier | ExactTreeRegressor)
-    outputs = (_of_exact if is_exact else _of_forest)(graph, model)
+    outputs = _outputs(graph, model)
     types = {True: TensorProto.STRING, False: TensorProto.DOUBLE}
     declared = [helper.make_tensor_value_info(one.name, types[one.is_text], [None, 1]) for one in inputs]
     return graph.model(declared, outputs, type(model).__name__)
 
 
-def _of_forest(graph: Graph, model: Any) -> list[Any]:
+def _outputs(graph: Graph, model: Any) -> list[Any]:
+    if isinstance(model, EXACT):
+        return _of_exact(graph, model)
     trees = to_tables(model)
-    average = averaged(graph, trees)
+    return boosted_outputs(graph, trees) if isinstance(trees, SummedTrees) else _of_forest(graph, trees)
+
+
+def _of_forest(graph: Graph, trees: AveragedTrees) -> list[Any]:
+    average = averaged(graph, trees, tree_inputs(graph, trees.schema))
     if trees.classes is not None:
-        return _classes(graph, average, trees.classes, trees.sharpness)
-    first, second = (_entry(graph, average, k) for k in (0, 1))
-    return _moments(graph, first, second, trees.centre, trees.sharpness)
+        return predicts_classes(graph, sharpened(graph, average, trees.sharpness), trees.classes)
+    first, second = (entry(graph, average, k) for k in (0, 1))
+    return predicts_numbers(graph, *moments(graph, first, second, trees.centre, trees.sharpness))
 
 
 def _of_exact(graph: Graph, model: Any) -> list[Any]:
     sums = looked_up(graph, model)
     if hasattr(model, "classes_"):
         own = graph.constant(np.arange(len(model.classes_)))  # of one class, the leaf model has two
-        return _classes(graph, graph.add("Gather", sums, own, axis=1), model.classes_, 1.0)
-    total, first, second = (_entry(graph, sums, k) for k in (0, 1, 2))
+        probs = sharpened(graph, graph.add("Gather", sums, own, axis=1), 1.0)
+        return predicts_classes(graph, probs, model.classes_)
+    total, first, second = (entry(graph, sums, k) for k in (0, 1, 2))
     first, second = (graph.add("Div", one, total) for one in (first, second))
-    return _moments(graph, first, second, model.posterior_.centre, 1.0)
-
-
-def _entry(graph: Graph, table: str, k: int) -> str:
-    """(n_rows,) one column of a table."""
-    return graph.add("Gather", table, graph.constant(np.array(k)), axis=1)
-
-
-def _classes(graph: Graph, probs: str, classes: NDArray[Any], sharpness: float) -> list[Any]:
-    """Probabilities, sharpened and scaled to sum to 1, and the most probable class."""
-    last = graph.constant(np.array([1]))
-    if sharpness != 1.0:
-        of_top = graph.add("Div", probs, graph.add("ReduceMax", probs, last))
-        probs = graph.add("Pow", of_top, graph.constant(np.array(sharpness)))
-    label, named = graph.fresh("label"), graph.fresh("probabilities")
-    graph.add("Div", probs, graph.add("ReduceSum", probs, last), name=named)
-    labels = _labels(classes)
-    graph.add("Gather", graph.constant(labels), graph.add("ArgMax", named, axis=1, keepdims=0), name=label)
-    return [
-        helper.make_tensor_value_info(label, TYPES[labels.dtype.kind], [None]),
-        helper.make_tensor_value_info(named, TensorProto.DOUBLE, [None, len(labels)]),
-    ]
-
-
-def _labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """Class labels of a type that graphs have: bool, int64, float64 or text."""
-    types: dict[str, Any] = {"b": bool, "i": np.int64, "u": np.int64, "f": np.float64, "U": object, "O": object}
-    if classes.dtype.kind not in types:
-        raise ValueError(f"classes are of type {classes.dtype}, but only numbers, booleans and text can be exported")
-    if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"classes go up to {classes.max()}, but an exported one is at most {np.iinfo(np.int64).max}")
-    return classes.astype(types[classes.dtype.kind])
-
-
-def _moments(graph: Graph, first: str, second: str, centre: float, sharpness: float) -> list[Any]:
-    """Mean and variance, from the mean and the mean square about `centre`."""
-    names = graph.fresh("mean"), graph.fresh("variance")
-    graph.add("Add", first, graph.constant(np.array(centre)), name=names[0])
-    variance = graph.add("Sub", second, graph.add("Mul", first, first))
-    variance = graph.add("Max", variance, graph.constant(np.array(0.0)))
-    graph.add("Div", variance, graph.constant(np.array(sharpness**2)), name=names[1])
-    return [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None]) for name in names]
+    return predicts_numbers(graph, *moments(graph, first, second, model.posterior_.centre, 1.0))

@@ -1,4 +1,4 @@
-"""Forests inside a graph.
+"""Trees inside a graph, averaged or summed.
 
 One operator finds the leaf in which a row ends in each tree; the values of these leaves are then looked up and added.
 That operator returns float32 whatever its input: enough for the index of a leaf, but not for the digits of its values.
@@ -6,6 +6,7 @@ That operator returns float32 whatever its input: enough for the index of a leaf
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,51 @@ from onnx import TensorProto
 
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import ML, Graph, tensor
-from everytree.export.onnx_columns import tree_inputs
+from everytree.export.summed import SummedTrees
+from everytree.export.tables import TreeTable
 
 MAX_LEAVES = 2**24
 """Whole numbers up to here are exact in float32."""
 
+TREES_AT_ONCE = 256
+"""Boosted trees whose leaves are held at a time: a graph of thousands would need memory for all of them, times rows."""
 
-def averaged(graph: Graph, trees: AveragedTrees) -> str:
+
+def averaged(graph: Graph, trees: AveragedTrees, table: str) -> str:
     """(n_rows, n_outputs) the sum over trees of the weight times the value of the leaf in which a row ends."""
-    leaves = _leaves(graph, trees, tree_inputs(graph, trees.schema))
+    leaves = _leaves(graph, trees.trees, table)
     values = [w * tree.value[tree.is_leaf] for w, tree in zip(trees.weights, trees.trees, strict=True)]
     of_leaves = graph.add("Gather", graph.constant(np.concatenate(values)), leaves)
     return graph.add("ReduceSum", of_leaves, graph.constant(np.array([1])), keepdims=0)
 
 
-def _leaves(graph: Graph, trees: AveragedTrees, table: str) -> str:
+def summed(graph: Graph, trees: SummedTrees, table: str) -> str:
+    """(n_rows, n_scores) the base, plus the values of the leaves in which a row ends.
+
+    Values are added one after another, as the model does: a row whose score is close to a cut point of `residuals` is
+    then on the same side of it. The order in which a plain sum adds is up to the runtime.
+    """
+    n_scores = len(trees.base)
+    at_once = max(TREES_AT_ONCE // n_scores, 1) * n_scores
+    axis, total = graph.constant(np.array(1)), None
+    for start in range(0, len(trees.trees), at_once):
+        some = trees.trees[start : start + at_once]
+        values = graph.constant(np.concatenate([tree.value[tree.is_leaf, 0] for tree in some]))
+        values = graph.add("Gather", values, _leaves(graph, some, table))
+        by_score = graph.constant(np.array([0, len(some) // n_scores, n_scores]))  # 0: as many rows as there are
+        values = graph.add("Reshape", values, by_score)
+        if total is not None:
+            values = graph.add("Concat", total, values, axis=1)
+        last = graph.constant(np.array([-1]))
+        total = graph.add("Gather", graph.add("CumSum", values, axis), last, axis=1)
+    assert total is not None, "there is always a tree"
+    scores = graph.add("Squeeze", total, graph.constant(np.array([1])))
+    return graph.add("Add", scores, graph.constant(trees.base))
+
+
+def _leaves(graph: Graph, trees: Sequence[TreeTable], table: str) -> str:
     """(n_rows, n_trees) the leaf in which each row ends, the leaves of all trees numbered one after another."""
-    leaves = [np.flatnonzero(tree.is_leaf) for tree in trees.trees]
+    leaves = [np.flatnonzero(tree.is_leaf) for tree in trees]
     n_leaves = np.array([len(own) for own in leaves])
     if n_leaves.max() > MAX_LEAVES:
         raise ValueError(f"a tree has {n_leaves.max()} leaves, but at most {MAX_LEAVES} can be exported")
@@ -44,13 +73,13 @@ def _leaves(graph: Graph, trees: AveragedTrees, table: str) -> str:
     return graph.add("Add", graph.add("Cast", number, to=TensorProto.INT64), first)
 
 
-def _nodes(trees: AveragedTrees) -> dict[str, Any]:
+def _nodes(trees: Sequence[TreeTable]) -> dict[str, Any]:
     """Return the nodes of all trees; the fields of a leaf are never read."""
 
     def joined(name: str) -> NDArray[Any]:
-        return np.concatenate([np.asarray(getattr(tree, name)) for tree in trees.trees])
+        return np.concatenate([np.asarray(getattr(tree, name)) for tree in trees])
 
-    n_nodes = [tree.node_count for tree in trees.trees]
+    n_nodes = [tree.node_count for tree in trees]
     whole = {
         "nodes_treeids": np.repeat(np.arange(len(n_nodes)), n_nodes),
         "nodes_nodeids": np.concatenate([np.arange(n) for n in n_nodes]),

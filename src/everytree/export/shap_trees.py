@@ -6,12 +6,18 @@ these trees split on codes, with thresholds half-way between them: rows take the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.export.averaged import AveragedTrees, forest_of, to_tables
+from everytree.boosting.mixed import MixedCentres, MixedClasses
+from everytree.boosting.numbers import BoostedNumbers
+from everytree.export.averaged import AveragedTrees
+from everytree.export.checks import check_has_trees
+from everytree.export.plain_trees import to_tables
+from everytree.export.summed import SummedTrees
 from everytree.export.tables import TreeTable, coded_inputs, coded_thresholds, sum_upward
 from everytree.tables.schema import Schema
 
@@ -23,30 +29,34 @@ may be zero."""
 def to_shap(model: Any) -> dict[str, Any]:
     """A fitted model in the form that `shap.TreeExplainer` takes.
 
-    The explained values are the probabilities of all classes, or the mean of the target, before sharpening. They are
-    sums over trees, as the explainer needs; sharpened probabilities are not. Give the explainer `shap_inputs(model, X)`
-    for a table X, as rows to explain and as `data`.
+    Explained values are sums over trees, as the explainer needs:
+
+    - of forests and trees, the probabilities of all classes, or the mean of the target, before sharpening: sharpened
+      probabilities are no such sums;
+    - of `MetaBoostClassifier`, scores, sharpened: the log-odds of the second of two classes, or one score for each of
+      more, whose softmax is `predict_proba`;
+    - of `MetaBoostRegressor` and `MetaEnsembleRegressor`, the centre of a row: the mean (`family="normal"`) or the mean
+      logarithm (`"lognormal"`) of the target, or the logarithm of its rate (`"poisson"`, `"exponential"`), before what
+      the forest of residuals adds.
+
+    Give the explainer `shap_inputs(model, X)` for a table X, as rows to explain and as `data`. Boosted trees keep no
+    counts of rows, so that for all but forests and trees the explainer needs `data`.
 
     Parameters
     ----------
     model : fitted estimator
-        As in `to_tables`.
+        As in `to_tables`, but no ensemble that mixes logarithms: `MetaEnsembleClassifier`, or `MetaEnsembleRegressor`
+        with `family="poisson"` or `"exponential"`.
 
     Returns
     -------
     dict
         `trees`, each a dict of arrays, and the types in which they are evaluated.
     """
+    _check_explainable(model)
     trees = to_tables(model)
-    return {
-        "trees": [_tree(trees, number) for number in range(len(trees.trees))],
-        "base_offset": trees.centre,
-        "tree_output": "raw_value" if trees.classes is None else "probability",
-        "objective": "squared_error" if trees.classes is None else "binary_crossentropy",
-        "input_dtype": np.float64,
-        "internal_dtype": np.float64,
-        "num_stacked_models": 1,
-    }
+    found = _of_scores(trees) if isinstance(trees, SummedTrees) else _of_average(trees)
+    return {**found, "input_dtype": np.float64, "internal_dtype": np.float64, "num_stacked_models": 1}
 
 
 def shap_inputs(model: Any, X: Any) -> FloatArray:
@@ -76,26 +86,91 @@ def shap_inputs(model: Any, X: Any) -> FloatArray:
            [0., 0., 1., 1.],
            [3., 2., 3., 3.]])
     """
-    forest_of(model)  # refuses what to_shap refuses
+    _check_explainable(model)
     schema: Schema = model.schema_
     return coded_inputs(schema.columns, schema.encode(X, owner=type(model).__name__))
 
 
-def _tree(trees: AveragedTrees, number: int) -> dict[str, Any]:
-    tree, weight = trees.trees[number], trees.weights[number]
-    n_outputs = 1 if trees.classes is None else tree.value.shape[1]
+def _check_explainable(model: Any) -> None:
+    """Raise unless what the model predicts is a sum over trees."""
+    check_has_trees(model)
+    name = type(model).__name__
+    found = model.forest_.trees if isinstance(model.forest_, BoostedNumbers) else model.forest_
+    has_logs = isinstance(found, MixedCentres) and found.about.family not in ("normal", "lognormal")
+    if has_logs or isinstance(found, MixedClasses):
+        what = "probabilities" if isinstance(found, MixedClasses) else "means"
+        others = " or ".join(name.replace("Ensemble", kind) for kind in ("Boost", "Forest"))
+        raise ValueError(
+            f"this {name} averages logarithms of {what}, and that of a forest is not a sum over its trees, so that it "
+            f"cannot be explained tree by tree; fit {others} to the same rows and explain that"
+        )
+
+
+def _of_average(trees: AveragedTrees) -> dict[str, Any]:
+    """Averages over trees."""
+    is_classes = trees.classes is not None
+    return {
+        "trees": _averaged(trees, trees.trees[0].value.shape[1] if is_classes else 1),
+        "base_offset": trees.centre,
+        "tree_output": "probability" if is_classes else "raw_value",
+        "objective": "binary_crossentropy" if is_classes else "squared_error",
+    }
+
+
+def _of_scores(trees: SummedTrees) -> dict[str, Any]:
+    """Scores of classes, or centres of numbers."""
+    n_scores, base = len(trees.base), trees.weight * trees.base
+    of_boosting = [
+        _tree(tree, trees.schema, _in_column(trees.weight * tree.value[:, 0], t % n_scores, n_scores), _no_mass(tree))
+        for t, tree in enumerate(trees.trees)
+    ]
+    of_forest = []
+    if trees.forest is not None:
+        share = 1.0 - trees.weight
+        base = base + share * trees.forest.centre
+        of_forest = _averaged(replace(trees.forest, weights=share * trees.forest.weights), 1)
+    # Not more than one logit is a log-odds that the explainer may turn into a probability.
+    is_logit = trees.classes is not None and len(trees.classes) == 2
+    return {
+        "trees": of_boosting + of_forest,
+        "base_offset": base,
+        "tree_output": "log_odds" if is_logit else "raw_value",
+        "objective": "binary_crossentropy" if is_logit else "squared_error" if trees.family == "normal" else None,
+    }
+
+
+def _averaged(trees: AveragedTrees, n_outputs: int) -> list[dict[str, Any]]:
+    return [
+        _tree(tree, trees.schema, weight * tree.value[:, :n_outputs], _mass(tree))
+        for tree, weight in zip(trees.trees, trees.weights, strict=True)
+    ]
+
+
+def _tree(tree: TreeTable, schema: Schema, values: FloatArray, mass: FloatArray) -> dict[str, Any]:
     return {
         "children_left": tree.children_left,
         "children_right": tree.children_right,
         "children_default": np.where(tree.missing_go_to_left, tree.children_left, tree.children_right),
         "features": tree.feature,
-        "thresholds": coded_thresholds(tree, trees.schema.columns),
-        "values": weight * tree.value[:, :n_outputs],
-        "node_sample_weight": _mass(tree),
+        "thresholds": coded_thresholds(tree, schema.columns),
+        "values": values,
+        "node_sample_weight": mass,
     }
 
 
-def _mass(tree: TreeTable) -> Any:
+def _in_column(values: FloatArray, k: int, n_columns: int) -> FloatArray:
+    """(n_nodes, n_columns) the values in one column, zeros in the others."""
+    found = np.zeros((len(values), n_columns))
+    found[:, k] = values
+    return found
+
+
+def _mass(tree: TreeTable) -> FloatArray:
     """Weight of the rows in each node; leaves without rows get a small share."""
     rows = tree.weighted_n_node_samples
     return sum_upward(tree.children_left, tree.children_right, np.maximum(rows, MIN_MASS * max(rows[0], 1.0)))
+
+
+def _no_mass(tree: TreeTable) -> FloatArray:
+    """No rows in any node: the explainer counts those of `data`, and refuses to explain anything without."""
+    return np.zeros(tree.node_count)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.tables.column import Column
+from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
 
 UNSEEN = -1.0
@@ -45,7 +46,7 @@ class TreeTable:
     value : (n_nodes, n_outputs) float64
         Prediction for a row that ends here, averaged over every pruning of the meta-tree; rows end in leaves.
     weighted_n_node_samples : (n_nodes,) float64
-        Weight of the rows of fit; exposure or time for rates.
+        Weight of the rows of fit; exposure or time for rates. NaN in boosted trees.
     node : (n_nodes,) int64
         The node of the meta-tree from which this split or value comes.
     """
@@ -118,6 +119,15 @@ def table_of(
     return TreeTable(
         left, right, feature.astype(np.int64), threshold.astype(np.float64), missing_left, value_of_node[node],
         sum_upward(left, right, mass), node.astype(np.int64),
+    )  # fmt: skip
+
+
+def leaf_alone(value: float) -> TreeTable:
+    """A tree without splits."""
+    none, unused = np.full(1, -1, dtype=np.int64), np.full(1, LEAF, dtype=np.int64)
+    return TreeTable(
+        none, none, unused, unused.astype(np.float64), np.zeros(1, dtype=bool), np.full((1, 1), value),
+        np.full(1, np.nan), np.zeros(1, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -211,6 +221,16 @@ def _child(tree: MetaTree, here: _Place, number: int) -> _Place:
     k = int(tree.feature[s])
     present = here.present if number == tree.missing_child[s] else here.present | {k}
     return _Place(int(tree.first_child[s]) + number, present=present, seen=here.seen)
+
+
+def column_names(schema: Schema) -> list[str]:
+    """Names of the columns of a schema, `x0`, `x1`, ... where they have none."""
+    return schema.names or [f"x{k}" for k in range(schema.n_features)]
+
+
+def read_inputs(schema: Schema, X: Any, owner: str) -> FloatArray:
+    """(n_rows, n_features) a table as trees read it."""
+    return plain_inputs(schema.columns, schema.encode(X, owner=owner), schema.numbers(X, owner=owner))
 
 
 def coded_inputs(columns: tuple[Column, ...], codes: NDArray[Any]) -> FloatArray:

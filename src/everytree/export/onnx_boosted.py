@@ -1,0 +1,90 @@
+"""Boosted models and ensembles inside a graph; `export.summed` defines what they predict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from everytree.boosting.mixed import LEAST
+from everytree.export.averaged import AveragedTrees
+from everytree.export.graph import Graph
+from everytree.export.onnx_columns import tree_inputs
+from everytree.export.onnx_outputs import entry, moments, number, predicts_classes, predicts_numbers, sharpened
+from everytree.export.onnx_trees import averaged, summed
+from everytree.export.summed import SummedTrees
+
+
+def boosted_outputs(graph: Graph, trees: SummedTrees) -> list[Any]:
+    """Classes and their probabilities, or mean and variance."""
+    table = tree_inputs(graph, trees.schema)
+    scores = summed(graph, trees, table)
+    if trees.classes is not None:
+        return predicts_classes(graph, _probs(graph, trees, scores, table), trees.classes)
+    centre = _centre(graph, trees, scores, table)
+    return predicts_numbers(graph, *_about_centre(graph, trees, centre, table))
+
+
+# ---- classes --------------------------------------------------------------------------------------------------------
+
+
+def _probs(graph: Graph, trees: SummedTrees, scores: str, table: str) -> str:
+    """(n_rows, n_classes) probabilities by boosting, mixed with those of a forest."""
+    assert trees.classes is not None
+    if len(trees.base) < len(trees.classes):  # one score is the logit of the second of two classes
+        scores = graph.add("Mul", scores, graph.constant(np.array([[0.0, 1.0]])))
+    probs = graph.add("Softmax", scores, axis=1)
+    if trees.forest is None:
+        return probs
+    by_forest = sharpened(graph, averaged(graph, trees.forest, table), trees.forest.sharpness)
+    logs = _mixed(graph, _log(graph, by_forest), _log(graph, probs), trees.weight)
+    return graph.add("Softmax", graph.add("Mul", logs, graph.constant(number(trees.sharpness))), axis=1)
+
+
+def _log(graph: Graph, probs: str) -> str:
+    return graph.add("Log", graph.add("Max", probs, graph.constant(number(LEAST))))
+
+
+def _mixed(graph: Graph, by_forest: str, by_boosting: str, weight: float) -> str:
+    """The weighted mean of what both say."""
+    parts = ((by_forest, 1.0 - weight), (by_boosting, weight))
+    return graph.add("Add", *(graph.add("Mul", part, graph.constant(number(share))) for part, share in parts))
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------
+
+
+def _centre(graph: Graph, trees: SummedTrees, scores: str, table: str) -> str:
+    """(n_rows,) centres by boosting, mixed with those of a forest."""
+    by_boosting = entry(graph, scores, 0)
+    if trees.forest is None:
+        return by_boosting
+    by_forest, _ = _moments(graph, trees.forest, table)
+    if trees.family in ("poisson", "exponential"):
+        by_forest = graph.add("Log", by_forest)
+        if trees.family == "exponential":
+            by_forest = graph.add("Neg", by_forest)
+        # A mean of zero has no logarithm.
+        by_forest = graph.add("Where", graph.add("IsInf", by_forest), by_boosting, by_forest)
+    return _mixed(graph, by_forest, by_boosting, trees.weight)
+
+
+def _about_centre(graph: Graph, trees: SummedTrees, centre: str, table: str) -> tuple[str, str]:
+    """(n_rows,) mean and variance of targets, from those of the residuals."""
+    assert trees.residuals is not None
+    as_column = graph.add("Unsqueeze", centre, graph.constant(np.array([1])))
+    mean, variance = _moments(graph, trees.residuals, graph.add("Concat", table, as_column, axis=1))
+    if trees.family == "normal":
+        return graph.add("Add", centre, mean), variance
+    scale = graph.add("Exp", graph.add("Neg", centre) if trees.family == "exponential" else centre)
+    of_noise = None
+    if trees.family == "poisson":  # the noise of counts grows as their mean does, the rest as its square
+        of_noise = graph.add("Mul", scale, mean)
+        variance = graph.add("Max", graph.add("Sub", variance, mean), graph.constant(number(0.0)))
+    spread = graph.add("Mul", graph.add("Mul", scale, scale), variance)
+    return graph.add("Mul", scale, mean), spread if of_noise is None else graph.add("Add", of_noise, spread)
+
+
+def _moments(graph: Graph, trees: AveragedTrees, table: str) -> tuple[str, str]:
+    average = averaged(graph, trees, table)
+    return moments(graph, entry(graph, average, 0), entry(graph, average, 1), trees.centre, trees.sharpness)

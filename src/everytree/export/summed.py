@@ -1,0 +1,130 @@
+"""Boosted models as plain trees whose values are added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.boosting.mixed import MixedCentres, MixedClasses
+from everytree.boosting.numbers import BoostedNumbers
+from everytree.boosting.trees import AdditiveTrees
+from everytree.export.averaged import AveragedTrees, averaged_trees
+from everytree.export.tables import TreeTable, column_names, leaf_alone, read_inputs, table_of
+from everytree.posterior.forest import Forest
+from everytree.tables.column import free_name
+from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
+
+
+@dataclass(frozen=True)
+class SummedTrees:
+    """The predictions of a boosted model, or of one mixed with a forest, as plain trees.
+
+    The scores of a row are `base` plus the `value` of the leaf in which the row ends in each tree; tree t adds to score
+    t % len(base). Values are the average of all chains, times the sharpness of a classifier.
+
+    **Classes.** Of two classes there is one score, the logit of the second; otherwise there is one for each class, and
+    probabilities are their softmax. With a `forest`, the logarithms of these probabilities times `weight`, and those of
+    the forest's times 1 - `weight`, are added and multiplied by `sharpness`; the softmax of that is predicted.
+
+    **Numbers.** The score is the centre c of a row. With a `forest`, c is the score times `weight`, plus 1 - `weight`
+    times what the forest says: its mean for families normal and lognormal (it is then one of logarithms), the logarithm
+    of its mean for poisson, and minus that for exponential. `residuals` says how targets lie about their centres; its
+    trees read the centre as one more column, the last one. With their mean m and variance v, a target has
+
+    - normal: mean c + m, variance v
+    - lognormal: mean exp(c) m, variance exp(2 c) v
+    - exponential: mean exp(-c) m, variance exp(-2 c) v
+    - poisson, in one unit of exposure: mean exp(c) m, variance exp(c) m + exp(2 c) (v - m)
+
+    Attributes
+    ----------
+    trees : tuple of TreeTable
+        With one value in each node. Boosted trees do not know how many rows of fit were in their nodes:
+        `weighted_n_node_samples` is NaN.
+    base : (n_scores,) float64
+    schema : Schema
+        Of the columns that the trees split on.
+    classes : (n_classes,) array or None
+    family : str or None
+        Of numbers: "normal", "lognormal", "poisson" or "exponential".
+    residuals : AveragedTrees or None
+    forest : AveragedTrees or None
+        Of an ensemble.
+    weight, sharpness : float
+        1 where there is no forest.
+    """
+
+    trees: tuple[TreeTable, ...]
+    base: FloatArray
+    schema: Schema
+    classes: NDArray[Any] | None
+    family: str | None
+    residuals: AveragedTrees | None
+    forest: AveragedTrees | None
+    weight: float
+    sharpness: float
+
+    def inputs(self, X: Any) -> FloatArray:
+        """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
+        return read_inputs(self.schema, X, type(self).__name__)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns that the trees split on."""
+        return column_names(self.schema)
+
+
+def summed_trees(model: Any) -> SummedTrees:
+    """Return a boosted model or an ensemble as plain trees."""
+    found, schema = model.forest_, model.schema_
+    if isinstance(found, BoostedNumbers):
+        about = averaged_trees(model, found.residuals, with_centre(schema, found.centre_codes))
+        part = found.trees
+        if isinstance(part, MixedCentres):
+            return _summed(model, part.trees, family=found.about.family, residuals=about, forest=part.forest,
+                           weight=part.weight)  # fmt: skip
+        assert isinstance(part, AdditiveTrees)
+        return _summed(model, part, family=found.about.family, residuals=about)
+    if isinstance(found, MixedClasses):
+        return _summed(model, found.boosted.trees, forest=found.forest, weight=found.weight, sharpness=found.sharpness)
+    return _summed(model, found.trees)
+
+
+def _summed(
+    model: Any,
+    additive: AdditiveTrees,
+    *,
+    family: str | None = None,
+    residuals: AveragedTrees | None = None,
+    forest: Forest | None = None,
+    weight: float = 1.0,
+    sharpness: float = 1.0,
+) -> SummedTrees:
+    """Return the trees of scores, with the other parts of the model."""
+    schema, classes, base = model.schema_, getattr(model, "classes_", None), additive.base
+    trees = tuple(_table(tree, value, schema) for tree, value in additive.metatrees())
+    if classes is not None and len(classes) == 1:  # trees have two classes, and the other one never occurs
+        trees, base = (), np.zeros(1)
+    trees = trees or (leaf_alone(0.0),) * len(base)
+    mixed_with = None if forest is None else averaged_trees(model, forest, schema)
+    return SummedTrees(trees, base, schema, classes, family, residuals, mixed_with, weight, sharpness)
+
+
+def _table(tree: MetaTree, value: FloatArray, schema: Schema) -> TreeTable:
+    """A boosted tree, which has no counts of rows."""
+    table = table_of(tree, schema.columns, value[:, None], np.zeros(len(value)))
+    return replace(table, weighted_n_node_samples=np.full(table.node_count, np.nan))
+
+
+def with_centre(schema: Schema, centre: Schema) -> Schema:
+    """Return the columns of a table, and the centre as the last one; tables then have it too, under a free name."""
+    (column,) = centre.columns
+    if schema.names is None:
+        return Schema.from_columns([*schema.columns, replace(column, name=None, source=schema.n_inputs)])
+    name = free_name("centre", {*schema.names, *(schema.input_names or ())})
+    return Schema.from_columns([*schema.columns, replace(column, name=name, source=None)])

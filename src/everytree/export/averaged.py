@@ -76,11 +76,9 @@ def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[F
     if not all(np.isfinite(table).all() for table in values):
         values = [_moments(forest.posteriors[i], centre) for i in kept]
     if not all(np.isfinite(table[:, 0]).all() for table in values):
-        remedy = "more rows that are not censored give them one"
-        if "prior" in model.get_params():
-            remedy = f"a prior of family {model.family!r} that is worth more rows gives them one"
         raise ValueError(
-            f"some leaves of this {type(model).__name__} have no finite mean, so it cannot be exported; {remedy}"
+            f"some leaves of this {type(model).__name__} have no finite mean, so it cannot be exported; a prior of "
+            f"family {model.family!r} that is worth more rows gives them one"
         )
     return values, centre
 

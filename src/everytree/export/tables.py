@@ -12,8 +12,8 @@ such rows to a leaf of their own. A split into many branches becomes several bin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,8 +142,7 @@ def sum_upward(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArr
 # ---- splits ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """A position in a meta-tree, perhaps between two of its nodes.
 
     Attributes
@@ -165,8 +164,7 @@ class _Place:
     stops: bool = False
 
 
-@dataclass(frozen=True)
-class _Question:
+class _Question(NamedTuple):
     node: int
     feature: int
     threshold: float
@@ -185,15 +183,15 @@ def _question(tree: MetaTree, columns: tuple[Column, ...], here: _Place) -> _Que
     # The threshold that only unknown values reach: no number and no code is below it.
     nothing = -np.inf if is_asked_by_value(column) else 0.5 * UNSEEN
     may_be_unseen, may_be_missing = column.has_unseen and k not in here.seen, k not in here.present
-    stop, go_on = replace(here, stops=True), replace(here, seen=here.seen | {k})
     if missing < 0 and (may_be_unseen or may_be_missing):
-        return _Question(s, k, nothing, True, stop, replace(go_on, present=here.present | {k}))
+        go_on = here._replace(seen=here.seen | {k}, present=here.present | {k})
+        return _Question(s, k, nothing, True, here._replace(stops=True), go_on)
     if may_be_unseen:
-        return _Question(s, k, nothing, False, stop, go_on)
+        return _Question(s, k, nothing, False, here._replace(stops=True), here._replace(seen=here.seen | {k}))
     n_answers = 2 if tree.threshold[s] >= 0 else int(tree.n_children[s]) - (missing >= 0)
     if missing == n_answers and may_be_missing:
         own = _child(tree, here, missing)
-        return _Question(s, k, nothing, True, own, replace(here, present=here.present | {k}))
+        return _Question(s, k, nothing, True, own, here._replace(present=here.present | {k}))
     return _own_question(tree, column, here, n_answers)
 
 
@@ -205,14 +203,14 @@ def _own_question(tree: MetaTree, column: Column, here: _Place, n_answers: int) 
     last_left = int(tree.threshold[s]) if tree.threshold[s] >= 0 else middle - 1
     left = _answers(tree, here, low, middle)
     # A split with one child has nothing on the right, and no row goes there.
-    right = _answers(tree, here, middle, high) if middle < high else replace(here, stops=True)
+    right = _answers(tree, here, middle, high) if middle < high else here._replace(stops=True)
     threshold = largest_with(column, last_left)
     return _Question(s, int(tree.feature[s]), threshold, low <= missing < middle, left, right)
 
 
 def _answers(tree: MetaTree, here: _Place, low: int, high: int) -> _Place:
     """The place of rows that go to one of the children low .. high - 1."""
-    return _child(tree, here, low) if high - low == 1 else replace(here, low=low, high=high)
+    return _child(tree, here, low) if high - low == 1 else here._replace(low=low, high=high)
 
 
 def _child(tree: MetaTree, here: _Place, number: int) -> _Place:

@@ -1,0 +1,340 @@
+"""Exported boosted models and ensembles say what the models themselves say, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import is_classifier
+
+import everytree as et
+from cases import rng_for
+from estimator_cases import Case, answers, as_pandas, mixed_columns
+from everytree.export.averaged import AveragedTrees
+from everytree.export.summed import SummedTrees
+from everytree.tables.column import missing_code, unseen_code
+from everytree.tables.schema import Schema
+from export_cases import at_cuts, check_equal, later_rooms, leaf_of, with_holes
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+SMALL = {"boost": {"max_iter": 20}, "ensemble": {"max_iter": 20, "n_estimators": 5}}
+FAMILIES = ("normal", "lognormal", "poisson", "exponential")
+CASES = [
+    *(Case(et.MetaBoostClassifier, target, SMALL["boost"]) for target in ("two classes", "three classes")),
+    *(Case(et.MetaBoostRegressor, family, {"family": family, **SMALL["boost"]}) for family in FAMILIES),
+    *(Case(et.MetaEnsembleClassifier, target, SMALL["ensemble"]) for target in ("two classes", "three classes")),
+    *(Case(et.MetaEnsembleRegressor, family, {"family": family, **SMALL["ensemble"]}) for family in FAMILIES),
+]
+KINDS = ["Boost", "Ensemble"]
+no_exposure = pytest.mark.filterwarnings("ignore:exposure was given to fit")
+
+
+def small(kind: str, target: str) -> Any:
+    """A small model of that kind."""
+    name = f"Meta{kind}{'Regressor' if target == 'numbers' else 'Classifier'}"
+    return getattr(et, name)(**SMALL[kind.lower()], random_state=0)
+
+
+# ---- graphs ---------------------------------------------------------------------------------------------------------
+
+
+@no_exposure
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_graph_equals_model_with_missing_values_and_at_cut_points(case):
+    model, _ = case.fitted(300)
+    X = case.draw(3000, "later")[0]
+    check_equal(model, np.concatenate([with_holes(X, 0.1, str(case)), at_cuts(model.schema_, X[:1000]), X[:1]]))
+
+
+@pytest.mark.parametrize("target", ["numbers", "two classes", "three classes"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_booleans_dates_and_what_was_not_there_at_fit(kind, target):
+    columns, signal = mixed_columns(400)
+    y = {"numbers": signal, "two classes": signal > 1.5, "three classes": np.searchsorted([1.0, 2.5], signal)}[target]
+    weight = rng_for("weights", kind, target).uniform(0.0, 3.0, 400)
+    if target == "three classes":
+        y = np.array(["low", "middle", "high"])[y]
+    model = small(kind, target).fit(as_pandas(columns), y, sample_weight=weight)
+    later = later_rooms(as_pandas(mixed_columns(3000)[0]))
+    codes = model.schema_.encode(later)
+    assert (codes[:, 0] == unseen_code(codes.dtype)).any()
+    assert (codes == missing_code(codes.dtype)).any(axis=0).sum() >= 5
+    check_equal(model, later)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_trees_than_are_looked_up_at_once(kind):
+    X, y, _ = Case(et.MetaBoostClassifier, "three classes").draw(300)
+    model = small(kind, "classes").set_params(max_iter=60).fit(X, y)
+    assert len(et.to_tables(model).trees) > 512
+    check_equal(model, X)
+    model = small(kind, "numbers").set_params(max_iter=60).fit(X, X[:, 0])
+    check_equal(model, X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pooled_categories_are_read_by_several_columns(kind):
+    rng = rng_for("pooled", kind)
+    place = rng.integers(0, 150, 600)
+    y = (rng.normal(size=(150, 3))[place] + rng.gumbel(size=(600, 3))).argmax(axis=1)
+    table = pd.DataFrame({"id": [f"id {k}" for k in place], "x": rng.normal(size=600)})
+    model = small(kind, "classes").fit(table, y)
+    assert model.schema_.n_features == 3
+    table.loc[50:80, "id"], table.loc[:30, "id"] = "never seen", None
+    check_equal(model, table)
+    model = small(kind, "numbers").fit(table, y + table.x)
+    assert model.schema_.columns[0].pooled
+    check_equal(model, table)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_class_and_a_constant_target(kind):
+    X = rng_for("one class").normal(size=(20, 2))
+    check_equal(small(kind, "classes").fit(X, np.full(20, "only")), X)
+    check_equal(small(kind, "numbers").fit(X, np.full(20, 3.0)), X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_may_have_the_names_of_outputs_and_of_the_centre(kind):
+    X = pd.DataFrame(rng_for("names").normal(size=(100, 3)), columns=["mean", "centre", "constant0"])
+    model = small(kind, "numbers").fit(X, X["mean"] + X.centre)
+    check_equal(model, X)
+    assert [one.name for one in et.to_onnx(model).graph.output] == ["mean_", "variance"]
+
+
+def test_centres_at_cut_points_of_the_residuals():
+    """A sum in another order than the model's would lie beyond some of these cuts."""
+    model, (X, _, _) = Case(et.MetaBoostRegressor, "normal", {"max_iter": 60}).fitted(300)
+    numbers = model.forest_
+    (column,) = numbers.centre_codes.columns
+    centres = np.unique(numbers.trees.scores(model.schema_.encode(X))[:, 0])
+    cuts = centres[np.linspace(0, len(centres) - 1, len(column.cuts)).astype(int)]
+    moved = replace(numbers, centre_codes=Schema.from_columns([replace(column, cuts=cuts)]))
+    model.fitted_ = replace(model.fitted_, forest=moved)
+    check_equal(model, X)
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+
+def summed_scores(tables: SummedTrees, rows: NDArray[Any]) -> NDArray[Any]:
+    """(n_rows, n_scores) tree after tree."""
+    scores = np.tile(tables.base, (len(rows), 1))
+    for t, tree in enumerate(tables.trees):
+        scores[:, t % len(tables.base)] += [tree.value[leaf_of(tree, row), 0] for row in rows]
+    return scores
+
+
+def mean_of_trees(tables: AveragedTrees, rows: NDArray[Any]) -> NDArray[Any]:
+    """(n_rows, n_outputs) the weighted mean of the trees, before sharpening."""
+    pairs = list(zip(tables.weights, tables.trees, strict=True))
+    return np.array([sum(weight * tree.value[leaf_of(tree, row)] for weight, tree in pairs) for row in rows])
+
+
+def probs_of(tables: SummedTrees, rows: NDArray[Any]) -> NDArray[Any]:
+    """(n_rows, n_classes) as the docstring of `SummedTrees` says."""
+    scores = summed_scores(tables, rows)
+    if len(tables.classes) == 2:
+        scores = np.column_stack([np.zeros(len(rows)), scores])
+    probs = softmax(scores, axis=1)
+    if tables.forest is None:
+        return probs
+    by_forest = mean_of_trees(tables.forest, rows) ** tables.forest.sharpness
+    by_forest /= by_forest.sum(axis=1, keepdims=True)
+    mixed = (by_forest ** (1.0 - tables.weight) * probs**tables.weight) ** tables.sharpness
+    return mixed / mixed.sum(axis=1, keepdims=True)
+
+
+def centres_of(tables: SummedTrees, rows: NDArray[Any]) -> NDArray[Any]:
+    """(n_rows,) centres."""
+    by_boosting = summed_scores(tables, rows)[:, 0]
+    if tables.forest is None:
+        return by_boosting
+    mean = mean_of_trees(tables.forest, rows)[:, 0] + tables.forest.centre
+    by_forest = {"poisson": np.log, "exponential": lambda mean: -np.log(mean)}.get(tables.family, np.array)(mean)
+    return (1.0 - tables.weight) * by_forest + tables.weight * by_boosting
+
+
+def moments_of(tables: SummedTrees, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Mean and variance."""
+    centre = centres_of(tables, rows)
+    first, second = mean_of_trees(tables.residuals, np.column_stack([rows, centre])).T
+    mean, variance = first + tables.residuals.centre, (second - first**2) / tables.residuals.sharpness**2
+    if tables.family == "normal":
+        return centre + mean, variance
+    scale = np.exp(-centre if tables.family == "exponential" else centre)
+    if tables.family == "poisson":
+        return scale * mean, scale * mean + scale**2 * (variance - mean)
+    return scale * mean, scale**2 * variance
+
+
+@no_exposure
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tables_predict_what_the_model_does(case):
+    model, _ = case.fitted(200)
+    X = with_holes(case.draw(60, "later")[0], 0.1, "tables")
+    tables, want = et.to_tables(model), answers(model, X)
+    rows = tables.inputs(X)
+    if is_classifier(model):
+        np.testing.assert_allclose(probs_of(tables, rows), want, rtol=0.0, atol=1e-10)
+        return
+    mean, variance = moments_of(tables, rows)
+    np.testing.assert_allclose(mean, want[:, 0], rtol=1e-10)
+    np.testing.assert_allclose(variance, want[:, 1] ** 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("target", ["numbers", "two classes"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_categories_and_dates(kind, target):
+    columns, signal = mixed_columns(300)
+    model = small(kind, target).fit(as_pandas(columns), signal if target == "numbers" else signal > 1.5)
+    X = later_rooms(as_pandas(columns))[:60]
+    tables = et.to_tables(model)
+    if target == "numbers":
+        np.testing.assert_allclose(moments_of(tables, tables.inputs(X))[0], model.predict(X), rtol=1e-10)
+        with_centre = X.assign(centre=centres_of(tables, tables.inputs(X)))
+        rows = np.column_stack([tables.inputs(X), with_centre.centre])
+        np.testing.assert_array_equal(tables.residuals.inputs(with_centre), rows)
+        assert tables.residuals.feature_names == [*tables.feature_names, "centre"]
+    else:
+        probs = probs_of(tables, tables.inputs(X))
+        np.testing.assert_allclose(probs, model.predict_proba(X), rtol=0.0, atol=1e-10)
+
+
+def test_residuals_of_columns_without_names_read_the_centre_last():
+    rng = rng_for("pooled residuals")
+    place = rng.integers(0, 150, 400)
+    X = np.column_stack([place.astype(object), rng.normal(size=400)])
+    model = et.MetaBoostRegressor(max_iter=5, categorical_features=[0], random_state=0).fit(
+        X, place % 7 + rng.normal(size=400)
+    )
+    tables = et.to_tables(model)
+    centre = centres_of(tables, tables.inputs(X))
+    rows = tables.residuals.inputs(np.column_stack([X, centre.astype(object)]))
+    np.testing.assert_array_equal(rows, np.column_stack([tables.inputs(X), centre]))
+
+
+def test_what_the_parts_are_put_together_by():
+    model, _ = CASES[6].fitted(200)
+    tables = et.to_tables(model)
+    assert tables.weight == model.boost_weight_
+    assert tables.sharpness == model.forest_.sharpness
+    assert tables.forest.sharpness == model.forest_.forest.sharpness
+    assert tables.residuals is None
+    model, _ = CASES[0].fitted(200)
+    tables = et.to_tables(model)
+    assert (tables.forest, tables.residuals, tables.weight, tables.sharpness) == (None, None, 1.0, 1.0)
+    assert all(np.isnan(tree.weighted_n_node_samples).all() for tree in tables.trees)
+
+
+def test_a_model_without_trees_has_one_without_splits():
+    model = small("Boost", "classes").fit(np.zeros((12, 1)), np.arange(12) % 3)
+    tables = et.to_tables(model)
+    assert len(tables.trees) % 3 == 0
+    assert len(tables.trees) >= 3
+    np.testing.assert_allclose(probs_of(tables, np.zeros((1, 1))), model.predict_proba([[0.0]]), rtol=1e-12)
+    check_equal(model, np.zeros((3, 1)))
+
+
+# ---- shap -----------------------------------------------------------------------------------------------------------
+
+EXPLAINED = [*CASES[:6], *CASES[8:10]]
+
+
+def explained(model: Any, X: Any) -> NDArray[Any]:
+    """(n_rows, n_scores) scores of the model itself, on which the docstring of `to_shap` says explanations are."""
+    codes, forest = model.schema_.encode(X), model.forest_
+    return forest.trees.scores(codes)
+
+
+@no_exposure
+@pytest.mark.parametrize("case", EXPLAINED, ids=str)
+@pytest.mark.parametrize("way", ["interventional", "tree_path_dependent"])
+def test_explanations_add_up_to_scores(case, way):
+    shap = pytest.importorskip("shap")
+    model, _ = case.fitted(200)
+    X = with_holes(case.draw(100, "later")[0], 0.1, "explained")
+    rows = et.shap_inputs(model, X)
+    explainer = shap.TreeExplainer(et.to_shap(model), data=rows[:50], feature_perturbation=way)
+    values = explainer.shap_values(rows[50:])
+    want = explained(model, X[50:])
+    if way == "tree_path_dependent":  # its expectation is that of trees, by the counts of `data`
+        base = (explainer.model.values[:, 0].sum(axis=0) + explainer.model.base_offset).reshape(-1)
+    else:
+        base = np.reshape(explainer.expected_value, -1)
+    found = values.sum(axis=1).reshape(len(want), -1) + base
+    np.testing.assert_allclose(found, want, rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["numbers", "two classes", "three classes"])
+def test_categories_dates_and_unseen_values_are_explained(target):
+    shap = pytest.importorskip("shap")
+    columns, signal = mixed_columns(200)
+    y = {"numbers": signal, "two classes": signal > 1.5, "three classes": np.searchsorted([1.0, 2.5], signal)}[target]
+    model = small("Boost", target).fit(as_pandas(columns), y)
+    later = later_rooms(as_pandas(columns))
+    rows = et.shap_inputs(model, later)
+    explainer = shap.TreeExplainer(et.to_shap(model), data=rows[:40])
+    values = explainer.shap_values(rows[40:100])
+    found = values.sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(found.reshape(60, -1), explained(model, later[40:100]), rtol=0.0, atol=1e-5)
+
+
+def test_scores_of_two_classes_are_log_odds_that_shap_can_turn_into_probabilities():
+    shap = pytest.importorskip("shap")
+    model, (X, _, _) = CASES[0].fitted(200)
+    rows = et.shap_inputs(model, X)
+    explainer = shap.TreeExplainer(et.to_shap(model), data=rows[:40], model_output="probability")
+    found = explainer.shap_values(rows[40:80]).sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(found, model.predict_proba(X[40:80])[:, 1], rtol=0.0, atol=1e-5)
+    model, (X, _, _) = CASES[1].fitted(200)
+    rows = et.shap_inputs(model, X)
+    with pytest.raises(NotImplementedError):
+        shap.TreeExplainer(et.to_shap(model), data=rows[:40], model_output="probability")
+
+
+def test_without_data_boosted_trees_are_not_explained():
+    shap = pytest.importorskip("shap")
+    model, (X, _, _) = CASES[2].fitted(200)
+    explainer = shap.TreeExplainer(et.to_shap(model))
+    with pytest.raises(shap.utils._exceptions.ExplainerError, match="background dataset"):
+        explainer.shap_values(et.shap_inputs(model, X))
+
+
+@no_exposure
+@pytest.mark.parametrize("case", EXPLAINED, ids=str)
+def test_trees_for_shap_lead_rows_where_tables_do(case):
+    model, _ = case.fitted(200)
+    X = with_holes(at_cuts(model.schema_, case.draw(50, "later")[0]), 0.1, "shap")
+    tables, codes = et.to_tables(model), et.shap_inputs(model, X)
+    for tree, other in zip(tables.trees, et.to_shap(model)["trees"], strict=False):
+        coded = replace(tree, threshold=other["thresholds"].astype(np.float32))
+        found = [leaf_of(coded, row) for row in codes]
+        np.testing.assert_array_equal(found, [leaf_of(tree, row) for row in tables.inputs(X)])
+
+
+# ---- what cannot be exported ----------------------------------------------------------------------------------------
+
+
+@no_exposure
+@pytest.mark.parametrize("case", [*CASES[6:8], *CASES[10:]], ids=str)
+def test_mixtures_of_logarithms_are_not_explained(case):
+    model, (X, _, _) = case.fitted(100)
+    others = [case.kind.__name__.replace("Ensemble", kind) for kind in ("Boost", "Forest")]
+    for export in (et.to_shap, lambda model: et.shap_inputs(model, X)):
+        with pytest.raises(ValueError, match=f"averages logarithms of .*fit {others[0]} or {others[1]} to the same"):
+            export(model)
+
+
+@pytest.mark.parametrize("export", [et.to_tables, et.to_onnx, et.to_shap])
+@pytest.mark.parametrize("kind", [et.MetaBoostClassifier, et.MetaEnsembleRegressor])
+def test_models_that_are_not_fitted_are_refused(export, kind):
+    with pytest.raises(ValueError, match=f"{kind.__name__} is not fitted yet: call fit and export it then"):
+        export(kind())

@@ -44,7 +44,8 @@ class TreeTable:
         -2 at leaves.
     missing_go_to_left : (n_nodes,) bool
     value : (n_nodes, n_outputs) float64
-        Prediction for a row that ends here, averaged over every pruning of the meta-tree; rows end in leaves.
+        Prediction for a row that ends here, averaged over every pruning of the meta-tree; rows end in leaves. In
+        boosted trees, what is added to a score.
     weighted_n_node_samples : (n_nodes,) float64
         Weight of the rows of fit; exposure or time for rates. NaN in boosted trees.
     node : (n_nodes,) int64

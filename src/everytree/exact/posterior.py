@@ -11,6 +11,7 @@ Each region is evaluated once. The kernel lists regions level by level; this mod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal, Self
 
@@ -45,6 +46,28 @@ MAX_REGIONS = 2**31 - 1
 """Maximum number of regions in a level: their indices are 32 bits wide."""
 
 
+Continuation = Callable[[list[NDArray[np.int64]]], ArrayLike]
+"""From the rows of regions to the log evidence of a model of each."""
+
+
+@dataclass(frozen=True)
+class ContinuedRegions:
+    """Regions at the maximum depth, each set of conditions once.
+
+    Attributes
+    ----------
+    start, column, codes
+        Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
+    weight : (n_regions,) float64
+        Posterior probability that the region is in the tree.
+    """
+
+    start: NDArray[np.int64]
+    column: NDArray[np.int32]
+    codes: NDArray[np.uint64]
+    weight: FloatArray
+
+
 class ExactPosterior:
     """p(T, k | data) over every tree up to a given depth and every choice of its splits, computed exactly.
 
@@ -65,6 +88,9 @@ class ExactPosterior:
     kinds : str or sequence of str
         For each column, or for all: "ordered" is split at thresholds, "one_against_rest" into one category and the
         others, "multiway" into all categories at once.
+    temperature : float
+        Power of the evidence: the posterior is proportional to prior times evidence ** temperature. With 1 it is the
+        posterior; with less, trees that explain the rows a little worse keep more of its mass.
     truncation : float
         Posterior mass that prediction may leave out; 0 leaves out nothing.
     max_regions : int
@@ -93,6 +119,7 @@ class ExactPosterior:
         *,
         candidates: Literal["all", "nontrivial"] = "all",
         kinds: Kind | Sequence[Kind] = "ordered",
+        temperature: float = 1.0,
         truncation: float = 1e-6,
         max_regions: int = 20_000_000,
         n_jobs: int | None = None,
@@ -112,6 +139,9 @@ class ExactPosterior:
         self.kinds = _checked_kinds(kinds, self.n_codes)
         if not isinstance(truncation, int | float | np.number) or not 0.0 <= truncation < 1.0:
             raise ValueError(f"truncation must be a share of the posterior in [0, 1), but is {truncation!r}")
+        if not isinstance(temperature, int | float | np.number) or not 0.0 <= temperature <= 1.0:
+            raise ValueError(f"temperature must be a power in [0, 1], but is {temperature!r}")
+        self.temperature = float(temperature)
         self.target_truncation = float(truncation)
         self.max_regions = whole_number("max_regions", max_regions, 1)
         resolve_n_jobs(n_jobs)
@@ -137,6 +167,7 @@ class ExactPosterior:
         budget: int | None = None,
         max_seconds: float | None = None,
         progress: Callable[[int, int, int], object] | None = None,
+        continuation: Continuation | None = None,
         **row_data: Any,
     ) -> Self:
         """Condition on rows.
@@ -152,28 +183,84 @@ class ExactPosterior:
             region are listed all or not at all, and only as many regions as there is time to sum over.
         progress : callable, optional
             Called from time to time with the depth, the number of regions done there and their total.
+        continuation : callable, optional
+            Called once with the rows of every region at `max_depth`, a list of int64 arrays; returns the log evidence
+            of another model of these rows, such as a tree that was grown on them, in place of that of one leaf. All
+            answers about splits are then of trees that go on like that. Predictions are up to the other models, with
+            the probabilities of `continued`. Not with a budget or a time limit.
         **row_data
             Row data of the family.
         """
         begun = perf_counter()
         codes = self._read_codes(X)
+        if continuation is not None and not (budget is None and max_seconds is None):
+            raise ValueError("continuation is for complete sums: leave out budget and max_seconds")
         if budget is None and max_seconds is None:
-            self._check_size()
+            self._check_size(self.max_depth + (continuation is not None))
         check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
         targets = as_column("y", y)
         weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
         statistics = self.family.statistics(targets, weight, **row_data)
         if len(statistics) != len(codes):
             raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
-        if weight is not None:
-            kept = weight > 0.0
-            codes, statistics = codes[kept], statistics[kept]
+        kept = np.arange(len(codes)) if weight is None else np.flatnonzero(weight > 0.0)
+        codes, statistics = codes[kept], statistics[kept]
+        if continuation is not None:
+            return self._continue(codes, statistics, kept, continuation, progress)
         regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
         seconds = np.inf if max_seconds in (None, np.inf) else positive_number("max_seconds", max_seconds, ", or None")
-        engine = self._make(codes, statistics)
+        engine = self._make(codes, statistics, is_continued=False)
         engine.run(min(regions, MAX_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
         return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
+
+    def _continue(
+        self,
+        codes: NDArray[np.uint16],
+        statistics: FloatArray,
+        kept: NDArray[np.int64],
+        continuation: Continuation,
+        progress: Callable[[int, int, int], object] | None,
+    ) -> Self:
+        """Sum over trees whose last regions are explained by other models; `kept` numbers the rows."""
+        engine = self._make(codes, statistics, is_continued=True)
+        listed = engine.list_continued(MAX_REGIONS, progress)
+        row_of_place = _rows_by_place(self.family, statistics)
+        rows = [np.sort(kept[row_of_place[own]]) for own in np.split(listed["place"], listed["first"][1:-1])]
+        given = np.ascontiguousarray(continuation(rows if len(listed["first"]) > 1 else []), dtype=np.float64)
+        if given.shape != (len(listed["first"]) - 1,) or not np.isfinite(given).all():
+            raise ValueError(f"continuation must return one finite number for each of {len(rows)} regions")
+        engine.sum_up(given, progress)
+        return self._keep_continued((codes, statistics, engine.n_expanded()), given, engine)
+
+    def _keep_continued(
+        self, rows: tuple[NDArray[np.uint16], FloatArray, list[int]], given: FloatArray, engine: _kernels.Exact
+    ) -> Self:
+        bounds = float(engine.log_evidence()), float(engine.log_upper())
+        return self._keep(rows, bounds, list(engine.n_regions()), engine, given)
+
+    def tempered(self, temperature: float) -> ExactPosterior:
+        """Return the posterior of the same rows, and of the same continuation, with another temperature."""
+        self._check_fitted()
+        other = self.without_rows(temperature)
+        codes, statistics, n_expanded = self._rows
+        engine = other._run_again(codes, statistics, n_expanded, self._given)
+        if self._given is not None:
+            return other._keep_continued(self._rows, self._given, engine)
+        bounds = float(engine.log_evidence()), float(engine.log_upper())
+        return other._keep(self._rows, bounds, list(engine.n_regions()), engine)
+
+    def _run_again(
+        self, codes: NDArray[np.uint16], statistics: FloatArray, n_expanded: list[int], given: FloatArray | None
+    ) -> _kernels.Exact:
+        """Return an engine that has listed the same regions."""
+        engine = self._make(codes, statistics, is_continued=given is not None)
+        if given is None:
+            engine.run(MAX_REGIONS, n_expanded, np.inf, None)
+        else:
+            engine.list_continued(MAX_REGIONS, None)
+            engine.sum_up(given, None)
+        return engine
 
     def _keep(
         self,
@@ -181,26 +268,29 @@ class ExactPosterior:
         bounds: tuple[float, float],
         n_regions: list[int],
         engine: _kernels.Exact | None,
+        given: FloatArray | None = None,
     ) -> Self:
         """Keep the state after a fit: codes, statistics and the number of regions expanded per level, from which the
         same regions are listed again whatever the budget was. Everything else is computed on first use."""
         self._rows, self.n_rows = rows, len(rows[0])
-        self._bounds, self._n_regions, self._engine = bounds, n_regions, engine
+        self._bounds, self._n_regions, self._engine, self._given = bounds, n_regions, engine, given
         self.centre = self._overall_mean(rows[1])
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
         self._search: TreeSearch | None = None
+        self._regions: dict[str, NDArray[Any]] | None = None
         return self
 
-    def _make(self, codes: NDArray[np.uint16], statistics: FloatArray) -> _kernels.Exact:
+    def _make(self, codes: NDArray[np.uint16], statistics: FloatArray, *, is_continued: bool) -> _kernels.Exact:
         place, n_places, of_place, class_start = _places(self.family, statistics)
         return _kernels.make_exact(
             name=self.family.kernel, size=self.family.size, prior=self.family.kernel_prior, codes=codes,
             n_codes=self.n_codes, kinds=[KINDS.index(kind) for kind in self.kinds], place=place, n_places=n_places,
             of_place=of_place, class_start=class_start, log_split=self._log_split.tolist(),
             log_stop=self._log_stop.tolist(), only_nontrivial=self.candidates == "nontrivial",
-            negligible=NEGLIGIBLE_SHARE * self.target_truncation, n_jobs=resolve_n_jobs(self.n_jobs),
+            negligible=NEGLIGIBLE_SHARE * self.target_truncation, temperature=self.temperature,
+            is_continued=is_continued, n_jobs=resolve_n_jobs(self.n_jobs),
         )  # fmt: skip
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
@@ -216,12 +306,15 @@ class ExactPosterior:
             raise ArgumentError("X", must, f"column {column}", int(row), f"code {codes[row, column]}")
         return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
 
-    def _check_size(self) -> None:
-        """Raise if there can be more regions than `max_regions`."""
-        expected = count_regions(self.n_codes, self.kinds, self.max_depth)
+    def _check_size(self, n_levels: int) -> None:
+        """Raise if there can be more regions than `max_regions` in the first levels."""
+        expected = count_regions(self.n_codes, self.kinds, n_levels)
         if expected <= self.max_regions:
             return
-        fits = max(d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d) <= self.max_regions)
+        beyond = n_levels - self.max_depth
+        fits = max(
+            d for d in range(self.max_depth) if count_regions(self.n_codes, self.kinds, d + beyond) <= self.max_regions
+        )
         raise TooManyRegionsError(self.max_depth, expected, expected * BYTES_PER_REGION, self.max_regions, fits)
 
     def _check_fitted(self) -> None:
@@ -242,32 +335,30 @@ class ExactPosterior:
                 "only log_evidence_bounds is known; fit with more of either, or with a smaller split_prior"
             )
         if self._engine is None:
-            codes, statistics, n_expanded = self._rows
-            engine = self._make(codes, statistics)
-            engine.run(MAX_REGIONS, n_expanded, np.inf, None)
-            self._engine = engine
+            self._engine = self._run_again(*self._rows, self._given)
         return self._engine
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows, and what predictions need; regions are not kept."""
         if not hasattr(self, "_rows"):
             return self.__dict__.copy()
-        if self._has_trees and self._has_tables:
+        if self._has_trees and self._has_tables and self._given is None:
             self.tabulated(False)
         if self._has_trees:
             self._sums()
-        return {**self.__dict__, "_engine": None, "_search": None, "_leaf_regions": {}}
+        return {**self.__dict__, "_engine": None, "_search": None, "_leaf_regions": {}, "_regions": None}
 
-    def without_rows(self) -> ExactPosterior:
-        """Return the same columns, splits and priors without rows."""
+    def without_rows(self, temperature: float | None = None) -> ExactPosterior:
+        """Return the same columns, splits and priors without rows; with another temperature if one is given."""
         return ExactPosterior(
             self.n_codes, self.family, self.max_depth, self.split_prior, candidates=self.candidates, kinds=self.kinds,
-            truncation=self.target_truncation, max_regions=self.max_regions, n_jobs=self.n_jobs,
+            temperature=self.temperature if temperature is None else temperature, truncation=self.target_truncation,
+            max_regions=self.max_regions, n_jobs=self.n_jobs,
         )  # fmt: skip
 
     def check_mergeable(self, other: ExactPosterior) -> None:
         """Raise unless the other sums over the same trees with the same priors."""
-        for name in ("family", "max_depth", "candidates", "kinds"):
+        for name in ("family", "max_depth", "candidates", "kinds", "temperature"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(f"other has {name} {theirs}, this one {mine}")
@@ -278,14 +369,18 @@ class ExactPosterior:
         """State for a file, as plain values and arrays: arguments, rows, bounds. Regions are listed again on use."""
         plain: dict[str, Any] = {
             "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
-            "candidates": self.candidates, "kinds": self.kinds, "truncation": self.target_truncation,
+            "candidates": self.candidates, "kinds": self.kinds, "temperature": self.temperature,
+            "truncation": self.target_truncation,
             "max_regions": self.max_regions, "n_jobs": self.n_jobs,
         }  # fmt: skip
         if not hasattr(self, "_rows"):
             return plain, {}
         codes, statistics, n_expanded = self._rows
         plain |= {"n_expanded": n_expanded, "bounds": list(self._bounds), "n_regions": self._n_regions}
-        return plain, {"codes": codes, "statistics": statistics}
+        arrays: dict[str, NDArray[Any]] = {"codes": codes, "statistics": statistics}
+        if self._given is not None:
+            arrays["given"] = self._given
+        return plain, arrays
 
     @classmethod
     def from_state(cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ExactPosterior:
@@ -306,7 +401,8 @@ class ExactPosterior:
             raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")
         n_regions = [whole_number("n_regions", n, 0) for n in fitted["n_regions"]]
         n_expanded = _expanded_by_level(fitted["n_expanded"], n_regions)
-        return post._keep((codes, statistics, n_expanded), (float(lower), float(upper)), n_regions, None)
+        given = arrays.get("given")
+        return post._keep((codes, statistics, n_expanded), (float(lower), float(upper)), n_regions, None, given)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -320,6 +416,17 @@ class ExactPosterior:
         """Lower and upper bound of log_evidence; equal unless a budget was spent."""
         self._check_fitted()
         return self._bounds
+
+    @property
+    def continued(self) -> ContinuedRegions:
+        """The regions at `max_depth` that a continuation explains, in the order in which it was given their rows."""
+        engine = self.engine()
+        if self._given is None:
+            raise ValueError("this posterior was fitted without a continuation")
+        if self._regions is None:
+            listed = self._make(*self._rows[:2], is_continued=True).list_continued(MAX_REGIONS, None)
+            self._regions = {name: listed[name] for name in ("start", "column", "codes")}
+        return ContinuedRegions(**self._regions, weight=engine.continued_mass())
 
     @property
     def n_regions(self) -> list[int]:
@@ -419,11 +526,13 @@ class ExactPosterior:
         """
         if not self._has_classes:
             raise TypeError(f"probs() is for families of classes, not for {type(self.family).__name__}")
+        self._check_not_continued()
         sums = self._looked_up(X)
         return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
     def moments(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families without row data."""
+        self._check_not_continued()
         if self._has_classes:
             probs = self.probs(X)
             number = np.arange(probs.shape[1])
@@ -435,7 +544,7 @@ class ExactPosterior:
 
     def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
         """One predictive distribution for each row, averaged over every tree and every choice of splits."""
-        self._check_fitted()
+        self._check_not_continued()
         codes = self._read_codes(X, known=False)
         pool = LeafPool(self.family, self._columns, self.leaf_regions)
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
@@ -471,6 +580,14 @@ class ExactPosterior:
             return np.asarray(components.probs())
         away = mean_less(components, self.centre)
         return np.stack([np.ones(len(away)), away, components.variance() + away**2], axis=1)
+
+    def _check_not_continued(self) -> None:
+        self._check_fitted()
+        if self._given is not None:
+            raise ValueError(
+                "predictions of a posterior with a continuation are up to the models of its last regions, weighted by "
+                "`continued`; ExactTreeClassifier and ExactTreeRegressor make them for trees that were grown"
+            )
 
     def _looked_up(self, X: ArrayLike) -> FloatArray:
         self._check_fitted()
@@ -534,6 +651,14 @@ def _places(family: NativeFamily, statistics: FloatArray) -> tuple[NDArray[np.in
     of_place = np.zeros((64 * n_words, statistics.shape[1]))
     of_place[:n_rows] = statistics
     return np.arange(n_rows, dtype=np.int64), 64 * n_words, of_place, []
+
+
+def _rows_by_place(family: NativeFamily, statistics: FloatArray) -> NDArray[np.int64]:
+    """The row at each bit position; positions without a row are never read."""
+    place, n_places, *_ = _places(family, statistics)
+    rows = np.zeros(n_places, dtype=np.int64)
+    rows[place] = np.arange(len(place))
+    return rows
 
 
 def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:

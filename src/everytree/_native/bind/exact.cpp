@@ -8,6 +8,7 @@
 #include "bind/modules.hpp"
 #include "core/with_family.hpp"
 #include "exact/answers.hpp"
+#include "exact/continued.hpp"
 #include "exact/inspect.hpp"
 #include "exact/leaves.hpp"
 
@@ -19,6 +20,9 @@ class ExactHandle {
     virtual ~ExactHandle() = default;
     virtual void run(std::int64_t regions, std::optional<std::vector<std::int64_t>> expansions, double seconds,
                      nb::object progress) = 0;
+    virtual nb::dict list_continued(std::int64_t regions, nb::object progress) = 0;
+    virtual void sum_up(Input<double> given, nb::object progress) = 0;
+    virtual Output<double> continued_mass() const = 0;
     virtual std::vector<std::int64_t> n_expanded() const = 0;
     virtual double log_upper() const = 0;
     virtual double threshold(double truncation, std::int64_t most, bool with_unknown) const = 0;
@@ -40,16 +44,47 @@ class TypedExact final : public ExactHandle {
 
     void run(std::int64_t regions, std::optional<std::vector<std::int64_t>> expansions, double seconds,
              nb::object progress) override {
+        if (kernel_.options().is_continued) throw std::invalid_argument("continued regions are summed up in two steps");
         std::lock_guard alone(guard_.writing);
         nb::gil_scoped_release released;
         sums_.reset();
         Watch watch(check_signals);
-        kernel_.run({regions, seconds, std::move(expansions)}, watch,
-                    [&](int depth, std::size_t done, std::size_t total) {
-                        check_signals();
-                        nb::gil_scoped_acquire held;
-                        if (!progress.is_none()) progress(depth, done, total);
-                    });
+        kernel_.run({regions, seconds, std::move(expansions)}, watch, telling(progress));
+    }
+    nb::dict list_continued(std::int64_t regions, nb::object progress) override {
+        if (!kernel_.options().is_continued) throw std::invalid_argument("nothing is continued");
+        std::lock_guard alone(guard_.writing);
+        n_listed_ = -1;
+        sums_.reset();
+        auto all = without_gil(true, [&] {
+            Watch watch(check_signals);
+            Budget budget;
+            budget.regions = regions;
+            kernel_.list(budget, watch, telling(progress));
+            return continued_regions(kernel_);
+        });
+        n_listed_ = static_cast<std::int64_t>(all.start.size()) - 1;
+        nb::dict out;
+        out["start"] = to_numpy(std::move(all.start));
+        out["column"] = to_numpy(std::move(all.column));
+        out["codes"] = to_numpy(std::move(all.codes));
+        out["first"] = to_numpy(std::move(all.first));
+        out["place"] = to_numpy(std::move(all.place));
+        return out;
+    }
+    void sum_up(Input<double> given, nb::object progress) override {
+        std::lock_guard alone(guard_.writing);
+        if (n_listed_ < 0 || static_cast<std::int64_t>(given.size()) != n_listed_)
+            throw std::invalid_argument("one number for each region that was listed is needed");
+        nb::gil_scoped_release released;
+        sums_.reset();
+        Watch watch(check_signals);
+        kernel_.sum_up(watch, telling(progress), given.data());
+    }
+    // Probability that each continued region is in the tree.
+    Output<double> continued_mass() const override {
+        if (!kernel_.options().is_continued) throw std::invalid_argument("nothing is continued");
+        return to_numpy(std::vector<double>(sums().mass.back()));
     }
     std::vector<std::int64_t> n_expanded() const override { return kernel_.n_expanded(); }
     double log_upper() const override { return kernel_.log_upper(); }
@@ -107,6 +142,13 @@ class TypedExact final : public ExactHandle {
     }
 
   private:
+    static auto telling(const nb::object& progress) {
+        return [&progress](int depth, std::size_t done, std::size_t total) {
+            check_signals();
+            nb::gil_scoped_acquire held;
+            if (!progress.is_none()) progress(depth, done, total);
+        };
+    }
     // Computed on first use, by one thread at a time.
     const ExactSummary& sums() const {
         std::lock_guard alone(guard_.writing);
@@ -123,6 +165,7 @@ class TypedExact final : public ExactHandle {
     ExactKernel<Family> kernel_;
     mutable Guard guard_;
     mutable std::unique_ptr<ExactSummary> sums_;
+    std::int64_t n_listed_ = -1;  // continued regions
 };
 
 std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input<double> prior,
@@ -130,7 +173,8 @@ std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input
                                         const std::vector<int>& kinds, Input<std::int64_t> place, std::int64_t n_places,
                                         Input<double> of_place, const std::vector<std::int64_t>& class_start,
                                         const std::vector<double>& log_split, const std::vector<double>& log_stop,
-                                        bool only_nontrivial, double negligible, int n_jobs) {
+                                        bool only_nontrivial, double negligible, double temperature, bool is_continued,
+                                        int n_jobs) {
     const std::size_t n_columns = n_codes.size();
     if (codes.ndim() != 2 || codes.shape(1) != n_columns || kinds.size() != n_columns ||
         place.size() != codes.shape(0) || log_split.size() != log_stop.size() || n_places < 1)
@@ -141,7 +185,8 @@ std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input
     std::vector<std::uint64_t> rows = rows_as_bits(place.data(), n_rows, n_places);
     BitTable table(codes.data(), n_rows, n_codes, kind_of, {place.data(), place.data() + n_rows}, n_places);
     const int max_depth = static_cast<int>(log_split.size());
-    ExactOptions options{max_depth, only_nontrivial, log_split, log_stop, negligible, n_jobs};
+    ExactOptions options{max_depth,  only_nontrivial, log_split,    log_stop,
+                         negligible, temperature,     is_continued, n_jobs};
     return with_family(name, size, [&](const auto& family) -> std::unique_ptr<ExactHandle> {
         using Family = std::decay_t<decltype(family)>;
         const auto width = static_cast<std::size_t>(family.layout.size());
@@ -160,6 +205,9 @@ std::unique_ptr<ExactHandle> make_exact(const std::string& name, int size, Input
 void bind_exact(nb::module_& module) {
     nb::class_<ExactHandle>(module, "Exact")
         .def("run", &ExactHandle::run, "regions"_a, "expansions"_a.none(), "seconds"_a, "progress"_a.none())
+        .def("list_continued", &ExactHandle::list_continued, "regions"_a, "progress"_a.none())
+        .def("sum_up", &ExactHandle::sum_up, "given"_a, "progress"_a.none())
+        .def("continued_mass", &ExactHandle::continued_mass)
         .def("n_expanded", &ExactHandle::n_expanded)
         .def("log_upper", &ExactHandle::log_upper)
         .def("threshold", &ExactHandle::threshold, "truncation"_a, "most"_a, "with_unknown"_a)
@@ -172,7 +220,7 @@ void bind_exact(nb::module_& module) {
         .def("summary", &ExactHandle::summary);
     module.def("make_exact", &make_exact, nb::kw_only(), "name"_a, "size"_a, "prior"_a, "codes"_a, "n_codes"_a,
                "kinds"_a, "place"_a, "n_places"_a, "of_place"_a, "class_start"_a, "log_split"_a, "log_stop"_a,
-               "only_nontrivial"_a, "negligible"_a, "n_jobs"_a);
+               "only_nontrivial"_a, "negligible"_a, "temperature"_a, "is_continued"_a, "n_jobs"_a);
 }
 
 }  // namespace everytree

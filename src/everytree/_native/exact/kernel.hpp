@@ -96,6 +96,13 @@ class ExactKernel : public RegionReader<Family> {
     // may the watch's poll. The watch has been running since the caller began.
     template <class Proceed>
     void run(const Budget& budget, Watch& watch, Proceed proceed) {
+        list(budget, watch, proceed);
+        sum_up(watch, proceed);
+    }
+
+    // The first half of a run.
+    template <class Proceed>
+    void list(const Budget& budget, Watch& watch, Proceed proceed) {
         levels_.assign(1, Level{});
         levels_[0].start.push_back(0);
         budget_ = budget;
@@ -104,10 +111,25 @@ class ExactKernel : public RegionReader<Family> {
         seconds_each_.assign(1, 0.0);
         is_spent_ = false;
         looks_into_root_ = !(budget.expansions && budget.expansions->empty());
-        const int last = std::max(options().max_depth - 1, 0);
         watch.set_deadline(listing_share * budget.seconds);
-        for (int depth = 0; depth < last; ++depth) expand(depth, proceed);
-        for (int depth = last; depth >= 0; --depth) evaluate_in_time(depth, proceed);
+        for (int depth = 0; depth < last_level(); ++depth) expand(depth, proceed);
+    }
+    // The second half. Regions at max_depth have the evidence given, where it is given.
+    template <class Proceed>
+    void sum_up(Watch& watch, Proceed proceed, const double* given = nullptr) {
+        watch_ = &watch;
+        given_ = given;
+        for (int depth = last_level(); depth >= 0; --depth) evaluate_in_time(depth, proceed);
+        given_ = nullptr;
+    }
+    // Regions at max_depth are not listed unless more is to be known of them than what their parents count.
+    int last_level() const {
+        return options().is_continued ? options().max_depth : std::max(options().max_depth - 1, 0);
+    }
+    // The rows of a region, as bits.
+    const std::vector<std::uint64_t>& rows_of(int depth, std::size_t region, View& view) const {
+        look_at(levels_[depth].begin(region), levels_[depth].end(region), view);
+        return view.rows;
     }
 
     const std::vector<Level>& levels() const { return levels_; }
@@ -376,7 +398,9 @@ class ExactKernel : public RegionReader<Family> {
     void evaluate_region(int depth, std::size_t region, View& view) {
         Level& level = levels_[depth];
         look_at(level.begin(region), level.end(region), view);
-        const double leaf = level.leaf[region] = leaf_evidence(view.total.data());
+        const bool is_given = given_ != nullptr && depth == options().max_depth;
+        const double leaf = level.leaf[region] =
+            is_given ? options().temperature * given_[region] : leaf_evidence(view.total.data());
         const double best_below = find_terms(depth, region, view);
         finish(depth, leaf, view.terms, level.subtree[region]);
         level.upper[region] = level.subtree[region];
@@ -478,6 +502,7 @@ class ExactKernel : public RegionReader<Family> {
     // Of the current run.
     Budget budget_;
     Watch* watch_ = nullptr;
+    const double* given_ = nullptr;     // evidence of the regions at max_depth
     std::vector<double> seconds_each_;  // for the evidence of one region, on each level
     std::int64_t n_listed_ = 0;
     std::atomic<bool> is_spent_ = false;

@@ -82,13 +82,16 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
 }
 
 // All leaves whose share of the posterior reaches the threshold; with_unknown adds those of rows with unknown codes.
+// Regions that are continued are not among them.
 template <class Family>
 LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
                            double threshold, bool with_unknown, const Watch& watch) {
     LeafRegions out;
     KeyIndex known;
     std::vector<LeafPart> parts = kernel.template parts<LeafPart>(watch);
-    for (int depth = 0; depth < static_cast<int>(kernel.levels().size()); ++depth) {
+    const int n_levels =
+        kernel.options().is_continued ? kernel.options().max_depth : static_cast<int>(kernel.levels().size());
+    for (int depth = 0; depth < n_levels; ++depth) {
         const auto work = [&](std::size_t first, std::size_t last, LeafPart& part) {
             part.clear();
             for (std::size_t region = first; region < last; ++region)

@@ -29,7 +29,9 @@ struct ExactOptions {
     int max_depth;
     bool only_nontrivial;                     // candidates are the splits that separate the rows present
     std::vector<double> log_split, log_stop;  // by depth, 0 .. max_depth - 1
-    double negligible;  // maximum posterior mass of all regions together whose splits are left out
+    double negligible;   // maximum posterior mass of all regions together whose splits are left out
+    double temperature;  // power of the evidence of leaves
+    bool is_continued;   // regions at max_depth are listed too, and their evidence is given
     int n_jobs;
 };
 
@@ -79,7 +81,9 @@ class RegionReader {
         view.total.resize(size());
         statistics_.sum(view.rows.data(), nullptr, table_.n_words(), view.total.data());
     }
-    double leaf_evidence(const double* stat) const { return family_.log_evidence(stat, prior_.data()); }
+    double leaf_evidence(const double* stat) const {
+        return options_.temperature * family_.log_evidence(stat, prior_.data());
+    }
 
     // Calls candidate(column, code, child sets, child statistics) for every candidate split of the current region,
     // with the number of rows of each child in view.child_rows.
@@ -223,7 +227,7 @@ class RegionReader {
                     left[c] += count;
                     product += log_rising_of[c][left[c]] + log_rising_of[c][all[c] - left[c]];
                 }
-                *term++ = product - of_total[n_left] - of_total[n_all - n_left];
+                *term++ = options_.temperature * (product - of_total[n_left] - of_total[n_all - n_left]);
             }
         };
         for (int k = 0; k < table_.n_columns(); ++k) {

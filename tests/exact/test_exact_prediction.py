@@ -112,7 +112,7 @@ def test_no_more_leaves_are_kept_than_memory_should_hold(monkeypatch, most):
     """Splits into two leaves are counted once, so that there may be twice as many."""
     monkeypatch.setattr("everytree.exact.prediction.MAX_LEAVES", most)
     engine = table(BERNOULLI, rng_for("most"), 60, (3, 2, 4, 3, 3)).fit()._engine
-    leaves = find_leaves(engine, 0.0, with_unknown=False)
+    leaves = find_leaves(engine, 2, 0.0, with_unknown=False)
     assert len(leaves.weight) <= 2 * most
     assert len(leaves.weight) > most // 4
 

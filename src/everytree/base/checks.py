@@ -77,3 +77,8 @@ def refuse_no_weight(weight: FloatArray) -> None:
     """Check that some row has a positive weight."""
     if not weight.any():
         raise ArgumentError("sample_weight", "is zero for every row: there is nothing to fit")
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the table."""
+    return isinstance(value, str) and value == "auto"

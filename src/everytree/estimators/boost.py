@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from everytree.base.checks import positive_number, whole_number
+from everytree.base.checks import is_auto, positive_number, whole_number
 from everytree.base.errors import ArgumentError
 from everytree.boosting.chains import BoostRule
 from everytree.boosting.numbers import BOOSTED_FAMILIES
@@ -34,11 +34,6 @@ class _NotForBoosting:
 
 
 Auto = Literal["auto"]
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to the table."""
-    return isinstance(value, str) and value == "auto"
 
 
 class BoostedEstimator(MetaEstimator):

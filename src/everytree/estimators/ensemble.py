@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.base.checks import positive_number, whole_number
+from everytree.base.checks import is_auto, positive_number, whole_number
 from everytree.boosting.chains import BoostRule
 from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.boost import Auto, BoostedEstimator, check_boosted_family, is_auto, target_of_boosting
+from everytree.estimators.boost import Auto, BoostedEstimator, check_boosted_family, target_of_boosting
 from everytree.estimators.classifier import Classification
 from everytree.estimators.regressor import Regression
 from everytree.fitting.boosted import BoostStructure

@@ -239,14 +239,22 @@ class ExactPosterior:
         bounds = float(engine.log_evidence()), float(engine.log_upper())
         return self._keep(rows, bounds, list(engine.n_regions()), engine, given)
 
-    def tempered(self, temperature: float) -> ExactPosterior:
-        """Return the posterior of the same rows, and of the same continuation, with another temperature."""
+    def tempered(self, temperature: float, given: ArrayLike | None = None) -> ExactPosterior:
+        """Return the posterior of the same rows with another temperature.
+
+        With a continuation, `given` are other log evidences of its regions; by default they stay as they are.
+        """
         self._check_fitted()
         other = self.without_rows(temperature)
         codes, statistics, n_expanded = self._rows
-        engine = other._run_again(codes, statistics, n_expanded, self._given)
-        if self._given is not None:
-            return other._keep_continued(self._rows, self._given, engine)
+        if given is not None:
+            given = np.ascontiguousarray(given, dtype=np.float64)
+            if self._given is None or given.shape != self._given.shape or not np.isfinite(given).all():
+                raise ValueError("given must have one finite number for each region of the continuation")
+        values = self._given if given is None else given
+        engine = other._run_again(codes, statistics, n_expanded, values)
+        if values is not None:
+            return other._keep_continued(self._rows, values, engine)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
         return other._keep(self._rows, bounds, list(engine.n_regions()), engine)
 
@@ -429,6 +437,12 @@ class ExactPosterior:
         return ContinuedRegions(**self._regions, weight=engine.continued_mass())
 
     @property
+    def n_given(self) -> int | None:
+        """Number of regions that a continuation explains; None without one."""
+        self._check_fitted()
+        return None if self._given is None else len(self._given)
+
+    @property
     def n_regions(self) -> list[int]:
         """Regions with rows that were listed, by depth."""
         self._check_fitted()
@@ -527,7 +541,7 @@ class ExactPosterior:
         if not self._has_classes:
             raise TypeError(f"probs() is for families of classes, not for {type(self.family).__name__}")
         self._check_not_continued()
-        sums = self._looked_up(X)
+        sums = self.sums_of_leaves(X)
         return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
     def moments(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -538,7 +552,7 @@ class ExactPosterior:
             number = np.arange(probs.shape[1])
             mean = probs @ number
             return mean, np.maximum(probs @ number**2 - mean**2, 0.0)
-        total, first, second = self._looked_up(X).T
+        total, first, second = self.sums_of_leaves(X).T
         first, second = first / total, second / total
         return first + self.centre, np.maximum(second - first**2, 0.0)
 
@@ -589,7 +603,11 @@ class ExactPosterior:
                 "`continued`; ExactTreeClassifier and ExactTreeRegressor make them for trees that were grown"
             )
 
-    def _looked_up(self, X: ArrayLike) -> FloatArray:
+    def sums_of_leaves(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_values) probability times value of the leaves that hold a row, those of a continuation left out.
+
+        Values are probabilities of classes; for numbers 1, the mean less `centre` and the mean square about it.
+        """
         self._check_fitted()
         codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
         unknown = self._columns.has_unknown(codes)
@@ -605,14 +623,16 @@ class ExactPosterior:
         """Tables for rows whose codes are all known, or for the others."""
         if with_unknown not in self._tables:
             self._tables[with_unknown] = tabulate(
-                self.engine(), self._values, self._columns, self.target_truncation, with_unknown,
-                resolve_n_jobs(self.n_jobs),
+                self.engine(), self.family.n_statistics, self._values, self._columns, self.target_truncation,
+                with_unknown, resolve_n_jobs(self.n_jobs),
             )  # fmt: skip
         return self._tables[with_unknown]
 
     def leaf_regions(self, with_unknown: bool) -> Leaves:
         if with_unknown not in self._leaf_regions:
-            self._leaf_regions[with_unknown] = find_leaves(self.engine(), self.target_truncation, with_unknown)
+            self._leaf_regions[with_unknown] = find_leaves(
+                self.engine(), self.family.n_statistics, self.target_truncation, with_unknown
+            )
         return self._leaf_regions[with_unknown]
 
     def __repr__(self) -> str:

@@ -77,9 +77,9 @@ class Leaves:
     left_out: float
 
     @classmethod
-    def of(cls, engine: _kernels.Exact, threshold: float, with_unknown: bool) -> Leaves:
+    def of(cls, engine: _kernels.Exact, n_statistics: int, threshold: float, with_unknown: bool) -> Leaves:
         parts = engine.leaves(threshold, with_unknown)
-        parts["statistics"] = parts["statistics"].reshape(len(parts["weight"]), -1)
+        parts["statistics"] = parts["statistics"].reshape(-1, n_statistics)
         return cls(**parts, left_out=engine.left_out(threshold, with_unknown))
 
     @property
@@ -113,13 +113,14 @@ class Tables:
         return Tables, (self.arrays, self.width, self.n_codes, self.left_out)
 
 
-def find_leaves(engine: _kernels.Exact, truncation: float, with_unknown: bool) -> Leaves:
+def find_leaves(engine: _kernels.Exact, n_statistics: int, truncation: float, with_unknown: bool) -> Leaves:
     """Return the fewest leaves that leave out no more than `truncation`, or as many as memory should hold."""
-    return Leaves.of(engine, engine.threshold(truncation, MAX_LEAVES, with_unknown), with_unknown)
+    return Leaves.of(engine, n_statistics, engine.threshold(truncation, MAX_LEAVES, with_unknown), with_unknown)
 
 
 def tabulate(
     engine: _kernels.Exact,
+    n_statistics: int,
     values_of: Callable[[FloatArray], FloatArray],
     columns: Columns,
     truncation: float,
@@ -129,7 +130,7 @@ def tabulate(
     """Return tables of the values of all leaves, times their weights."""
     threshold = engine.threshold(truncation, MAX_LEAVES, with_unknown)
     while True:
-        leaves = Leaves.of(engine, threshold, with_unknown)
+        leaves = Leaves.of(engine, n_statistics, threshold, with_unknown)
         values = np.ascontiguousarray(values_of(leaves.statistics))
         arrays = _kernels.tabulate(
             **leaves.conditions, values=values, n_codes=columns.n_codes, kinds=columns.kind_numbers,

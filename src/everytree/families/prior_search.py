@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.base.checks import positive_number
+from everytree.base.checks import is_auto, positive_number
 
 SPLIT_PRIORS = (0.5, 0.8, 0.95, 0.99)
 """Split priors to try first; the search goes on along the ladder if the best lies at an end."""
@@ -72,10 +72,10 @@ def search_for(
     unknown = sorted(set(given) - set(start))
     if unknown:
         raise ValueError(f"prior has {unknown}, but the parameters of this family are {sorted(start)}")
-    fixed = {name: value for name, value in given.items() if not _is_auto(value)}
+    fixed = {name: value for name, value in given.items() if not is_auto(value)}
     for name, value in fixed.items():
         positive_number(name, value, " or 'auto'")
-    if not _is_auto(split_prior):
+    if not is_auto(split_prior):
         fixed["split_prior"] = split_prior
     tried = [{name: grid for name, grid in stage.items() if name not in fixed} for stage in stages]
     return Search(
@@ -89,10 +89,6 @@ def search_for(
 def strengths() -> dict[str, tuple[float, ...]]:
     """Return the stage for priors whose `shape` counts rows or events."""
     return {"shape": (0.3, 1.0, 3.0, 10.0, 30.0), "split_prior": SPLIT_PRIORS}
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 # ---- summaries of the whole table -----------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ def write_exact(to: Writer, post: ExactPosterior) -> None:
     if arrays:
         to.put_arrays(codes=arrays["codes"])
         write_statistics(to, arrays["statistics"])
+    if "given" in arrays:
+        to.put_arrays(given=arrays["given"])
 
 
 def read_exact(of: Reader) -> ExactPosterior:
@@ -65,5 +67,8 @@ def read_exact(of: Reader) -> ExactPosterior:
     arrays = {}
     if "bounds" in plain:
         arrays = {"codes": of.array("codes", np.uint16, (None, None)), "statistics": read_statistics(of, family, None)}
+        if "given" in of:
+            arrays["given"] = of.array("given", np.float64, (None,))
+            check_all(of, "given", arrays["given"], np.isfinite(arrays["given"]), "must be finite")
     with of.checking("state"):
         return ExactPosterior.from_state(family, plain, arrays)

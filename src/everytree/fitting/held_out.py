@@ -176,7 +176,7 @@ def held_out(
     by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
     n_scored = min(max(by_pairs, min_rows), max_rows) if rows.y.dtype.kind in "iu" else min_rows
     scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random sample of them
-    involved = np.concatenate([scored, _companions(scored, rows.group)])
+    involved = np.concatenate([scored, companions(scored, rows.group)])
     held = _routed(rows, grown, statistics, unseen, involved, n_jobs)
     return replace(held, n_scored=len(scored), is_counted=is_counted or not is_honest, is_honest=is_honest)
 
@@ -195,7 +195,7 @@ def every_held_out(
 
 def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_trees, n_rows) the rows of groups that a tree was not grown on."""
-    return np.stack([~_with_companions(one.in_bag, rows.group) for one in grown])
+    return np.stack([~_withcompanions(one.in_bag, rows.group) for one in grown])
 
 
 def _routed(
@@ -220,7 +220,7 @@ def _routed(
     )  # fmt: skip
 
 
-def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+def _withcompanions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
     """Add all other rows of their groups to the rows of a sample."""
     if group is None:
         return in_bag
@@ -229,11 +229,11 @@ def _with_companions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None)
     return is_seen[group]
 
 
-def _companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Return the other rows of the groups of these rows."""
     if group is None:
         return np.empty(0, dtype=np.int64)
     others = np.zeros(len(group), dtype=bool)
     others[rows] = True
-    companions = _with_companions(others, group) & ~others
+    companions = _withcompanions(others, group) & ~others
     return np.flatnonzero(companions)

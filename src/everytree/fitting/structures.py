@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from everytree.base.progress import Progress
 from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import MAX_CATEGORIES, Kind
+from everytree.exact.top_columns import TopColumns
 from everytree.families.base import NativeFamily
+from everytree.fitting.continued import Continuation
 from everytree.fitting.fit import (
     GivenRows,
     GrownTrees,
@@ -30,9 +32,10 @@ from everytree.fitting.fit import (
     code_first_rows,
     digest_with_groups,
 )
+from everytree.fitting.grown_tree import with_statistics
 from everytree.fitting.several import SeveralTargets
 from everytree.fitting.targets import GrowthTarget, Target
-from everytree.posterior.counts import count, count_placed
+from everytree.posterior.counts import count
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
 from everytree.structure.given_forest import grow_as_given, tree_for_several
@@ -40,7 +43,7 @@ from everytree.structure.grow_on import Evidence
 from everytree.structure.growers import Growth, grow
 from everytree.structure.grown import Grown
 from everytree.structure.importers.model import Imported
-from everytree.structure.multiway import with_multiway_splits
+from everytree.tables.column import Column
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
@@ -257,7 +260,7 @@ def grow_trees(
     return grow(
         rows.codes, evidence_of(rows, family) if by_evidence else target.grow_on(rows, growth.criterion), growth,
         len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds, first=first, step=step,
-        group=rows.group, n_jobs=n_jobs, finish=partial(_finished, rows, family, schema, growth),
+        group=rows.group, n_jobs=n_jobs, finish=partial(with_statistics, rows, family, schema, growth),
         progress=progress.step,
     )  # fmt: skip
 
@@ -289,72 +292,89 @@ def evidence_of(rows: Rows, family: NativeFamily) -> Evidence:
     return Evidence(family, family.statistics(rows.y, rows.weight, **rows.row_data))
 
 
-def _finished(
-    rows: Rows,
-    family: NativeFamily,
-    schema: Schema,
-    growth: Growth,
-    tree: MetaTree,
-    in_bag: NDArray[np.bool_],
-    terminal: NDArray[np.int32],
-) -> Grown:
-    """A grown tree with its multiway splits and its statistics; `terminal` is where the rows of its sample are."""
-    others = ~in_bag
-    is_nominal = np.array([column.kind == "categorical" and not column.pooled for column in schema.columns])
-    if is_nominal.any():
-        some, fewest = rows.at(in_bag), growth.min_samples_leaf
-        wider = with_multiway_splits(
-            tree, some.codes, some.y, some.weight, family, schema.n_codes, is_nominal,
-            fewest if fewest >= 1 else fewest * len(some), **some.row_data,
-        )  # fmt: skip
-        if wider is not tree and wider.n_terminals <= (growth.max_leaf_nodes or np.inf):
-            tree, others = wider, np.ones(len(rows), dtype=bool)
-    ends = np.empty(len(rows), dtype=np.int32)
-    ends[in_bag] = terminal
-    if others.any():
-        ends[others] = tree.route(rows.codes[others], n_jobs=1)
-    return Grown(tree, in_bag, count_placed(tree, family, ends, rows))
-
-
 @dataclass(frozen=True)
 class ExactStructure:
-    """All structures to a depth, none of them grown.
+    """All structures to a depth, none of them grown; or only near the root, with trees that are grown below.
 
     Attributes
     ----------
-    max_depth, max_cuts, split_prior, candidates, truncation, max_regions
+    max_depth : int or "auto"
+    max_bins, max_cuts, split_prior, candidates, truncation, max_regions, continuation, temperature, random_state
         As in `ExactTreeClassifier`.
     """
 
-    max_depth: int
+    max_depth: int | Literal["auto"]
     max_cuts: int
     split_prior: Any
     candidates: Any
     truncation: float
     max_regions: int
+    continuation: Literal["grown"] | None = None
+    temperature: float | Literal["auto"] = 1.0
+    random_state: Any = None
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
-        """Few cut points: those that say most about the target."""
+        """Few cut points: those that say most about the target. Trees that go on below have all of them."""
+        fine = fit_schema(given, target, y, weight, settings)
+        if self.continuation is not None:
+            return fine
         if given.groups is not None:
             raise ValueError(f"{settings.owner} takes no groups: its priors are given, and it leaves no rows out")
-        fine = fit_schema(given, target, y, weight, settings)
         with_inputs, rows = code_first_rows(given, target, y, weight, fine, settings)
         return with_few_cuts(
             fine, rows.codes, with_inputs.grow_on(rows),
-            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth,
+            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self._depth,
         )  # fmt: skip
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         has_missing = np.array([column.has_missing for column in schema.columns])
+        if self.continuation is not None:
+            return self._continued(rows, target, schema, has_missing, settings)
         n_codes = schema.n_codes.astype(np.int64)
-        posterior = ExactPosterior(
-            (n_codes + has_missing).tolist(), target.fixed_family(rows), self.max_depth, self.split_prior,
-            kinds=_kinds(schema), candidates=self.candidates, truncation=self.truncation,
-            max_regions=self.max_regions, n_jobs=settings.n_jobs,
-        )  # fmt: skip
+        posterior = self._posterior(n_codes + has_missing, target.fixed_family(rows), _kinds(schema), settings)
         return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)))
+
+    @property
+    def _depth(self) -> int:
+        if self.max_depth == "auto":
+            return 4 if self.continuation is None else 2
+        return int(self.max_depth)
+
+    def _posterior(
+        self, n_codes: Any, family: NativeFamily, kinds: Sequence[Kind], settings: Settings
+    ) -> ExactPosterior:
+        split_prior = 0.5 if isinstance(self.split_prior, str) else self.split_prior
+        temperature = 1.0 if isinstance(self.temperature, str) else self.temperature
+        return ExactPosterior(
+            [int(n) for n in n_codes], family, self._depth, split_prior, kinds=kinds, candidates=self.candidates,
+            temperature=temperature, truncation=self.truncation, max_regions=self.max_regions, n_jobs=settings.n_jobs,
+        )  # fmt: skip
+
+    def _continued(
+        self, rows: Rows, target: Target, schema: Schema, has_missing: NDArray[np.bool_], settings: Settings
+    ) -> Learnt:
+        """A sum over few cut points near the root, and trees on all codes below."""
+        few = with_few_cuts(
+            schema, rows.codes, target.grow_on(rows),
+            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self._depth,
+        )  # fmt: skip
+        columns = TopColumns(
+            [few_codes(fine, own) for fine, own in zip(schema.columns, few.columns, strict=True)],
+            _kinds(schema), has_missing,
+        )  # fmt: skip
+        posterior = self._posterior(columns.n_few, target.search(rows).first_family, columns.kinds, settings)
+        return Continuation(posterior, columns, self.temperature, self.random_state).learn(
+            rows, target, schema, settings
+        )
+
+
+def few_codes(fine: Column, few: Column) -> NDArray[np.int64]:
+    """The code by few cut points for each code by many, of which they are some."""
+    if fine.kind == "categorical" or len(fine.cuts) + 1 != fine.n_codes:
+        return np.arange(fine.n_codes)
+    return np.concatenate([[0], np.searchsorted(few.cuts, fine.cuts, side="right")])
 
 
 def _kinds(schema: Schema) -> list[Kind]:

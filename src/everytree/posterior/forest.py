@@ -304,7 +304,7 @@ class Forest:
         now, made = [post._kernel.version for post in self._posteriors], self._tables
         if made is None or made[0] != now:
             centre = self._new_centre()
-            made = self._tables = now, [_table(post, centre) for post in self._posteriors], centre
+            made = self._tables = now, [values_of_nodes(post, centre) for post in self._posteriors], centre
         return made[1], made[2]
 
     def _new_centre(self) -> float:
@@ -345,7 +345,7 @@ class Forest:
         )
 
 
-def _table(post: Posterior, centre: float) -> FloatArray:
+def values_of_nodes(post: Posterior, centre: float) -> FloatArray:
     """Prediction for a row that ends in each node: class probabilities, or mean and mean square about `centre`."""
     with post._kernel:
         statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))

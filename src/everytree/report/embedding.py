@@ -223,7 +223,8 @@ def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
     most = budget // (16 + 4 * posterior.max_depth + 4 * family.additive(np.zeros((1, family.n_statistics))).shape[1])
     leaves = posterior.leaf_regions(False)
     if len(leaves.weight) > most:
-        leaves = Leaves.of(engine, engine.threshold(posterior.target_truncation, most, False), False)
+        threshold = engine.threshold(posterior.target_truncation, most, False)
+        leaves = Leaves.of(engine, family.n_statistics, threshold, False)
     kinds = np.array([kind == "ordered" for kind in posterior.kinds])
     ordered = kinds[leaves.column] if len(leaves.column) else np.zeros(0, dtype=bool)
     low, high = _intervals(leaves.codes, ordered)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import everytree as et
-from everytree.exact.continued import evidence_of_regions
+from everytree.exact.continuations import evidence_of_regions
 from everytree.fitting.top_scores import TopScores, score_temperatures
 
 
@@ -65,8 +65,8 @@ def naive_values(model, X, of_leaf, of_tree):
     forest, codes = model.forest_, model.schema_.encode(X)
     post, few = forest.posterior, forest.columns.read(codes)
     regions = post.continued
-    n_each = len(forest.continuations) // len(regions.weight)
-    log_evidence = np.array([one.log_evidence for one in forest.continuations]).reshape(-1, n_each)
+    n_each = forest.trees.n_each
+    log_evidence = np.array([one.log_evidence for one in forest.below]).reshape(-1, n_each)
     powers = np.exp(post.temperature * (log_evidence - log_evidence.max(axis=1, keepdims=True)))
     shares = powers / powers.sum(axis=1, keepdims=True)
     found = []
@@ -91,7 +91,7 @@ def naive_values(model, X, of_leaf, of_tree):
             if not is_inside(post.kinds, regions, region, own):
                 continue
             for j in range(n_each):
-                below = forest.continuations[region * n_each + j]
+                below = forest.below[region * n_each + j]
                 share = regions.weight[region] * shares[region, j]
                 total = total + share * of_tree(below, forest.n_codes, row[None])
                 weight += share
@@ -260,7 +260,7 @@ def test_weights_and_groups():
     groups = np.arange(len(y)) // 4
     grouped = classifier().fit(X, y, groups=groups)
     assert np.isfinite(grouped.predict_proba(X)).all()
-    for region, one in zip(range(3), grouped.forest_.continuations[:3], strict=True):
+    for region, one in zip(range(3), grouped.forest_.below[:3], strict=True):
         assert one.n_rows > 0, region
 
 
@@ -302,6 +302,30 @@ def test_bad_input():
         et.ExactTreeClassifier(temperature="auto").fit(X, y)
     with pytest.raises(ValueError, match=r"temperature must be 'auto' or a power"):
         classifier(temperature=1.5).fit(X, y)
-    model = classifier().fit(X, y)
-    with pytest.raises(ValueError, match="take no more rows"):
-        model.partial_fit(X, y)
+    model, other = classifier().fit(X, y), classifier(random_state=1).fit(X, y)
+    with pytest.raises(ValueError, match=r"other has"):
+        model.merge(other)
+
+
+def test_more_rows_are_counted_in_the_same_trees():
+    X, score = table(8, 300)
+    y = (score > 0).astype(int)
+    first = classifier().fit(X[:200], y[:200])
+    one_by_one = first.blank()
+    shards = [first.blank().partial_fit(X[begin : begin + 75], y[begin : begin + 75]) for begin in range(0, 300, 75)]
+    merged = shards[0]
+    for shard in shards[1:]:
+        merged.merge(shard)
+    at_once = one_by_one.partial_fit(X, y)
+    more = first.partial_fit(X[200:], y[200:])
+    for model in (merged, more):
+        np.testing.assert_allclose(model.predict_proba(X), at_once.predict_proba(X), atol=1e-10)
+        assert model.log_evidence_ == pytest.approx(at_once.log_evidence_, abs=1e-9)
+
+
+def test_a_first_partial_fit():
+    X, score = table(9, 120)
+    model = classifier()
+    for begin in range(0, 120, 40):
+        model.partial_fit(X[begin : begin + 40], (score > 0)[begin : begin + 40].astype(int))
+    assert model.predict_proba(X).shape == (120, 2)

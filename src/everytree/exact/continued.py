@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
+from everytree.exact.continuations import Continuations, evidence_of_regions, evidences
 from everytree.exact.path_tree import PathTree, path_tree
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Columns
@@ -38,18 +39,20 @@ class ContinuedForest:
     posterior : ExactPosterior
         Of the splits near the root; its codes are the few of `columns`.
     columns : TopColumns
-    continuations : sequence of Posterior
-        Over the prunings of trees on the codes of the table. Every region of `posterior.continued` has the same number
-        of them, one after another, each as probable as the others a priori.
+    trees : Continuations
+        Below all regions that held rows when they were grown.
+    below : sequence of Posterior
+        Over the prunings of the trees of the regions of `posterior.continued`, one region after another.
     sharpness : float
         Of the average, as in `Forest`.
     rows : Rows
-        The rows that were fitted.
+        The rows that were fitted: with more of them the sum near the root is made again; the trees below stay.
     """
 
     posterior: ExactPosterior
     columns: TopColumns
-    continuations: Sequence[Posterior]
+    trees: Continuations
+    below: Sequence[Posterior]
     sharpness: float
     rows: Rows
 
@@ -84,17 +87,72 @@ class ContinuedForest:
             code[node] = self.columns.threshold(int(tree.feature[node]), int(tree.code[node]))
         return ExactTree(tree.feature, code, tree.first_child, tree.n_children, tree.log_prob, tree.kinds)
 
-    def without_rows(self) -> ContinuedForest:
-        raise _takes_no_rows()
+    # ---- more rows --------------------------------------------------------------------------------------------------
 
-    def update(self, *_: Any, **__: Any) -> ContinuedForest:
-        raise _takes_no_rows()
+    @classmethod
+    def of(
+        cls, posterior: ExactPosterior, columns: TopColumns, trees: Continuations, sharpness: float, rows: Rows
+    ) -> Self:
+        """Count rows in trees and sum over the splits near the root, whose priors and temperature are given."""
+        few = columns.read(rows.codes)
+        placed = (few < np.array(columns.n_few)).all(axis=1)
+        if not placed.all():
+            rows, few = rows.at(np.flatnonzero(placed)), few[placed]
+        rows_of: list[NDArray[np.int64]] = []
 
-    def merge(self, other: ContinuedForest) -> ContinuedForest:
-        raise _takes_no_rows()
+        def note(found: list[NDArray[np.int64]]) -> FloatArray:
+            rows_of.extend(found)
+            return np.zeros(len(found))
+
+        listed = posterior.without_rows().fit(
+            few, rows.y, rows.weight, continuation=note, **dict[str, Any](rows.row_data)
+        )
+        n_jobs = resolve_n_jobs(posterior.n_jobs)
+        below = trees.conditioned(listed.continued, rows_of, rows, posterior.family, n_jobs)
+        given = evidence_of_regions(evidences(below, trees.n_each), posterior.temperature)
+        return cls(listed.tempered(posterior.temperature, given), columns, trees, below, sharpness, rows)
+
+    def update(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: FloatArray | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Count more rows in the trees, and sum over the splits near the root again. If it fails, nothing changes."""
+        del n_jobs  # the posterior has its own
+        return self._become(self.rows.joined(Rows(X, y, sample_weight, row_data)))
+
+    def merge(self, other: ContinuedForest) -> Self:
+        """Add the rows of another one with the same trees and priors. Returns itself."""
+        self.check_mergeable(other)
+        return self._become(self.rows.joined(other.rows))
 
     def check_mergeable(self, other: ContinuedForest) -> None:
-        raise _takes_no_rows()
+        """Raise unless the other has the same trees and priors."""
+        self.posterior.check_mergeable(other.posterior)
+        mine, theirs = self.trees, other.trees
+        if self.sharpness != other.sharpness or mine.split_prior != theirs.split_prior:
+            raise ValueError("other has another sharpness or another split_prior of its trees")
+        if mine is theirs:
+            return
+        if not np.array_equal(mine.regions.codes, theirs.regions.codes) or list(mine.trees) != list(theirs.trees):
+            raise ValueError("other has other trees below the splits near the root: begin both with the same blank()")
+
+    def without_rows(self) -> ContinuedForest:
+        """Return the same trees and priors without rows."""
+        return self._with(self.rows.at(np.zeros(0, dtype=np.int64)))
+
+    def _become(self, rows: Rows) -> Self:
+        fresh = self._with(rows)
+        self.__dict__.clear()
+        self.__dict__.update(vars(fresh))
+        return self
+
+    def _with(self, rows: Rows) -> ContinuedForest:
+        return ContinuedForest.of(self.posterior, self.columns, self.trees, self.sharpness, rows)
 
     # ---- predictions ------------------------------------------------------------------------------------------------
 
@@ -117,7 +175,7 @@ class ContinuedForest:
     def _sums(self, X: NDArray[Any], n_jobs: int | None) -> FloatArray:
         """Sums over the leaves near the root that hold a row, and over the regions below them."""
         near = self.posterior.sums_of_leaves(self.columns.read(X))
-        if not self.below:
+        if not self.path_trees:
             return near
         below = self.engine.average(
             X, values=self._tables, weights=self.weights, n_values=near.shape[1], n_jobs=resolve_n_jobs(n_jobs)
@@ -131,7 +189,7 @@ class ContinuedForest:
         of_region = self.posterior.continued.weight
         if not len(of_region):
             return np.empty(0)
-        log_evidence = np.array([one.log_evidence for one in self.continuations]).reshape(len(of_region), -1)
+        log_evidence = evidences(self.below, self.trees.n_each)
         powers = self.posterior.temperature * (log_evidence - log_evidence.max(axis=1, keepdims=True))
         shares = np.exp(powers) / np.exp(powers).sum(axis=1, keepdims=True)
         return np.ravel(of_region[:, None] * shares)
@@ -147,26 +205,20 @@ class ContinuedForest:
         return self._weights_of_all[self.kept]
 
     @cached_property
-    def below(self) -> list[PathTree]:
-        """The trees of the regions that are kept, each below the splits that lead to it."""
-        regions, width = self.posterior.continued, len(self.columns.few_of)
-        n_each = len(self.continuations) // max(len(regions.weight), 1)
-        found = []
-        for i in self.kept:
-            own = slice(regions.start[i // n_each], regions.start[i // n_each + 1])
-            path = self.columns.path(regions.column[own], regions.codes[own])
-            found.append(path_tree(path, self.continuations[i], width))
-        return found
+    def path_trees(self) -> list[PathTree]:
+        """The trees that are kept, each below the splits that lead to its region."""
+        regions, width, n_each = self.posterior.continued, len(self.columns.few_of), self.trees.n_each
+        return [path_tree(self.columns.path(*regions.conditions(i // n_each)), self.below[i], width) for i in self.kept]
 
     @cached_property
     def engine(self) -> _kernels.Forest:
-        return forest_kernel([one.posterior.tree for one in self.below], self.n_codes)
+        return forest_kernel([one.posterior.tree for one in self.path_trees], self.n_codes)
 
     @cached_property
     def _tables(self) -> list[FloatArray]:
         """Values of the nodes, 0 where a row is not in the region: a tree speaks for its own rows only."""
         tables = []
-        for posterior, inside in self.below:
+        for posterior, inside in self.path_trees:
             values = values_of_nodes(posterior, self.posterior.centre)
             if not self.family.has_classes:
                 values = np.column_stack([np.ones(len(values)), values])
@@ -176,12 +228,12 @@ class ContinuedForest:
     @cached_property
     def pool(self) -> Pool:
         """All nodes in one list; those outside of the regions are never reached."""
-        pool = pool_nodes([one.posterior for one in self.below], self.weights)
-        pool.log_reached[~np.concatenate([one.inside for one in self.below])] = -np.inf
+        pool = pool_nodes([one.posterior for one in self.path_trees], self.weights)
+        pool.log_reached[~np.concatenate([one.inside for one in self.path_trees])] = -np.inf
         return pool
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("posterior", "columns", "continuations", "sharpness", "rows")
+        names = ("posterior", "columns", "trees", "below", "sharpness", "rows")
         return {name: getattr(self, name) for name in names}
 
     def in_tree(self, tree: MetaTree) -> Posterior:
@@ -196,25 +248,6 @@ class ContinuedForest:
         rows = self.rows
         post = Posterior(whole, self.family, self.posterior.split_prior)
         return post.update(rows.codes, rows.y, rows.weight, **dict[str, Any](rows.row_data))
-
-
-def evidence_of_regions(log_evidence: FloatArray, temperature: float) -> FloatArray:
-    """(n_regions,) log evidence of regions with several trees, (n_regions, n_trees), each as probable as the others.
-
-    It is the mean of powers of the evidence, to the power of 1 / temperature.
-    """
-    if temperature == 0.0:
-        return np.asarray(log_evidence.mean(axis=1))
-    top = log_evidence.max(axis=1)
-    powers = np.exp(temperature * (log_evidence - top[:, None]))
-    return np.asarray(top + np.log(powers.mean(axis=1)) / temperature)
-
-
-def _takes_no_rows() -> ValueError:
-    return ValueError(
-        "trees that go on as they were grown take no more rows: fit all rows again, or use continuation=None, or a "
-        "MetaForest estimator"
-    )
 
 
 @dataclass(frozen=True)
@@ -258,7 +291,7 @@ class _Mixtures:
         """Nodes of the regions that hold a row."""
         forest = self.forest
         nothing: Any = np.empty(0, dtype=np.int64)
-        if not forest.below:
+        if not forest.path_trees:
             return nothing, nothing, self.family.summarise(np.zeros((0, self.family.n_statistics))), np.empty(0)
         ends = forest.engine.ends(codes, 1)
         assert ends is not None, "codes of a schema are arrays that the kernels read"

@@ -67,6 +67,19 @@ class ContinuedRegions:
     codes: NDArray[np.uint64]
     weight: FloatArray
 
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def conditions(self, region: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """Columns and codes of the conditions of one region."""
+        own = slice(int(self.start[region]), int(self.start[region + 1]))
+        return self.column[own], self.codes[own]
+
+    def key(self, region: int) -> bytes:
+        """The conditions of one region as bytes, which no other region has."""
+        columns, codes = self.conditions(region)
+        return columns.tobytes() + codes.tobytes()
+
 
 class ExactPosterior:
     """p(T, k | data) over every tree up to a given depth and every choice of its splits, computed exactly.

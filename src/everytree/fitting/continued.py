@@ -21,7 +21,8 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.exact.continued import ContinuedForest, evidence_of_regions
+from everytree.exact.continuations import Continuations, evidence_of_regions, evidences
+from everytree.exact.continued import ContinuedForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.top_columns import TopColumns
 from everytree.families.base import NativeFamily
@@ -89,14 +90,15 @@ class Continuation:
                 grown[number].tree, choice.family, choice.split_prior, statistics[number], len(regions[number])
             )
 
-        continuations = _on_threads(below, len(regions), n_jobs)
-        log_evidence = np.array([one.log_evidence for one in continuations]).reshape(-1, n_each)
+        posteriors = _on_threads(below, len(regions), n_jobs)
+        log_evidence = evidences(posteriors, n_each)
         given = evidence_of_regions(log_evidence, 1.0)
         posterior = self._sum(choice.family, choice.split_prior, rows, few, lambda _: given)
         score, temperature, sharpness = self._temper(posterior, held, choice, rows, few, scored, log_evidence)
         choice = replace(choice, score=score, sharpness=sharpness)
         posterior = posterior.tempered(temperature, evidence_of_regions(log_evidence, temperature))
-        return Learnt(ContinuedForest(posterior, self.columns, continuations, sharpness, rows), choice)
+        trees = Continuations(posterior.continued, [one.tree for one in grown], choice.split_prior)
+        return Learnt(ContinuedForest(posterior, self.columns, trees, posteriors, sharpness, rows), choice)
 
     def _regions(self, family: NativeFamily, rows: Rows, few: NDArray[np.uint16]) -> list[NDArray[np.int64]]:
         """Return the rows of each region at the last depth."""

@@ -329,3 +329,23 @@ def test_a_first_partial_fit():
     for begin in range(0, 120, 40):
         model.partial_fit(X[begin : begin + 40], (score > 0)[begin : begin + 40].astype(int))
     assert model.predict_proba(X).shape == (120, 2)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_onnx(kind):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, score = table(10, 140)
+    model = classifier().fit(X, (score > 0).astype(int)) if kind == "classes" else regressor().fit(X, score)
+    new = X.iloc[:30].copy()
+    new.loc[new.index[0], "c"] = "never seen"
+    new.loc[new.index[1], ["a", "b", "d"]] = np.nan, np.nan, None
+    session = onnxruntime.InferenceSession(et.to_onnx(model).SerializeToString())
+    answers = dict(
+        zip([one.name for one in session.get_outputs()], session.run(None, et.onnx_inputs(model, new)), strict=True)
+    )
+    if kind == "classes":
+        np.testing.assert_allclose(answers["probabilities"], model.predict_proba(new), atol=1e-12)
+    else:
+        mean, std = model.predict(new, return_std=True)
+        np.testing.assert_allclose(answers["mean"], mean, atol=1e-12)
+        np.testing.assert_allclose(answers["variance"], std**2, rtol=1e-9)

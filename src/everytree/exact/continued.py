@@ -178,7 +178,7 @@ class ContinuedForest:
         if not self.path_trees:
             return near
         below = self.engine.average(
-            X, values=self._tables, weights=self.weights, n_values=near.shape[1], n_jobs=resolve_n_jobs(n_jobs)
+            X, values=self.tables, weights=self.weights, n_values=near.shape[1], n_jobs=resolve_n_jobs(n_jobs)
         )
         assert below is not None, "codes of a schema are arrays that the kernels read"
         return np.asarray(near + below)
@@ -215,7 +215,7 @@ class ContinuedForest:
         return forest_kernel([one.posterior.tree for one in self.path_trees], self.n_codes)
 
     @cached_property
-    def _tables(self) -> list[FloatArray]:
+    def tables(self) -> list[FloatArray]:
         """Values of the nodes, 0 where a row is not in the region: a tree speaks for its own rows only."""
         tables = []
         for posterior, inside in self.path_trees:

@@ -45,10 +45,8 @@ class _ExactStructure(Readable):
             whole_number("max_depth", self.max_depth, 0, 64)
         if self.continuation is not None and not (isinstance(self.continuation, str) and self.continuation == "grown"):
             raise ArgumentError("continuation", f"must be 'grown' or None, but is {self.continuation!r}")
-        if is_auto(self.temperature):
-            if self.continuation is None:
-                raise ArgumentError("temperature", "must be a power from 0 to 1 where continuation is None")
-        elif not (isinstance(self.temperature, int | float | np.number) and 0.0 <= self.temperature <= 1.0):
+        is_number = isinstance(self.temperature, int | float | np.number) and not isinstance(self.temperature, bool)
+        if not is_auto(self.temperature) and not (is_number and 0.0 <= self.temperature <= 1.0):
             raise ArgumentError("temperature", f"must be 'auto' or a power from 0 to 1, but is {self.temperature!r}")
         whole_number("max_bins", self.max_bins, 2, 255)
         whole_number("max_cuts", self.max_cuts, 1)
@@ -123,12 +121,13 @@ class ExactTreeClassifier(Classification, _ExactStructure):
     continuation : "grown" or None
         With "grown", trees go on below `max_depth`: each region there has a tree that is grown on a random part of its
         rows, with all cut points, and averaged over its prunings. The sum near the root stays exact. Such a model
-        predicts much better than a shallow tree, but takes no more rows, and `map_tree_` is what is near the root.
+        predicts much better than a shallow tree. More rows are counted in the same trees, as in a forest. With None
+        nothing is grown: `map_tree_` is then the whole tree and its probability a certificate.
     temperature : float or "auto"
         Power of the evidence: trees are weighted by prior times evidence ** temperature. With less than 1 more trees
-        count. "auto", for a continuation, is chosen by rows that trees were not grown on, together with the sharpness
-        of the average. A tempered posterior is no probability of trees given the data; it is a weighting that predicts
-        well where trees were grown on the same rows.
+        count. "auto" is 1 without a continuation; with one it is chosen by rows that trees were not grown on, together
+        with the sharpness of the average. A tempered posterior is no probability of trees given the data; it is a
+        weighting that predicts well where trees were grown on the same rows.
     split_prior : float, callable or "auto"
         Prior probability that a region is split. "auto" is 0.5; with a continuation it is chosen by rows that trees
         were not grown on.
@@ -173,8 +172,8 @@ class ExactTreeClassifier(Classification, _ExactStructure):
         max_depth: int | Literal["auto"] = "auto",
         *,
         max_bins: int = 8,
-        continuation: Literal["grown"] | None = None,
-        temperature: float | Literal["auto"] = 1.0,
+        continuation: Literal["grown"] | None = "grown",
+        temperature: float | Literal["auto"] = "auto",
         split_prior: Any = "auto",
         alpha: float | Literal["auto"] = "auto",
         candidates: Literal["all", "nontrivial"] = "all",
@@ -229,8 +228,8 @@ class ExactTreeRegressor(Regression, _ExactStructure):
         max_bins: int = 8,
         family: str = "normal",
         prior: Any = "auto",
-        continuation: Literal["grown"] | None = None,
-        temperature: float | Literal["auto"] = 1.0,
+        continuation: Literal["grown"] | None = "grown",
+        temperature: float | Literal["auto"] = "auto",
         split_prior: Any = "auto",
         candidates: Literal["all", "nontrivial"] = "all",
         max_cuts: int = 32,

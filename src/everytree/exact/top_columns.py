@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class TopColumns:
     kinds: Sequence[Kind]
     has_missing: NDArray[np.bool_]
 
-    @property
+    @cached_property
     def n_few(self) -> list[int]:
         """Number of codes of each column, missing included."""
         return [

@@ -50,6 +50,9 @@ from everytree.trees.metatree import MetaTree
 
 N_FOLDS = 5
 
+DEEP = 6
+"""Depth of the trees that say which cut points matter where trees go on: so many that regions overlap."""
+
 ENOUGH_ROWS = 10_000
 """Rows that say enough about priors: of long tables, not every fifth is left out in turn."""
 
@@ -358,7 +361,7 @@ class ExactStructure:
         """A sum over few cut points near the root, and trees on all codes below."""
         few = with_few_cuts(
             schema, rows.codes, target.grow_on(rows),
-            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self._depth,
+            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=DEEP,
         )  # fmt: skip
         columns = TopColumns(
             [few_codes(fine, own) for fine, own in zip(schema.columns, few.columns, strict=True)],

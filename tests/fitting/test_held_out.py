@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 import everytree as et
+import everytree.fitting.pooled_rows
 import everytree.fitting.sharpness
 import everytree.fitting.stacking
 import naive_forest
@@ -322,7 +324,7 @@ def test_chosen_is_the_best_of_the_grid(case, weighted):
     assert choice.split_prior == choice.parameters["split_prior"]
     assert choice.sharpness == 1.0
     assert choice.family == make(**{name: value for name, value in choice.parameters.items() if name != "split_prior"})
-    on_threads = HeldOut(**{**vars(held), "n_jobs": 2})
+    on_threads = replace(held, n_jobs=2)
     assert choose(Search(make, start, [grid]), on_threads, sharpen=False) == choice
 
 
@@ -370,7 +372,7 @@ def test_classes_are_sharpened_for_each_prior(case):
     assert np.log(choice.sharpness) == pytest.approx(np.log(scores[best][1]), abs=0.02)
     alone = choose(Search(make, dict(zip(grid, best, strict=True))), held, sharpen=True)  # nothing to search but this
     assert alone.sharpness == pytest.approx(choice.sharpness, rel=1e-6)
-    unfair = HeldOut(**{**vars(held), "is_honest": False})
+    unfair = replace(held, is_honest=False)
     assert choose(Search(make, start, [grid]), unfair, sharpen=True).sharpness == 1.0
 
 
@@ -522,7 +524,7 @@ def test_scored_rows_are_bounded(monkeypatch):
     case = next(case for case in CASES if case.name == "normal")
     held, _ = questions(case, rng_for("bounded"), 40, False)
     search = Search(lambda: case.family, {"split_prior": 0.5})
-    monkeypatch.setattr(everytree.fitting.sharpness, "SHARPENED_ROWS", 15)
+    monkeypatch.setattr(everytree.fitting.pooled_rows, "POOLED_ROWS", 15)
     some = choose(search, held, sharpen=True)
     first = HeldOut(
         held.trees, held.statistics, [which[which < 15] for which in held.rows],

@@ -106,6 +106,8 @@ def fit(
     save_model(model, out, notes)
     evidence = "" if empty else f", log evidence {model.log_evidence_:.4f}"
     say(f"{out}: {described(model)} for {target!r}, {n_rows_of(model)} rows{evidence}")
+    if hasattr(model, "unseen_"):
+        say(f"{out}: {model.unseen_.sentence()}")
 
 
 @app.command()

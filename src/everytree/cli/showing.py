@@ -32,6 +32,8 @@ def _facts(of: ModelFile) -> str:
         "rows": f"{n_rows_of(model)}{_origin(of)}",
         "evidence": f"log p(y | X) = {model.log_evidence_:.4f}",
     }
+    if hasattr(model, "unseen_"):
+        facts["unseen"] = model.unseen_.sentence()
     for role in ("weight", "exposure", "censored"):
         if getattr(memory, role):
             facts[role] = f"column {getattr(memory, role)}"

@@ -18,10 +18,14 @@ from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows
 from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit
 from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.targets import Target
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
 from everytree.tables.schema import Schema
+
+NO_ROWS = NoScores("it has seen no rows")
+ADDED_LATER = NoScores("rows were added after they were left out; only fit leaves rows out")
 
 CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
 
@@ -108,7 +112,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Fit the first rows of several calls, and keep them until there are enough to grow structures on."""
         self._check_parameters()
         self._check_for_parts("partial_fit")
-        fitted = fit(given, target, self._structure(), self._settings())
+        fitted = replace(fit(given, target, self._structure(), self._settings()), unseen=ADDED_LATER)
         early = None
         if not hasattr(self, "structures_"):
             early = EarlyRows(type(self).__name__, self.categorical_features, target).with_rows_if_due(given)
@@ -125,11 +129,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         more = early.with_rows_if_due(given) if early is not None else None
         if more is not None:
             every = more.all()
-            self._keep(fit(every, more.target, self._structure(), settings), every.X)
+            self._keep(replace(fit(every, more.target, self._structure(), settings), unseen=ADDED_LATER), every.X)
             self._keep_early(more)
             return self
         self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
-        self.fitted_ = fitted.with_batch(rows)
+        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER)
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
@@ -174,7 +178,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
         self.forest_.merge(other.forest_)
-        self.fitted_ = replace(mine, batches=[*mine.batches, *theirs.batches])
+        self.fitted_ = replace(mine, batches=[*mine.batches, *theirs.batches], unseen=ADDED_LATER)
         self._keep_early(None)
         return self
 
@@ -197,7 +201,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         empty = copy.copy(self)
         empty.fitted_ = replace(
-            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None
+            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS
         )  # fmt: skip
         empty._keep_early(None)
         return empty
@@ -232,6 +236,27 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         of_input = np.zeros(self.n_features_in_)
         np.add.at(of_input, self.schema_.input_of, self.forest_.feature_importances())
         return of_input
+
+    @property
+    def unseen_(self) -> Scores:
+        """Scores of rows of `fit` that the trees which predict them had not seen: a `ClassScores` or a `NumberScores`.
+
+        Forests: rows that a tree was not grown on are predicted by such trees, without the row (and the others of its
+        group) in their statistics. Single trees: every fifth row is predicted by a tree that was grown without it.
+        Boosting: every row by the chain that left it out. Ensembles: both. A long table is scored by a random sample.
+
+        The scores are slightly too good, since a few numbers were chosen on these same rows: the strengths of the
+        priors, the sharpness, in boosting also the number of steps and in ensembles the weight. They are
+        slightly too bad, since a row is predicted by some of the trees alone.
+
+        Not there after `partial_fit`, `merge`, `blank` and fits in batches with more rows than their sample, and where
+        no rows are left out: in exact trees, imported structures and trees that are grown on all rows.
+        """
+        scores = self._learnt().unseen
+        if isinstance(scores, NoScores):
+            name = type(self).__name__
+            raise AttributeError(f"this {name} has no unseen_: {scores.why}. Its score(X, y) judges it by other rows")
+        return scores
 
     def _with_trees(self) -> Self:
         """Return the estimator that has the columns and trees: this one, or one of several outputs."""

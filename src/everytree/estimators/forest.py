@@ -201,6 +201,8 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         The priors and the sharpness that were chosen, and their score.
     log_evidence_ : float
     feature_importances_ : (n_features,) array
+    unseen_ : ClassScores
+        Scores of rows of `fit` by trees that had not seen them, beside those of predicting the same for every row.
     oob_score_ : float
         With `oob_score`. Other than in scikit-learn's forests, all rows are in the statistics of every tree, and a row
         (with the others of its group) is subtracted where it is predicted.
@@ -318,6 +320,8 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
     schema_, forest_, posteriors_, weights_, choice_, log_evidence_, feature_importances_, oob_score_
         As in `MetaForestClassifier`.
     n_outputs_, outputs_
+        As in `MetaForestClassifier`.
+    unseen_ : NumberScores
         As in `MetaForestClassifier`.
     oob_prediction_ : (n_rows,) array
         With `oob_score`: means for the rows of `fit`; NaN for a row of weight 0, and for one on which every tree was

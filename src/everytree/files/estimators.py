@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
 from everytree.fitting.fit import Fitted, Model
 from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
 from everytree.fitting.search import Choice
 from everytree.fitting.targets import Target
 from everytree.posterior.forest import Forest
@@ -134,6 +135,9 @@ def _write_fitted(to: Writer, model: Any) -> None:
         _write_choice(to.section("choice"), model.choice_)
     if fitted.out_of_bag is not None:
         _write_out_of_bag(to.section("out_of_bag"), fitted.out_of_bag)
+    section = to.section("unseen")
+    for field in fields(fitted.unseen):
+        write_plain(section, field.name, getattr(fitted.unseen, field.name))
 
 
 def _read_fitted(of: Reader, model: Any) -> None:
@@ -166,7 +170,8 @@ def _read_fitted(of: Reader, model: Any) -> None:
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(of), _read_batches(of)
     oob = _read_out_of_bag(of.section("out_of_bag"), target) if "out_of_bag" in of.values() else None
-    model.fitted_ = Fitted(target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob)
+    unseen = _read_unseen(of, is_classifier(model))
+    model.fitted_ = Fitted(target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen)
 
 
 def _check_numbers(of: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
@@ -265,6 +270,29 @@ def _read_out_of_bag(of: Reader, target: Target) -> OutOfBag:
     if not isinstance(score, float):
         raise of.error("score", f"must be a number, but is {score!r:.200}")
     return OutOfBag(prediction, log_scores, score)
+
+
+def _read_unseen(of: Reader, is_classes: bool) -> Scores | NoScores:
+    """Scores, or why there are none; files of earlier versions of the library have neither."""
+    if "unseen" not in of:
+        return NoScores("its file was written by a version of everytree that did not keep it")
+    section = of.section("unseen")
+    if "why" in section:
+        return NoScores(section.value("why", str))
+    n_rows = section.value("n_rows", int)
+    if n_rows < 1:
+        raise section.error("n_rows", f"must be positive, but is {n_rows}")
+    kind = ClassScores if is_classes else NumberScores
+    names = [field.name for field in fields(kind) if field.name != "n_rows"]
+    return kind(n_rows, *(_read_score(section, name) for name in names))
+
+
+def _read_score(of: Reader, name: str) -> Any:
+    """A number; of R2 and coverage also nothing."""
+    value = read_plain(of, name)
+    if not isinstance(value, float) and not (value is None and name in ("r2", "coverage")):
+        raise of.error(name, f"must be a number, but is {value!r:.200}")
+    return value
 
 
 # ---- the rows of an exact fit ---------------------------------------------------------------------------------------

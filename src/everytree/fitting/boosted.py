@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +21,14 @@ from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, wit
 from everytree.boosting.trees import AdditiveTrees
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
 from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.scores import NoScores
 from everytree.fitting.sharpness import best_sharpness
 from everytree.fitting.structures import ForestStructure, fit_schema
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
+from everytree.fitting.unseen import UnseenRows
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
+from everytree.predictive.moved import MovedPredictive
 from everytree.structure.growers import Growth
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
@@ -64,9 +69,9 @@ class BoostStructure:
         about = AboutCentre(target.family)
         centres = self.centres(rows, about, schema, settings)
         honest = centres.left_out[:, 0]
-        return Learnt(
-            numbers_about(rows, honest, centres.trees, about, centres, target, schema, settings, self.random_state)
-        )
+        return numbers_about(
+            rows, honest, centres.trees, about, centres, target, schema, settings, self.random_state
+        )  # fmt: skip
 
     def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
         n_classes = target.n_leaf_classes
@@ -77,7 +82,8 @@ class BoostStructure:
         _, sharpness = best_sharpness(softmax(scores, axis=1), rows.y, weight, self.sharpen)
         trees = AdditiveTrees.average(boosted.chains, sharpness)
         model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps)
-        return Learnt(model, out_of_bag=OutOfBag(softmax(sharpness * scores, axis=1)))
+        left_out = softmax(sharpness * scores, axis=1)
+        return Learnt(model, out_of_bag=OutOfBag(left_out), unseen=partial(UnseenRows.of_probs, left_out))
 
     def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers."""
@@ -118,7 +124,7 @@ def numbers_about(
     schema: Schema,
     settings: Settings,
     random_state: Any,
-) -> BoostedNumbers:
+) -> Learnt:
     """Learn how targets lie about their centres, by a forest.
 
     Parameters
@@ -138,6 +144,16 @@ def numbers_about(
         about.row_data(dict(rows.row_data), honest), rows.group,
     )  # fmt: skip
     structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
-    forest = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings).forest
-    assert isinstance(forest, Forest)
-    return BoostedNumbers(centres, about, own, forest, boosted.gains, boosted.split_prior, boosted.n_steps)
+    learnt = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings)
+    assert isinstance(learnt.forest, Forest)
+    model = BoostedNumbers(centres, about, own, learnt.forest, boosted.gains, boosted.split_prior, boosted.n_steps)
+    unseen = learnt.unseen
+    return Learnt(model, unseen=unseen if isinstance(unseen, NoScores) else partial(_moved, unseen, about, honest))
+
+
+def _moved(about_centres: Callable[[], UnseenRows], about: AboutCentre, centres: FloatArray) -> UnseenRows:
+    """What is said of unseen rows about their centres, moved to these."""
+    unseen = about_centres()
+    if about.family == "poisson":  # its exposure has the centre
+        return unseen
+    return replace(unseen, predicted=MovedPredictive(unseen.predicted, *about.moved_by(centres[unseen.numbers])))

@@ -29,6 +29,7 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.fit import Learnt, Settings
 from everytree.fitting.grown_tree import with_statistics
 from everytree.fitting.held_out import SCORED_PAIRS, SCORED_ROWS, HeldOut, companions
+from everytree.fitting.scores import NoScores
 from everytree.fitting.search import Choice, choose
 from everytree.fitting.targets import Target
 from everytree.fitting.top_scores import TopScores, score_temperatures
@@ -45,6 +46,8 @@ TEMPERATURES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 TREES_PER_ROW = 200
 """Number of trees that say something about a row, at least: regions have more trees where few of them hold it."""
+
+NOT_SCORED = NoScores("the rows that chose its temperature are scored together with their priors, not by themselves")
 
 SHARE = 0.632
 """Share of the rows of a region that its tree is grown on, as many as a bootstrap sample has."""
@@ -98,7 +101,8 @@ class Continuation:
         choice = replace(choice, score=score, sharpness=sharpness)
         posterior = posterior.tempered(temperature, evidence_of_regions(log_evidence, temperature))
         trees = Continuations(posterior.continued, [one.tree for one in grown], choice.split_prior)
-        return Learnt(ContinuedForest(posterior, self.columns, trees, posteriors, sharpness, rows), choice)
+        model = ContinuedForest(posterior, self.columns, trees, posteriors, sharpness, rows)
+        return Learnt(model, choice, unseen=NOT_SCORED)
 
     def _regions(self, family: NativeFamily, rows: Rows, few: NDArray[np.uint16]) -> list[NDArray[np.int64]]:
         """Return the rows of each region at the last depth."""

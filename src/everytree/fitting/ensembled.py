@@ -19,6 +19,7 @@ from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
 from everytree.fitting.sharpness import best_sharpness
 from everytree.fitting.structures import ForestStructure
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
+from everytree.fitting.unseen import UnseenRows
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.tables.schema import Schema
@@ -70,7 +71,8 @@ class EnsembleStructure:
         sharpness = 1.0
         if known.any():
             _, sharpness = best_sharpness(honest[known], rows.y[known], of_row[known], self.boost.sharpen)
-        return Learnt(MixedClasses(forest, boosted, weight, sharpness))
+        mixed = MixedClasses(forest, boosted, weight, sharpness)
+        return Learnt(mixed, unseen=lambda: UnseenRows.of_probs(mix_probs(by_forest, by_boosting, weight, sharpness)))
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         about = AboutCentre(target.family)
@@ -92,8 +94,7 @@ class EnsembleStructure:
         weight = best_weight(loss)
         centres = MixedCentres(forest, boosted.trees, weight, about)
         honest = mix(by_forest, by_boosting, weight)
-        model = numbers_about(rows, honest, centres, about, boosted, target, schema, settings, self.boost.random_state)
-        return Learnt(model)
+        return numbers_about(rows, honest, centres, about, boosted, target, schema, settings, self.boost.random_state)
 
     def _forest(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> tuple[Forest, FloatArray]:
         """The forest, and what it says of rows that its trees have not seen."""

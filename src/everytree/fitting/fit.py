@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -26,10 +27,12 @@ from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.held_out import held_out
 from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
+from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.search import Choice, choose
 from everytree.fitting.stacking import stacking_weights
 from everytree.fitting.targets import GrowthTarget, Target
 from everytree.fitting.tempering import tempered_weights
+from everytree.fitting.unseen import GROWN_ON_ALL, UnseenRows, scores_of, unseen_rows
 from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
 from everytree.posterior.counts import Tally, count
 from everytree.posterior.forest import Forest
@@ -184,6 +187,8 @@ class Fitted:
         Of the trees; None where they are not known to be of one table.
     out_of_bag : OutOfBag or None
         Of the rows of `fit`, where it was asked for.
+    unseen : Scores or NoScores
+        Of rows of `fit` that the trees had not seen.
     """
 
     target: Target
@@ -195,6 +200,7 @@ class Fitted:
     batches: list[str]
     origin: Origin | None = None
     out_of_bag: OutOfBag | None = None
+    unseen: Scores | NoScores = GROWN_ON_ALL
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
@@ -293,20 +299,25 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
 
 
 class Learnt(NamedTuple):
-    """A model of coded rows; for the attributes see `Fitted`."""
+    """A model of coded rows; for the attributes see `Fitted`.
+
+    What is said of unseen rows is computed when it is asked for: not every model is kept as it is.
+    """
 
     forest: Model
     choice: Choice | None = None
     out_of_bag: OutOfBag | None = None
     origin: Origin | None = None
+    unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
 
     def fitted(self, target: Target, schema: Schema, rows: Rows, weight: FloatArray | None, factor: float) -> Fitted:
         """The model of a table; `rows` are those of it that have a `weight` above 0."""
         oob = self.out_of_bag
         if oob is not None and weight is not None:
             oob = oob.on(weight > 0.0)
+        unseen = self.unseen if isinstance(self.unseen, NoScores) else scores_of(target, rows, self.unseen())
         return Fitted(
-            target, schema, self.forest, self.choice, sorted(rows.row_data), factor, [], self.origin, oob
+            target, schema, self.forest, self.choice, sorted(rows.row_data), factor, [], self.origin, oob, unseen
         ).with_batch(rows)
 
 
@@ -340,7 +351,10 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     oob = None
     if grown.predict_out_of_bag:
         oob = out_of_bag(rows, kept, tally.statistics, forest.weights, choice, n_jobs)
-    return Learnt(forest, choice, oob, Origin.of(grown))
+    unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
+    if held.is_honest:
+        unseen = partial(unseen_rows, held, choice, None if stand_in else forest.weights)
+    return Learnt(forest, choice, oob, Origin.of(grown), unseen)
 
 
 def _posteriors(kept: Sequence[Grown], tally: Tally, choice: Choice, n_jobs: int) -> list[Posterior]:

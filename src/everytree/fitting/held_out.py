@@ -29,6 +29,9 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
+Said = tuple[int, NDArray[np.int64], FloatArray]
+"""A tree, the scored rows that it predicts, and what it says of them."""
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -54,6 +57,10 @@ class HeldOut:
     n_jobs : int
     is_honest : bool
         Whether the trees were not grown on these rows.
+    numbers : (n_rows,) int64 or None
+        Which rows of the table these are.
+    pools : dict
+        Kept by `pool_without_own_row`.
     """
 
     trees: Sequence[MetaTree]
@@ -68,6 +75,9 @@ class HeldOut:
     is_counted: bool = True
     n_jobs: int = 1
     is_honest: bool = True
+    numbers: NDArray[np.int64] | None = None
+    pools: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _chosen: dict[Any, list[Said]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.n_scored < 0:
@@ -82,6 +92,18 @@ class HeldOut:
     def scored_weight(self) -> FloatArray:
         """(n_scored,) weights of the scored rows."""
         return np.ones(self.n_scored) if self.weight is None else self.weight[: self.n_scored]
+
+    def first(self, n_scored: int) -> HeldOut:
+        """The same with the first of the scored rows alone: any prefix is a random sample."""
+        if n_scored >= self.n_scored:
+            return self
+        is_kept = np.arange(len(self.y)) < n_scored
+        if self.group is not None:
+            is_kept = np.isin(self.group, self.group[:n_scored])
+        kept = [is_kept[taken] for taken in self.taken]
+        taken = [rows[which] for rows, which in zip(self.taken, kept, strict=True)]
+        ends = [nodes[which] for nodes, which in zip(self.ends, kept, strict=True)]
+        return replace(self, taken=taken, ends=ends, n_scored=n_scored)
 
     def predict_each(
         self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
@@ -105,6 +127,17 @@ class HeldOut:
         values = _kernels.predict_held_out(priors=priors, **self._arguments(tree, families[0], split_priors))
         assert values is not None, "the columns of HeldOut are those that the kernels read"
         return values
+
+    def predict_chosen(self, family: NativeFamily, split_prior: SplitPriorLike) -> list[Said]:
+        """Tree, rows and (n_held, n_values) predictions by the priors that were chosen, of each tree that predicts any.
+
+        They are kept: the weights of the trees and the scores of unseen rows need the same ones.
+        """
+        key = family, split_prior
+        if key not in self._chosen:
+            every = self.predict_each([family], [split_prior])
+            self._chosen[key] = [(tree, rows, values[0, 0]) for tree, rows, values in every]
+        return self._chosen[key]
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
         """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""
@@ -216,7 +249,7 @@ def _routed(
     ]
     return HeldOut(
         [one.tree for one in grown], list(statistics), taken, ends, some.y, some.weight,
-        some.row_data, some.group, n_jobs=n_jobs,
+        some.row_data, some.group, n_jobs=n_jobs, numbers=involved,
     )  # fmt: skip
 
 

@@ -84,17 +84,17 @@ def out_of_bag(
         return PathPredictive(family, parameter.reshape(len(log_weight), -1), paths, row_data).mean()[:, None]
 
     if family.has_classes:
-        probs = _average(held, weights, values)
+        probs = average_of_trees(held, weights, values)
         asked = ~np.isnan(probs[:, 0])
         probs[asked] = sharpened(probs[asked], choice.sharpness)
         return OutOfBag(_spread(probs, places))
     log_scores = None
     if family.is_scored_by_log:
-        log_scores = _spread(np.log(_average(held, weights, lambda tree: np.exp(values(tree))))[:, 0], places)
-    return OutOfBag(_spread(_average(held, weights, means)[:, 0], places), log_scores)
+        log_scores = _spread(np.log(average_of_trees(held, weights, lambda tree: np.exp(values(tree))))[:, 0], places)
+    return OutOfBag(_spread(average_of_trees(held, weights, means)[:, 0], places), log_scores)
 
 
-def _average(held: HeldOut, weights: FloatArray, of_tree: Callable[[int], FloatArray]) -> FloatArray:
+def average_of_trees(held: HeldOut, weights: FloatArray, of_tree: Callable[[int], FloatArray]) -> FloatArray:
     """(n_scored, n_values) weighted mean of the trees that may predict each row; NaN where none may."""
     rows = held.rows
     asked = [tree for tree in range(len(rows)) if len(rows[tree]) and weights[tree] > 0.0]

@@ -11,12 +11,8 @@ from scipy.optimize import minimize_scalar
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.fitting.held_out import HeldOut
+from everytree.fitting.pooled_rows import pool_without_own_row
 from everytree.posterior.split_prior import SplitPriorLike
-from everytree.predictive.paths import PathPredictive, Paths
-from everytree.predictive.predictive import Predictive
-
-SHARPENED_ROWS = 1000
-"""Number of scored rows used to choose the sharpness of a distribution over numbers."""
 
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
@@ -71,7 +67,7 @@ def sharpness_of_numbers(
         Of the trees; equal by default.
     """
     equal = np.ones(len(held.trees)) if weights is None else weights
-    pool, rows = _pool_without_own_row(held, family, split_prior, equal)
+    pool, rows = pool_without_own_row(held, family, split_prior, equal)
     mean, y = pool.mean(), held.y[rows].astype(np.float64)
     weight = held.scored_weight[rows]
 
@@ -80,36 +76,3 @@ def sharpness_of_numbers(
         return float(np.average(pool.log_prob(stretched) + log_sharpness, weights=weight))
 
     return _sharpest(score, float(weight.sum()))
-
-
-def _pool_without_own_row(
-    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray
-) -> tuple[Predictive, NDArray[np.int64]]:
-    """Return the average of the trees that may predict a row, for some of the scored rows, and which rows these are."""
-    chosen = np.zeros(held.n_scored, dtype=bool)
-    chosen[:SHARPENED_ROWS] = True
-    row_of, log_weights, parameters = [], [], []
-    for tree, rows in enumerate(held.rows):
-        if len(rows) == 0 or weights[tree] == 0.0:
-            continue
-        start, log_weight, parameter = held.components(tree, family, split_prior)
-        of_entry = np.repeat(rows, np.diff(start))
-        kept = chosen[of_entry] & (log_weight > np.log(1e-6))
-        log_weight = log_weight + np.log(weights[tree])
-        row_of.append(of_entry[kept])
-        log_weights.append(log_weight[kept])
-        parameters.append(parameter.reshape(len(log_weight), -1)[kept])
-    order = np.argsort(np.concatenate(row_of), kind="stable")
-    rows, start = np.unique(np.concatenate(row_of)[order], return_index=True)
-    log_weight = np.concatenate(log_weights)[order]
-    ends = np.append(start, len(order))
-    top = np.maximum.reduceat(log_weight, start)  # weights of trees may be far below the range of doubles
-    total = top + np.log(np.add.reduceat(np.exp(log_weight - np.repeat(top, np.diff(ends))), start))
-    paths = Paths(
-        ends.astype(np.int64),
-        np.arange(len(order)),
-        log_weight - np.repeat(total, np.diff(ends)),
-        np.arange(len(rows), dtype=np.int32),
-    )
-    row_data = {name: values[rows] for name, values in held.row_data.items()}
-    return PathPredictive(family, np.concatenate(parameters)[order], paths, row_data), rows

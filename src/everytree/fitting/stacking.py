@@ -21,10 +21,7 @@ def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
     """
     n_trees, n_rows = len(held.trees), held.n_scored
     log_probs, asked = np.full((n_trees, n_rows), -np.inf), np.zeros((n_trees, n_rows), dtype=bool)
-    for tree, rows in enumerate(held.rows):
-        if len(rows) == 0:
-            continue
-        values = held.predict(tree, [choice.family], [choice.split_prior])[0, 0]
+    for tree, rows, values in held.predict_chosen(choice.family, choice.split_prior):
         if choice.family.has_classes:
             with np.errstate(divide="ignore"):
                 log_probs[tree, rows] = np.log(values[np.arange(len(rows)), held.y[rows].astype(np.int64)])

@@ -33,6 +33,7 @@ from everytree.fitting.fit import (
     digest_with_groups,
 )
 from everytree.fitting.grown_tree import with_statistics
+from everytree.fitting.scores import NoScores
 from everytree.fitting.several import SeveralTargets
 from everytree.fitting.targets import GrowthTarget, Target
 from everytree.posterior.counts import count
@@ -337,7 +338,8 @@ class ExactStructure:
             return self._continued(rows, target, schema, has_missing, settings)
         n_codes = schema.n_codes.astype(np.int64)
         posterior = self._posterior(n_codes + has_missing, target.fixed_family(rows), _kinds(schema), settings)
-        return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)))
+        unseen = NoScores("its priors are given, and it leaves no rows out")
+        return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), unseen=unseen)
 
     @property
     def _depth(self) -> int:

@@ -14,7 +14,7 @@ from everytree.view.describe import amount, number
 
 
 def lead(subject: Subject) -> str:
-    """The model in two sentences."""
+    """The model in two or three sentences."""
     n_trees = len(subject.posts)
     if subject.is_exact:
         how = "every decision tree to a depth, and every choice of its splits"
@@ -24,7 +24,16 @@ def lead(subject: Subject) -> str:
         how = f"every pruning of each of {n_trees} decision trees"
     rows, n_columns = amount(float(subject.n_rows)), subject.model.schema_.n_inputs
     weighted = "each weighted by its posterior probability"
-    return f"Fitted to {rows} rows of {n_columns} columns. It predicts by averaging {how}, {weighted}."
+    fitted = f"Fitted to {rows} rows of {n_columns} columns. It predicts by averaging {how}, {weighted}."
+    return f"{fitted}{unseen(subject)}"
+
+
+def unseen(subject: Subject) -> str:
+    """How well it predicts rows that the trees had not seen, as one more sentence; nothing where it is not known."""
+    if not hasattr(subject.model, "unseen_"):
+        return ""
+    said: str = subject.model.unseen_.sentence()
+    return f" {said[0].upper()}{said[1:]}."
 
 
 def facts(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,152 @@
+"""Scores of rows that a model had not seen, beside those of predicting the same for every row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+HEADS = ("", "model", "same for every row")
+
+
+class Line(NamedTuple):
+    """A score in words, of the model and of a prediction that is the same for every row; None where there is none."""
+
+    name: str
+    model: float | None
+    baseline: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Scores(ABC):
+    """Scores of rows of `fit`, each predicted by trees that had not seen it.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows that were scored: all, or of a long table a random sample.
+    """
+
+    n_rows: int
+
+    @abstractmethod
+    def lines(self) -> list[Line]:
+        """The scores, the most important one first."""
+
+    @abstractmethod
+    def sentence(self) -> str:
+        """The scores in one sentence, without a capital letter and a full stop."""
+
+    def __repr__(self) -> str:
+        rows = [HEADS, *((line.name, _text(line.model), _text(line.baseline)) for line in self.lines())]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+        return "\n".join([self._title(), *table])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
+        rows = "".join(
+            f"<tr><th>{escape(line.name)}</th><td>{_text(line.model)}</td><td>{_text(line.baseline)}</td></tr>"
+            for line in self.lines()
+        )
+        return f"<table><caption>{self._title()}</caption><tr>{head}</tr>{rows}</table>"
+
+    def _title(self) -> str:
+        return f"{self.n_rows:,} rows that the trees had not seen"
+
+
+@dataclass(frozen=True, repr=False)
+class ClassScores(Scores):
+    """Scores of classes; rows count by their weights.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows that were scored: all, or of a long table a random sample.
+    log_loss, accuracy : float
+        Minus the mean log probability of the true class, and the share of rows whose most probable class is the true
+        one.
+    baseline_log_loss, baseline_accuracy : float
+        The same for the frequencies of the classes as the prediction of every row.
+    """
+
+    log_loss: float
+    accuracy: float
+    baseline_log_loss: float
+    baseline_accuracy: float
+
+    def lines(self) -> list[Line]:
+        return [
+            Line("log-loss (less is better)", self.log_loss, self.baseline_log_loss),
+            Line("accuracy", self.accuracy, self.baseline_accuracy),
+        ]
+
+    def sentence(self) -> str:
+        return (
+            f"right for {_of_hundred(self.accuracy)} rows that the trees had not seen; log-loss {self.log_loss:.2f}, "
+            f"predicting the class frequencies {self.baseline_log_loss:.2f}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class NumberScores(Scores):
+    """Scores of numbers; rows count by their weights.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows that were scored: all, or of a long table a random sample.
+    log_score : float
+        Mean log density or probability of the target; of a censored one, log of the probability to exceed it.
+    baseline_log_score : float
+        The same for one distribution of the model's family as the prediction of every row.
+    r2 : float or None
+        Coefficient of determination of the mean: the share of the variance that it explains. The mean of all targets
+        as the prediction of every row has 0. None where there are censored rows, where a predicted mean is
+        infinite, and where all targets are equal.
+    coverage : float or None
+        Share of the rows whose targets are in the interval of 90%. None where there are censored rows.
+    """
+
+    log_score: float
+    baseline_log_score: float
+    r2: float | None
+    coverage: float | None
+
+    def lines(self) -> list[Line]:
+        of_mean = [] if self.r2 is None else [Line("R2 of the mean", self.r2, 0.0)]
+        of_interval = [] if self.coverage is None else [Line("in intervals of 90%", self.coverage, None)]
+        return [*of_mean, Line("mean log score", self.log_score, self.baseline_log_score), *of_interval]
+
+    def sentence(self) -> str:
+        of_mean = "" if self.r2 is None else f"R2 {self.r2:.2f} and "
+        of_interval = ""
+        if self.coverage is not None:
+            of_interval = f"; intervals of 90% hold {_of_hundred(self.coverage)}"
+        return (
+            f"{of_mean}mean log score {self.log_score:.2f} of rows that the trees had not seen, the same distribution "
+            f"for every row {self.baseline_log_score:.2f}{of_interval}"
+        )
+
+
+@dataclass(frozen=True)
+class NoScores:
+    """Why a model has none.
+
+    Attributes
+    ----------
+    why : str
+    """
+
+    why: str
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _of_hundred(share: float) -> str:
+    """A share as a number of rows; "100 of 100" only where it is all of them."""
+    n = round(100.0 * share)
+    return "more than 99 of 100" if n == 100 and share < 1.0 else f"{n} of 100"

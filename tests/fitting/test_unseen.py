@@ -1,0 +1,497 @@
+"""Scores of rows that the trees had not seen: those of slow recomputations, kept only as long as they are true."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, log_loss, r2_score
+
+import everytree as et
+import everytree.boosting.chains
+import everytree.fitting.boosted
+import everytree.fitting.ensembled
+import everytree.fitting.pooled_rows
+import everytree.fitting.structures
+import everytree.fitting.unseen
+from cases import rng_for, take
+from estimator_cases import ALL, Case, ids, of_leaf
+from everytree.fitting.scores import ClassScores, NumberScores
+from everytree.tables.repeats import row_groups
+
+close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
+
+FORESTS = [case for case in ALL if case.is_forest]
+TREES = [case for case in ALL if not case.is_forest]
+N = 40
+
+Rows = tuple[Any, Any, dict[str, Any]]
+
+
+# ---- slow twins -----------------------------------------------------------------------------------------------------
+
+
+def targets_of(model: Any, y: Any) -> np.ndarray:
+    return np.searchsorted(model.classes_, y) if hasattr(model, "classes_") else np.asarray(y, dtype=float)
+
+
+class Slow:
+    """One row's distribution: a weighted mean of those of single trees, then sharpened."""
+
+    def __init__(self, said: list[Any], weights: Any, sharpness: float) -> None:
+        self.said, self.weights, self.sharpness = said, np.asarray(weights, dtype=float), sharpness
+
+    def of(self, method: str, *arguments: Any) -> float:
+        return np.average([getattr(one, method)(*arguments)[0] for one in self.said], axis=0, weights=self.weights)
+
+    def probs(self) -> np.ndarray:
+        power = self.of("probs") ** self.sharpness
+        return power / power.sum()
+
+    def stretched(self, y: float) -> float:
+        mean = self.of("mean")
+        return y if self.sharpness == 1.0 else mean + (y - mean) * self.sharpness
+
+    def log_prob(self, y: float) -> float:
+        logs = [one.log_prob([self.stretched(y)])[0] for one in self.said]
+        return np.log(np.average(np.exp(logs), weights=self.weights)) + np.log(self.sharpness)
+
+    def cdf(self, y: float) -> float:
+        return self.of("cdf", [self.stretched(y)])
+
+
+def slow_forest(model: Any, rows: Rows, group: Any = None, weight: Any = None) -> dict[int, Slow]:
+    """By the number of each row: what trees that were not grown on it say, without its group in their statistics."""
+    X, y, row_data = rows
+    codes, columns, targets = model.schema_.encode(X), of_leaf(model, X, row_data), targets_of(model, y)
+    together = row_groups(codes, group)
+    bags = np.stack([draw.times(len(y), together) > 0 for draw in model.fitted_.origin.draws])
+    group = np.arange(len(y)) if group is None else group
+    weight = np.ones(len(y)) if weight is None else weight
+    found = {}
+    for i in range(len(y)):
+        trees, others = np.flatnonzero(~bags[:, i]), group != group[i]
+        said = []
+        for post in (model.posteriors_[tree] for tree in trees):
+            without = et.Posterior(post.tree, post.family, post.split_prior)
+            without.update(codes[others], targets[others], weight[others], **take(columns, others))
+            said.append(without.predictive(codes[[i]], **take(columns, [i])))
+        if model.weights_[trees].sum() > 0.0:
+            found[i] = Slow(said, model.weights_[trees], model.choice_.sharpness)
+    return found
+
+
+def slow_scores(model: Any, rows: Rows, found: dict[int, Slow], weight: Any = None) -> Any:
+    """The scores of these rows, one by one."""
+    y = targets_of(model, rows[1])
+    every = np.ones(len(y)) if weight is None else weight
+    places = np.array(sorted(found))
+    w, own = every[places], y[places]
+    if hasattr(model, "classes_"):
+        probs = np.array([found[i].probs() for i in places])
+        shares = np.bincount(y, every) / every.sum()
+        labels = np.arange(len(shares))
+        return ClassScores(
+            len(places),
+            log_loss(own, probs, sample_weight=w, labels=labels),
+            accuracy_score(own, probs.argmax(axis=1), sample_weight=w),
+            log_loss(own, np.tile(shares, (len(own), 1)), sample_weight=w, labels=labels),
+            accuracy_score(own, np.full(len(own), shares.argmax()), sample_weight=w),
+        )
+    same = same_for_all(model, rows, y, every)
+    is_censored = np.asarray(rows[2].get("censored", np.zeros(len(y), bool)))
+    log_scores = [np.log(1.0 - found[i].cdf(y[i])) if is_censored[i] else found[i].log_prob(y[i]) for i in places]
+    r2 = coverage = None
+    if not is_censored[places].any():
+        r2 = r2_score(own, [found[i].of("mean") for i in places], sample_weight=w)
+        step = 1.0 if model.family in ("poisson", "geometric") else 0.0
+        inside = [found[i].cdf(y[i]) >= 0.05 and found[i].cdf(y[i] - step) <= 0.95 for i in places]
+        coverage = np.average(inside, weights=w)
+    return NumberScores(
+        len(places), np.average(log_scores, weights=w), np.average(same[places], weights=w), r2, coverage
+    )  # fmt: skip
+
+
+def same_for_all(model: Any, rows: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(n_rows,) log scores by one leaf of the family that has all rows: that of a tree which may not be split."""
+    _, _, row_data = rows
+    family = "normal" if model.family == "linear" else model.family
+    with_rows = {name: values for name, values in row_data.items() if values is not None}
+    one = et.ExactTreeRegressor(0, family=family).fit(np.zeros((len(y), 1)), y, weight, **with_rows)
+    return one.log_scores(np.zeros((len(y), 1)), y, **with_rows)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    assert found.n_rows == expected.n_rows
+    for name, value in vars(expected).items():
+        if value is None:
+            assert getattr(found, name) is None, name
+        else:
+            close(getattr(found, name), value, err_msg=name)
+
+
+# ---- forests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def every_node(monkeypatch):
+    """Nodes of hardly any weight are not left out."""
+    monkeypatch.setattr(everytree.fitting.pooled_rows, "SMALL_WEIGHT", 1e-300)
+
+
+@pytest.mark.usefixtures("every_node")
+@pytest.mark.parametrize("options", [{}, {"weights": "stacking", "bootstrap": True}, {"calibration": None}], ids=str)
+@pytest.mark.parametrize("case", **ids(FORESTS))
+def test_forests_are_scored_by_trees_that_have_not_seen_the_row(case, options):
+    rows = case.draw(N, "unseen")
+    X, y, row_data = rows
+    model = case.make(**options).fit(X, y, **row_data)
+    found = slow_forest(model, rows)
+    assert len(found) > 0
+    assert_same(model.unseen_, slow_scores(model, rows, found))
+
+
+@pytest.mark.usefixtures("every_node")
+@pytest.mark.parametrize("case", [FORESTS[0], FORESTS[2]], ids=str)
+def test_groups_are_left_out_together_and_rows_count_by_their_weights(case):
+    rng = rng_for("unseen groups")
+    rows, weight = case.draw(N, "unseen groups"), rng.integers(0, 4, N).astype(float)
+    _, group = np.unique(rng.integers(0, 12, N), return_inverse=True)
+    X, y, row_data = rows
+    model = case.make().fit(X, y, weight, groups=group, **row_data)
+    used = weight > 0.0
+    some = X[used], y[used], take(row_data, used)
+    _, own_group = np.unique(group[used], return_inverse=True)
+    found = slow_forest(model, some, own_group, weight[used])
+    assert_same(model.unseen_, slow_scores(model, some, found, weight[used]))
+
+
+def test_nodes_of_hardly_any_weight_hardly_matter(monkeypatch):
+    for case in FORESTS[2:4]:
+        X, y, row_data = case.draw(200, "small weights")
+        quick = case.make().fit(X, y, **row_data).unseen_
+        with monkeypatch.context() as patch:
+            patch.setattr(everytree.fitting.pooled_rows, "SMALL_WEIGHT", 1e-300)
+            exact = case.make().fit(X, y, **row_data).unseen_
+        assert quick.log_score == pytest.approx(exact.log_score, abs=1e-5)
+
+
+@pytest.mark.parametrize("target", ["poisson", "geometric"])
+def test_long_tables_are_scored_by_a_sample(monkeypatch, target):
+    monkeypatch.setattr(everytree.fitting.unseen, "FEW_ROWS", 60)
+    case = next(case for case in FORESTS if case.target == target)
+    rng = rng_for("sample of unseen", target)
+    X, y, row_data = case.draw(300, "sample")
+    for groups in (None, rng.integers(0, 90, 300)):
+        model = case.make(n_estimators=20).fit(X, y, groups=groups, **row_data)
+        assert model.unseen_.n_rows == 60
+        monkeypatch.setattr(everytree.fitting.unseen, "FEW_ROWS", 1000)
+        every = case.make(n_estimators=20).fit(X, y, groups=groups, **row_data).unseen_
+        monkeypatch.setattr(everytree.fitting.unseen, "FEW_ROWS", 60)
+        assert every.n_rows > 250
+        assert model.unseen_.log_score == pytest.approx(every.log_score, abs=0.4)
+
+
+# ---- one tree -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("every_node")
+@pytest.mark.parametrize("case", **ids(TREES))
+def test_single_trees_are_scored_by_trees_that_were_grown_without_a_fifth(case, monkeypatch):
+    """The stand-ins are caught where they are grown, and filled with the rows that they were grown on."""
+    grown = []
+    original = everytree.fitting.structures.TreeStructure.kept_and_judged
+
+    def caught(*arguments: Any) -> Any:
+        grown.append(original(*arguments))
+        return grown[-1]
+
+    monkeypatch.setattr(everytree.fitting.structures.TreeStructure, "kept_and_judged", caught)
+    rows = X, y, row_data = case.draw(N, "unseen by a tree")
+    model = case.make().fit(X, y, **row_data)
+    codes, columns, targets = model.schema_.encode(X), of_leaf(model, X, row_data), targets_of(model, y)
+    choice, found = model.choice_, {}
+    for stand_in in grown[0][1]:
+        seen = stand_in.in_bag
+        post = et.Posterior(stand_in.tree, choice.family, choice.split_prior)
+        post.update(codes[seen], targets[seen], **take(columns, seen))
+        for i in np.flatnonzero(~seen):
+            assert i not in found
+            found[i] = Slow([post.predictive(codes[[i]], **take(columns, [i]))], [1.0], choice.sharpness)
+    assert len(found) == N
+    assert_same(model.unseen_, slow_scores(model, rows, found))
+
+
+# ---- boosting and ensembles -----------------------------------------------------------------------------------------
+
+
+def caught_call(monkeypatch: Any, module: Any, name: str) -> list[Any]:
+    """What a function returns from now on."""
+    found: list[Any] = []
+    original = getattr(module, name)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        found.append(original(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(module, name, call)
+    return found
+
+
+@pytest.mark.parametrize("target", ["two classes", "three classes"])
+def test_boosting_of_classes_is_scored_by_the_chain_that_left_a_row_out(target, monkeypatch):
+    boosted = caught_call(monkeypatch, everytree.fitting.boosted, "boost")
+    X, y, _ = Case(et.MetaBoostClassifier, target).draw(120, "boosted")
+    weight = rng_for("weights", target).integers(1, 4, 120).astype(float)
+    model = et.MetaBoostClassifier(60, random_state=0).fit(X, y, weight)
+    scores = boosted[0].left_out
+    if scores.shape[1] == 1:
+        scores = np.column_stack([np.zeros(120), scores])
+    probs = softmax(model.forest_.sharpness * scores, axis=1)
+    assert_same(model.unseen_, slow_class_scores(model, y, probs, weight))
+
+
+def slow_class_scores(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> ClassScores:
+    numbers = targets_of(model, y)
+    shares = np.bincount(numbers, weight) / weight.sum()
+    known = ~np.isnan(probs[:, 0])
+    own, w = numbers[known], weight[known]
+    return ClassScores(
+        int(known.sum()),
+        -np.average(np.log(probs[known, own]), weights=w),
+        np.average(probs[known].argmax(axis=1) == own, weights=w),
+        -np.average(np.log(shares[own]), weights=w),
+        np.average(own == shares.argmax(), weights=w),
+    )
+
+
+def test_ensembles_of_classes_are_scored_by_both(monkeypatch):
+    boosted = caught_call(monkeypatch, everytree.fitting.boosted, "boost")
+    of_forest = caught_call(monkeypatch, everytree.fitting.ensembled, "learn_forest")
+    X, y, _ = Case(et.MetaEnsembleClassifier, "two classes").draw(100, "ensemble")
+    model = et.MetaEnsembleClassifier(8, max_iter=40, random_state=0).fit(X, y)
+    forest, mixed = of_forest[0].out_of_bag.prediction, model.forest_
+    scores = np.column_stack([np.zeros(100), boosted[0].left_out])
+    chain = softmax(mixed.boosted.sharpness * scores, axis=1)
+    power = (forest ** (1.0 - mixed.weight) * chain**mixed.weight) ** mixed.sharpness
+    probs = power / power.sum(axis=1, keepdims=True)
+    assert 0 < np.isnan(probs[:, 0]).sum() < 100
+    assert_same(model.unseen_, slow_class_scores(model, y, probs, np.ones(100)))
+
+
+@pytest.mark.usefixtures("every_node")
+@pytest.mark.parametrize("kind", [et.MetaBoostRegressor, et.MetaEnsembleRegressor])
+@pytest.mark.parametrize("family", ["normal", "lognormal", "poisson", "exponential"])
+def test_boosted_numbers_are_scored_about_the_centre_of_the_chain_that_left_a_row_out(family, kind, monkeypatch):
+    """The forest of what is left is asked without the row, and its answer is moved to the centre."""
+    monkeypatch.setattr(everytree.fitting.boosted, "RESIDUAL_TREES", 6)
+    asked: list[Any] = []
+    original = everytree.fitting.boosted.learn_forest
+
+    def learn(grown: Any, *more: Any) -> Any:
+        asked.append((grown, original(grown, *more)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(everytree.fitting.boosted, "learn_forest", learn)
+    honest: list[np.ndarray] = []
+    with_centre = everytree.fitting.boosted.with_centre
+
+    def coded(codes: Any, centre: Any, own: Any) -> Any:
+        honest.append(centre)
+        return with_centre(codes, centre, own)
+
+    monkeypatch.setattr(everytree.fitting.boosted, "with_centre", coded)
+    rows = X, y, row_data = Case(kind, family).draw(60, "boosted numbers")
+    small = {"n_estimators": 6} if kind is et.MetaEnsembleRegressor else {}
+    model = kind(max_iter=30, family=family, random_state=0, **small).fit(X, y, **row_data)
+    (grown, learnt), centre = asked[0], honest[0]
+    forest, z = learnt.forest, grown.rows
+    found = {}
+    for i in range(len(y)):
+        trees = [k for k, tree in enumerate(grown.kept) if not tree.in_bag[i]]
+        others = np.arange(len(y)) != i
+        said = []
+        for post in (forest.posteriors[k] for k in trees):
+            without = et.Posterior(post.tree, post.family, post.split_prior)
+            without.update(z.codes[others], z.y[others], **take(dict(z.row_data), others))
+            said.append(without.predictive(z.codes[[i]], **take(dict(z.row_data), [i])))
+        if said:
+            shift, scale = {
+                "normal": (centre[i], 1.0), "lognormal": (0.0, np.exp(centre[i])), "poisson": (0.0, 1.0),
+                "exponential": (0.0, np.exp(-centre[i])),
+            }[family]  # fmt: skip
+            found[i] = MovedSlow(Slow(said, forest.weights[trees], learnt.choice.sharpness), shift, scale)
+    assert_same(model.unseen_, slow_scores(model, rows, found))
+
+
+class MovedSlow:
+    """The distribution of shift + scale * z."""
+
+    def __init__(self, of_z: Slow, shift: float, scale: float) -> None:
+        self.of_z, self.shift, self.scale = of_z, shift, scale
+
+    def of(self, method: str) -> float:
+        assert method == "mean"
+        return self.shift + self.scale * self.of_z.of("mean")
+
+    def log_prob(self, y: float) -> float:
+        return self.of_z.log_prob((y - self.shift) / self.scale) - np.log(self.scale)
+
+    def cdf(self, y: float) -> float:
+        return self.of_z.cdf((y - self.shift) / self.scale)
+
+
+# ---- what they say --------------------------------------------------------------------------------------------------
+
+
+EVERY = [
+    et.MetaForestClassifier, et.MetaTreeClassifier, et.MetaBoostClassifier, et.MetaEnsembleClassifier,
+    et.MetaForestRegressor, et.MetaTreeRegressor, et.MetaBoostRegressor, et.MetaEnsembleRegressor,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_they_agree_with_fresh_rows(kind):
+    target = "two classes" if "Classifier" in kind.__name__ else "normal"
+    case = Case(kind, target)
+    X, y, _ = case.draw(400, "honest")
+    fresh, fresh_y, _ = case.draw(4000, "fresh")
+    model = kind(random_state=0).fit(X, y)
+    scores = model.unseen_
+    if target == "normal":
+        assert scores.log_score == pytest.approx(model.log_scores(fresh, fresh_y).mean(), abs=0.12)
+        assert scores.r2 == pytest.approx(model.score(fresh, fresh_y), abs=0.06)
+        assert scores.coverage == pytest.approx(0.9, abs=0.05)
+        same = norm.logpdf(fresh_y, y.mean(), y.std()).mean()
+        assert scores.baseline_log_score == pytest.approx(same, abs=0.1)
+    else:
+        assert scores.log_loss == pytest.approx(-model.log_scores(fresh, fresh_y).mean(), abs=0.08)
+        assert scores.accuracy == pytest.approx(model.score(fresh, fresh_y), abs=0.06)
+        assert scores.baseline_log_loss == pytest.approx(np.log(2.0), abs=0.03)
+    assert scores == kind(random_state=0, n_jobs=2).fit(X, y).unseen_
+
+
+def test_words_and_tables_of_classes():
+    scores = ClassScores(426, 0.1186, 0.9577, 0.6607, 0.6268)
+    assert repr(scores) == (
+        "426 rows that the trees had not seen\n"
+        "                            model  same for every row\n"
+        "log-loss (less is better)  0.1186              0.6607\n"
+        "accuracy                   0.9577              0.6268"
+    )
+    assert scores.sentence() == (
+        "right for 96 of 100 rows that the trees had not seen; log-loss 0.12, predicting the class frequencies 0.66"
+    )
+    assert "<td>0.9577</td><td>0.6268</td>" in scores._repr_html_()
+    assert ClassScores(9, 0.1, 0.999, 0.7, 0.5).sentence().startswith("right for more than 99 of 100 rows")
+    assert ClassScores(9, 0.1, 1.0, 0.7, 0.5).sentence().startswith("right for 100 of 100 rows")
+
+
+def test_words_and_tables_of_numbers():
+    scores = NumberScores(1000, -2.225, -3.052, 0.822, 0.9016)
+    assert repr(scores) == (
+        "1,000 rows that the trees had not seen\n"
+        "                      model  same for every row\n"
+        "R2 of the mean        0.822                   0\n"
+        "mean log score       -2.225              -3.052\n"
+        "in intervals of 90%  0.9016"
+    )
+    assert scores.sentence() == (
+        "R2 0.82 and mean log score -2.23 of rows that the trees had not seen, the same distribution for every row "
+        "-3.05; intervals of 90% hold 90 of 100"
+    )
+    censored = NumberScores(1000, -2.2, -3.0, None, None)
+    assert "R2" not in repr(censored) + censored.sentence()
+    assert "intervals" not in repr(censored) + censored.sentence()
+    with pytest.raises(AttributeError):
+        scores.r2 = 1.0
+
+
+def test_one_class_is_certain():
+    X, _, _ = FORESTS[0].draw(60, "one class")
+    for kind in EVERY[:4]:
+        scores = kind(random_state=0).fit(X, np.zeros(60, int)).unseen_
+        assert (scores.log_loss, scores.accuracy, scores.baseline_log_loss, scores.baseline_accuracy) == (0, 1, 0, 1)
+
+
+def test_equal_targets_have_no_r2():
+    X, _, _ = FORESTS[2].draw(60, "equal")
+    assert et.MetaForestRegressor(10, random_state=0).fit(X, np.ones(60)).unseen_.r2 is None
+
+
+def test_several_outputs_have_theirs_each():
+    X, y, _ = FORESTS[2].draw(80, "outputs")
+    model = et.MetaForestRegressor(10, random_state=0).fit(X, np.column_stack([y, -2.0 * y]))
+    with pytest.raises(AttributeError, match=r"take model\.outputs_"):
+        _ = model.unseen_
+    first, second = (one.unseen_ for one in model.outputs_)
+    assert first.r2 > 0.3
+    assert second.log_score < first.log_score
+
+
+# ---- kept as long as they are true ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_pickles_copies_and_files_keep_them_and_clones_do_not(kind, tmp_path):
+    target = "two classes" if "Classifier" in kind.__name__ else "normal"
+    X, y, _ = Case(kind, target).draw(60, "kept")
+    model = kind(random_state=0).fit(X, y)
+    et.save(model, tmp_path / "model.et")
+    for same in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), et.load(tmp_path / "model.et")):
+        assert same.unseen_ == model.unseen_
+    assert not hasattr(clone(model), "unseen_")
+
+
+def reason(model: Any) -> str:
+    with pytest.raises(AttributeError) as caught:
+        _ = model.unseen_
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("case", [FORESTS[0], FORESTS[2], TREES[0], TREES[2]], ids=str)
+def test_rows_that_are_added_end_them(case, tmp_path):
+    X, y, _ = case.draw(100, "added")
+    model = case.make().fit(X, y)
+    assert model.unseen_.n_rows > 50
+    blank = model.blank()
+    assert "has seen no rows" in reason(blank)
+    assert model.unseen_.n_rows > 50, "a blank copy changes nothing"
+    merged = copy.deepcopy(model).merge(blank.partial_fit(X[:20] + 1.0, y[:20]))
+    assert "rows were added" in reason(merged)
+    more = copy.deepcopy(model).partial_fit(X[:5], y[:5])
+    assert "rows were added" in reason(more)
+    et.save(more, tmp_path / "more.et")
+    assert reason(et.load(tmp_path / "more.et")) == reason(more)
+    assert "rows were added" in reason(case.make().partial_fit(X, y))
+    assert more.fit(X, y).unseen_ == model.unseen_
+    assert case.make().fit_batches([(X, y)]).unseen_ == model.unseen_, "the sample has all rows"
+    halves = [(X[:50], y[:50]), (X[50:], y[50:])]
+    assert "beyond the sample" in reason(case.make().fit_batches(halves, sample_rows=60))
+
+
+def test_more_trees_are_scored_again():
+    case = FORESTS[0]
+    X, y, _ = case.draw(100, "warm")
+    model = case.make(warm_start=True).fit(X, y)
+    before = model.unseen_
+    model.set_params(n_estimators=12).fit(X, y)
+    assert model.unseen_ != before
+    assert model.unseen_ == case.make(n_estimators=12).fit(X, y).unseen_
+
+
+def test_where_no_rows_are_left_out_there_are_none():
+    X, y, _ = FORESTS[0].draw(60, "none")
+    assert "not fitted" in reason(et.MetaForestClassifier())
+    assert "ExactTreeClassifier has no unseen_: its priors are given" in reason(et.ExactTreeClassifier(1).fit(X, y))
+    assert "grown on all rows" in reason(FORESTS[0].make(subsample=1.0).fit(X, y))
+    assert "grown on all rows" in reason(et.MetaTreeClassifier().fit(X[:8], y[:8]))
+    assert FORESTS[0].make(subsample=1.0, bootstrap=True).fit(X, y).unseen_.n_rows > 0

@@ -66,6 +66,16 @@ def models() -> dict[str, object]:
         "exact": et.ExactTreeClassifier(max_depth=2).fit(table, three),
         "exact numbers": et.ExactTreeRegressor(max_depth=2).fit(table, numbers_of(table, "normal")),
     }
+    chains, both = {"max_iter": 25, "random_state": 0}, {"max_iter": 25, **few}
+    made |= {
+        "boosted": et.MetaBoostClassifier(**chains).fit(table, two),
+        "boosted three": et.MetaBoostClassifier(**chains).fit(table, three),
+        "boosted one class": et.MetaBoostClassifier(**chains).fit(table, np.repeat("only", len(table))),
+        "ensemble": et.MetaEnsembleClassifier(**both).fit(table, two),
+        "ensemble three": et.MetaEnsembleClassifier(**both).fit(table, three),
+        "boosted numbers": et.MetaBoostRegressor(**chains).fit(table, numbers_of(table, "normal")),
+        "ensemble numbers": et.MetaEnsembleRegressor(**both).fit(table, numbers_of(table, "normal")),
+    }
     for family in ("normal", "poisson", "exponential", "geometric"):
         made[family] = et.MetaForestRegressor(**few, family=family).fit(table, numbers_of(table, family))
     plain = table[["count", EVIL]].fillna(0.0)
@@ -86,8 +96,12 @@ def from_lightgbm(table: pd.DataFrame, y: np.ndarray):
 
 NAMES = (
     "forest", "forest by evidence", "tree", "one class", "exact", "exact numbers", "normal", "poisson", "exponential",
-    "geometric", "imported", "imported categories",
+    "geometric", "imported", "imported categories", "boosted", "boosted three", "boosted one class", "ensemble",
+    "ensemble three",
 )  # fmt: skip
+
+WITHOUT_WHAT_IF = ("boosted numbers", "ensemble numbers")
+BOOSTED = (*(name for name in NAMES if name.startswith(("boosted", "ensemble"))), *WITHOUT_WHAT_IF)
 
 
 def data_of(page: str) -> dict:

@@ -12,7 +12,18 @@ import pytest
 import everytree as et
 from everytree.report import embedding, report_html, write_report
 from everytree.report.subject import Subject
-from report_cases import EVIL, EVIL_CATEGORY, EVIL_CLASS, NAMES, classes_of, data_of, mixed_table, numbers_of
+from report_cases import (
+    BOOSTED,
+    EVIL,
+    EVIL_CATEGORY,
+    EVIL_CLASS,
+    NAMES,
+    WITHOUT_WHAT_IF,
+    classes_of,
+    data_of,
+    mixed_table,
+    numbers_of,
+)
 
 # ---- the page as text ------------------------------------------------------------------------------------------------
 
@@ -40,7 +51,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *WITHOUT_WHAT_IF])
 def test_the_page_is_well_formed_and_fetches_nothing(fitted, name):
     page = report_html(fitted[name])
     tags = Tags(page)
@@ -88,9 +99,52 @@ def test_models_with_exposure_and_with_lines_in_leaves_have_a_page():
     assert data_of(page)["kernel"] is None
 
 
+@pytest.mark.parametrize("name", BOOSTED)
+def test_boosted_trees_are_not_drawn_and_have_the_other_sections(fitted, name):
+    model, page = fitted[name], report_html(fitted[name])
+    data, words = data_of(page), re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    for absent in ('id="tree"', 'href="#tree"', 'id="probable"', 'href="#probable"', "Log evidence", "asked with"):
+        assert absent not in words
+    for there in ('id="fitted"', 'id="quality"', 'id="columns"', 'id="whatif"', "boosted trees", "split_prior"):
+        assert there in words
+    assert ("Weight of boosting" in words) == name.startswith("ensemble")
+    largest = model.feature_importances_.max()
+    assert f'<span class="value">{largest:.3f}</span>' in words
+    assert (data["kernel"] is None) == (name in WITHOUT_WHAT_IF)
+    assert ("distributions of numbers are not computed in the page" in words) == (name in WITHOUT_WHAT_IF)
+
+
+@pytest.mark.parametrize("name", ["boosted", "ensemble", "ensemble three"])
+def test_boosted_trees_that_do_not_fit_are_left_out_as_a_whole(fitted, name, monkeypatch):
+    n_bytes = embedding._n_bytes(embedding.model_data(Subject.of(fitted[name]))["boosted"]["arrays"].values())
+    for room in (1000, n_bytes + 1000)[: 1 if name == "boosted" else 2]:
+        monkeypatch.setattr(embedding, "MAX_BYTES", room)
+        monkeypatch.setattr(embedding.json, "dumps", lambda columns: "")
+        data = embedding.model_data(Subject.of(fitted[name]))
+        assert data["kernel"] is None
+        assert data["boosted"] is None
+        assert data["trees"] is None
+
+
+def test_boosted_nodes_are_in_the_order_that_the_script_counts_on(fitted):
+    trees = fitted["boosted three"].forest_.trees
+    start = 0
+    for size in trees.n_nodes:
+        first = trees.nodes["first_child"][start : start + size]
+        np.testing.assert_array_equal(first[first >= 0], 1 + 2 * np.arange((first >= 0).sum()))
+        start += size
+
+
+@pytest.mark.parametrize("name", ["forest", "tree", "normal", "boosted", "ensemble numbers"])
+def test_the_first_lines_say_how_well_it_predicts_rows_that_the_trees_had_not_seen(fitted, name):
+    said = fitted[name].unseen_.sentence()
+    assert f"{said[0].upper()}{said[1:]}.</p>" in report_html(fitted[name])
+    assert "had not seen" not in report_html(fitted["exact"])
+
+
 def test_a_model_from_a_file_has_the_same_page(fitted, tmp_path):
     pytest.importorskip("safetensors")
-    for name in ("forest", "exact"):
+    for name in ("forest", "exact", "boosted", "ensemble", "boosted numbers"):
         et.save(fitted[name], tmp_path / "model")
         assert report_html(et.load(tmp_path / "model")) == report_html(fitted[name])
 

@@ -11,7 +11,7 @@ from cases import rng_for
 from everytree.report import write_report
 from everytree.report.subject import Subject
 from everytree.view.describe import describe
-from report_cases import EVIL, EVIL_CATEGORY, EVIL_CLASS, NAMES, classes_of, mixed_table, numbers_of
+from report_cases import EVIL, EVIL_CATEGORY, EVIL_CLASS, NAMES, WITHOUT_WHAT_IF, classes_of, mixed_table, numbers_of
 
 # ---- the same answers ------------------------------------------------------------------------------------------------
 
@@ -45,6 +45,21 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
             quantiles = model.predict_quantiles(row, (0.05, 0.5, 0.95))[0]
             there = [shown[key] for key in ("mean", "std", "5%", "median", "95%")]
             np.testing.assert_allclose(there, [mean[0], std[0], *quantiles], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", WITHOUT_WHAT_IF)
+def test_boosted_numbers_have_one_sentence_instead_of_the_panel(fitted, visit, name):
+    visitor = visit(fitted[name])
+    assert visitor.page.locator("#no-whatif").is_visible()
+    assert not visitor.page.locator("#panel").is_visible()
+    assert not visitor.complaints
+
+
+def test_a_boosted_page_has_a_panel_without_a_way_through_a_tree(fitted, visit):
+    visitor = visit(fitted["boosted"])
+    assert visitor.page.locator("#panel").is_visible()
+    assert not visitor.page.locator("#way").is_visible()
+    assert not visitor.complaints
 
 
 def test_pooled_categories_new_ones_and_missing_ones_answer_as_in_python(visit):

@@ -32,6 +32,8 @@ class BoostedClasses:
         That was given or chosen.
     n_steps : list of int
         Of each chain.
+    n_rows : int
+        Rows that it was fitted to.
     """
 
     trees: AdditiveTrees
@@ -39,6 +41,7 @@ class BoostedClasses:
     sharpness: float
     split_prior: float
     n_steps: list[int]
+    n_rows: int
 
     @property
     def family(self) -> Bernoulli | Categorical:

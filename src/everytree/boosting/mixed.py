@@ -45,6 +45,11 @@ class MixedClasses:
         return self.boosted.family
 
     @property
+    def n_rows(self) -> int:
+        """Rows that it was fitted to."""
+        return int(self.forest.n_rows)
+
+    @property
     def n_steps(self) -> list[int]:
         return self.boosted.n_steps
 
@@ -87,6 +92,12 @@ class MixedCentres:
         by_boosting = self.trees.scores(X, n_jobs=n_jobs)
         by_forest = self.about.centre_of_mean(self.forest.moments(X, n_jobs=n_jobs)[0])[:, None]
         return mix(np.where(np.isfinite(by_forest), by_forest, by_boosting), by_boosting, self.weight)
+
+
+def boosted_trees(model: Any) -> AdditiveTrees:
+    """The boosted trees of a model: of its own, or of the part of it that is mixed with a forest."""
+    trees = (model.boosted if isinstance(model, MixedClasses) else model).trees
+    return trees.trees if isinstance(trees, MixedCentres) else trees
 
 
 def mix_probs(by_forest: FloatArray, by_boosting: FloatArray, weight: float, sharpness: float = 1.0) -> FloatArray:

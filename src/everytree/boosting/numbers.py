@@ -111,6 +111,11 @@ class BoostedNumbers:
         family: NativeFamily = self.residuals.family
         return family
 
+    @property
+    def n_rows(self) -> int:
+        """Rows that it was fitted to."""
+        return int(self.residuals.n_rows)
+
     def feature_importances(self) -> FloatArray:
         """(n_features,) the gains, scaled to sum to 1."""
         total = self.gains.sum()

@@ -46,6 +46,7 @@ def fit(
     out: options.OutModel = "model.et",
     kind: options.Kind = "auto",
     family: options.Family = None,
+    model: options.Model = None,
     exact: options.Exact = False,
     tree: options.Tree = False,
     empty: options.Empty = False,
@@ -74,6 +75,7 @@ def fit(
     \b
     everytree fit train.csv --target price
     everytree fit claims.parquet --target n --family poisson --exposure years --drop id,name
+    everytree fit train.csv --target price --model ensemble
     everytree fit small.csv --target cured --exact --out exact.et
     zcat some.csv.gz | everytree fit - --target y --jobs -1
     everytree fit big.parquet --target y --memory 2G
@@ -97,17 +99,18 @@ def fit(
     opened = open_table(table, how)
     notes = Memory(target, weight, exposure, censored, has_header=not no_header, compressed=compress)
     wanted = Wanted(
-        options.structure(exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
-        groups=groups, relative_weights=relative_weights,
+        options.structure(model, exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
+        groups=groups, relative_weights=relative_weights, empty=empty,
     )  # fmt: skip
     say = _sayer(quiet)
-    model, counted = fit_model(opened, notes, wanted, say)
-    model, notes = (model.blank(), notes) if empty else (model, notes.also(counted))
-    save_model(model, out, notes)
-    evidence = "" if empty else f", log evidence {model.log_evidence_:.4f}"
-    say(f"{out}: {described(model)} for {target!r}, {n_rows_of(model)} rows{evidence}")
-    if hasattr(model, "unseen_"):
-        say(f"{out}: {model.unseen_.sentence()}")
+    fitted, counted = fit_model(opened, notes, wanted, say)
+    fitted, notes = (fitted.blank(), notes) if empty else (fitted, notes.also(counted))
+    save_model(fitted, out, notes)
+    has_evidence = not empty and hasattr(fitted, "log_evidence_")
+    evidence = f", log evidence {fitted.log_evidence_:.4f}" if has_evidence else ""
+    say(f"{out}: {described(fitted)} for {target!r}, {n_rows_of(fitted)} rows{evidence}")
+    if hasattr(fitted, "unseen_"):
+        say(f"{out}: {fitted.unseen_.sentence()}")
 
 
 @app.command()
@@ -259,6 +262,7 @@ def bench(
     table: options.TablePath,
     target: options.Target,
     kind: options.Kind = "auto",
+    model: options.Model = None,
     exact: options.Exact = False,
     tree: options.Tree = False,
     trees: options.Trees = None,
@@ -283,7 +287,8 @@ def bench(
     from everytree.cli.tables import Reading, open_table
     from everytree.cli.writing import to_standard_output
 
-    wanted = Wanted(options.structure(exact, tree), kind, None, trees, None, seed, jobs, options.names("--drop", drop))
+    structure, dropped = options.structure(model, exact, tree), options.names("--drop", drop)
+    wanted = Wanted(structure, kind, None, trees, None, seed, jobs, dropped)
     source = open_table(table, Reading(format, not no_header, delimiter, limit=memory_limit(memory)))
     rows = rows_that_fit(source, _sayer(quiet=False))
     to_standard_output(f"{bench_table(rows, Memory(target, has_header=not no_header), wanted)}\n".encode())

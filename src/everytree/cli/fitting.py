@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +13,42 @@ from everytree.base.errors import RefusedError
 from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.batches.source import Names, Source
 from everytree.batches.text_types import SeenTypes
+from everytree.boosting.numbers import BOOSTED_FAMILIES
 from everytree.cli.memory import too_long
 from everytree.cli.models import Counted, Memory, counted_files, row_columns, working
+from everytree.cli.options import Structure
 from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column
 from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
 from everytree.cli.tables import OpenTable
 from everytree.estimators import (
     ExactTreeClassifier,
     ExactTreeRegressor,
+    MetaBoostClassifier,
+    MetaBoostRegressor,
+    MetaEnsembleClassifier,
+    MetaEnsembleRegressor,
     MetaForestClassifier,
     MetaForestRegressor,
     MetaTreeClassifier,
     MetaTreeRegressor,
 )
 
-Structure = Literal["forest", "tree", "exact"]
 MAX_CLASSES = 10
 """Whole numbers with no more distinct values than this are taken for classes, unless told otherwise."""
 CLASS_ADVICE = "; --kind class takes it for a class"
 
+NEED_ALL_ROWS: dict[Structure, str] = {
+    "exact": "--exact", "boost": "--model boost", "ensemble": "--model ensemble"
+}  # fmt: skip
+"""Those that see every row at once, and the options that ask for them."""
+
 ESTIMATORS: dict[tuple[Structure, str], type[Any]] = {
     ("forest", "class"): MetaForestClassifier,
     ("forest", "number"): MetaForestRegressor,
+    ("boost", "class"): MetaBoostClassifier,
+    ("boost", "number"): MetaBoostRegressor,
+    ("ensemble", "class"): MetaEnsembleClassifier,
+    ("ensemble", "number"): MetaEnsembleRegressor,
     ("tree", "class"): MetaTreeClassifier,
     ("tree", "number"): MetaTreeRegressor,
     ("exact", "class"): ExactTreeClassifier,
@@ -48,7 +62,7 @@ class Wanted:
 
     Attributes
     ----------
-    structure : {"forest", "tree", "exact"}
+    structure : {"forest", "boost", "ensemble", "tree", "exact"}
     kind : {"auto", "class", "number"}
     family : str or None
         Leaf model of numbers.
@@ -60,6 +74,8 @@ class Wanted:
         Column that says which rows belong together.
     relative_weights : bool
         Whether weights are relative.
+    empty : bool
+        Whether the rows are to be taken out again.
     """
 
     structure: Structure = "forest"
@@ -73,6 +89,12 @@ class Wanted:
     progress: bool = False
     groups: str | None = None
     relative_weights: bool = False
+    empty: bool = False
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether it cannot be fitted in batches, nor be updated."""
+        return self.structure in NEED_ALL_ROWS
 
 
 def fit_model(
@@ -83,10 +105,10 @@ def fit_model(
     if not found:
         rows = table.read()
         return fit_rows(rows, memory, wanted), counted_files(table, rows.stretches)
-    if wanted.structure == "exact":
+    if wanted.needs_all_rows:
         raise UserError(
-            f"{found}, but --exact needs all of them there; allow more by --memory, give it fewer rows, or fit a "
-            "forest or a --tree, which do not"
+            f"{found}, but {NEED_ALL_ROWS[wanted.structure]} needs all of them there; allow more by --memory, give it "
+            "fewer rows, or fit a forest or a --tree, which do not"
         )
     say(f"{found}: fitting in batches, structures from a sample of {SAMPLE_ROWS:,} rows, statistics from all")
     return fit_in_batches(table, memory, wanted)
@@ -189,11 +211,26 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
         "family": wanted.family,
         "relative_weights": wanted.relative_weights or None,
     }
-    if wanted.trees is not None and wanted.structure != "forest":
-        raise UserError("--trees is for forests, but --tree and --exact have one tree")
-    if wanted.groups is not None and exact:
-        raise UserError("--groups is for forests and trees; --exact leaves no rows out")
+    _check_options(kind, wanted)
     return ESTIMATORS[wanted.structure, kind](**{name: value for name, value in given.items() if value is not None})
+
+
+def _check_options(kind: str, wanted: Wanted) -> None:
+    """Options that the model would have no use for."""
+    structure, is_boosted = wanted.structure, wanted.structure in ("boost", "ensemble")
+    if wanted.trees is not None and structure == "boost":
+        raise UserError("--trees is for forests and ensembles; boosting adds trees as long as they help")
+    if wanted.trees is not None and structure not in ("forest", "ensemble"):
+        raise UserError("--trees is for forests, but --tree and --exact have one tree")
+    if wanted.depth is not None and structure == "ensemble":
+        raise UserError("--depth is for forests, trees and boosting; an ensemble chooses it itself")
+    if wanted.groups is not None and structure == "exact":
+        raise UserError("--groups is for forests and trees; --exact leaves no rows out")
+    if wanted.empty and is_boosted:
+        raise UserError(f"--empty is for models that count rows; --model {structure} has no structures without rows")
+    if kind == "number" and is_boosted and (wanted.family or "normal") not in BOOSTED_FAMILIES:
+        known = ", ".join(BOOSTED_FAMILIES)
+        raise UserError(f"--family {wanted.family} cannot be boosted; --model {structure} takes {known}")
 
 
 # ---- in batches -----------------------------------------------------------------------------------------------------

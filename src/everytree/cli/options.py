@@ -12,6 +12,8 @@ import typer
 Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear"]
 """Those of `families.registry`, which takes long to import: a test compares the two."""
 
+Structure = Literal["forest", "boost", "ensemble", "tree", "exact"]
+
 Format = Literal["csv", "tsv", "parquet", "feather"]
 
 
@@ -77,6 +79,12 @@ Kind = Annotated[
 NAMES_HELP = "with commas between them, and quotes around names that have some; may be repeated."
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to leave out, {NAMES_HELP}")]
 Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to repeat as they are, {NAMES_HELP}")]
+Model = Annotated[
+    Structure | None,
+    typer.Option(
+        help="forest by default; tree, exact: as below; boost: boosted trees; ensemble: boosted and a forest."
+    ),
+]
 Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Empty = Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")]
@@ -98,11 +106,15 @@ SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 
-def structure(exact: bool, tree: bool) -> Literal["forest", "tree", "exact"]:
-    """Which of them two options ask for."""
-    if exact and tree:
-        raise typer.BadParameter("--tree and --exact exclude each other")
-    return "exact" if exact else "tree" if tree else "forest"
+def structure(model: Structure | None, exact: bool, tree: bool) -> Structure:
+    """Which of them the options ask for."""
+    asked: dict[str, Structure | None] = {
+        f"--model {model}": model, "--exact": "exact" if exact else None, "--tree": "tree" if tree else None,
+    }  # fmt: skip
+    given = {option: name for option, name in asked.items() if name is not None}
+    if len(set(given.values())) > 1:
+        raise typer.BadParameter(f"{' and '.join(given)} exclude each other")
+    return next(iter(given.values()), "forest")
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*)?)\s*(?:,|$)')

@@ -30,8 +30,9 @@ def _facts(of: ModelFile) -> str:
         "target": f"{memory.target or 'not told'}, {_target_kind(model)}",
         "columns": model.schema_.summary(),
         "rows": f"{n_rows_of(model)}{_origin(of)}",
-        "evidence": f"log p(y | X) = {model.log_evidence_:.4f}",
     }
+    if hasattr(model, "log_evidence_"):
+        facts["evidence"] = f"log p(y | X) = {model.log_evidence_:.4f}"
     if hasattr(model, "unseen_"):
         facts["unseen"] = model.unseen_.sentence()
     for role in ("weight", "exposure", "censored"):
@@ -74,6 +75,8 @@ def _importances(model: Any, top: int) -> str:
 
 def _tree(model: Any, depth: int) -> str:
     """One tree drawn, and how probable its best pruning is."""
+    if not hasattr(model, "to_text"):
+        return ""  # boosted trees are too many to be read
     if n_rows_of(model) == 0:
         return "It has seen no rows: structures and priors alone."
     best = _best_tree(model)

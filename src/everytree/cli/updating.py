@@ -15,6 +15,7 @@ from everytree.cli.models import (
     Counted,
     ModelFile,
     check_model_output,
+    check_takes_rows,
     counted_files,
     described,
     input_names,
@@ -79,6 +80,7 @@ def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, 
     check_model_output(out, table)
     with to_be_replaced(model, out, say):
         of = open_model(model).with_target(wanted.target)
+        check_takes_rows(of)
         more = update_model(of, open_rows(of, table, how), wanted, say)
         more.newer.save(out)
     newer, left_out = more.newer.model, more.left_out
@@ -148,7 +150,10 @@ def _add(model: Any, rows: TableRows, of: ModelFile) -> None:
 def merge_files(models: Sequence[str], out: str, *, allow_twice: bool, say: Callable[[str], object]) -> None:
     """One model with the rows of all, which are named by their paths, to a model file."""
     check_model_output(out, *models)
-    merged = merge_models([open_model(path) for path in models], allow_twice=allow_twice)
+    parts = [open_model(path) for path in models]
+    for part in parts:
+        check_takes_rows(part)
+    merged = merge_models(parts, allow_twice=allow_twice)
     merged.save(out)
     rows, evidence = n_rows_of(merged.model), merged.model.log_evidence_
     say(f"{out}: {described(merged.model)}, {rows} rows, log evidence {evidence:.4f}")

@@ -34,7 +34,7 @@ def write_boosted(to: Writer, model: BoostedClasses | BoostedNumbers | MixedClas
     to.put_arrays(n_nodes=trees.n_nodes, value=trees.value, base=trees.base, gains=model.gains, **trees.nodes)
     to.put(n_steps=[int(n) for n in model.n_steps], split_prior=float(model.split_prior))
     if isinstance(model, BoostedClasses):
-        to.put(sharpness=float(model.sharpness))
+        to.put(sharpness=float(model.sharpness), n_rows=model.n_rows)
         return
     to.put(family=model.about.family)
     write_schema(to.section("centre"), model.centre_codes)
@@ -54,7 +54,7 @@ def read_boosted(
     split_prior = _positive(of, "split_prior", 1.0)
     forest, weight = (_read_mixed(of, schema), _positive(of, "weight", 1.0)) if is_mixed else (None, 0.0)
     if is_classes:
-        boosted = BoostedClasses(trees, gains, _positive(of, "sharpness"), split_prior, n_steps)
+        boosted = BoostedClasses(trees, gains, _positive(of, "sharpness"), split_prior, n_steps, _read_n_rows(of))
         if forest is None:
             return boosted
         if forest.family.size != boosted.family.size or not forest.family.has_classes:
@@ -80,6 +80,13 @@ def _read_mixed(of: Reader, schema: Schema) -> Forest:
     if not np.array_equal(forest.n_codes, schema.n_codes):
         raise of.error("mixed", "must have the columns of the schema")
     return forest
+
+
+def _read_n_rows(of: Reader) -> int:
+    n_rows = of.value("n_rows", int)
+    if n_rows < 1:
+        raise of.error("n_rows", f"must be positive, but is {n_rows}")
+    return n_rows
 
 
 def _positive(of: Reader, name: str, most: float = np.inf) -> float:

@@ -81,7 +81,7 @@ class BoostStructure:
         scores = class_scores(boosted.left_out)
         _, sharpness = best_sharpness(softmax(scores, axis=1), rows.y, weight, self.sharpen)
         trees = AdditiveTrees.average(boosted.chains, sharpness)
-        model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps)
+        model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps, len(rows))
         left_out = softmax(sharpness * scores, axis=1)
         return Learnt(model, out_of_bag=OutOfBag(left_out), unseen=partial(UnseenRows.of_probs, left_out))
 

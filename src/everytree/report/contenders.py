@@ -115,11 +115,10 @@ def _ours(model: Any, rows: JudgedRows, rng: np.random.Generator) -> tuple[Float
         pit = below + draws * (pit - below)
     if "censored" not in rows.row_data:
         return dist.mean(), pit, dist.crps(rows.y)
-    return (
-        dist.mean(),
-        np.where(rows.row_data["censored"] > 0.0, pit + draws * (1.0 - pit), pit),
-        -dist.log_prob(rows.y),
-    )
+    is_censored = rows.row_data["censored"] > 0.0
+    with np.errstate(divide="ignore"):
+        log_scores = np.where(is_censored, np.log(dist.sf(rows.y)), dist.log_prob(rows.y))
+    return dist.mean(), np.where(is_censored, pit + draws * (1.0 - pit), pit), -log_scores
 
 
 def _plain(known: JudgedRows, new: JudgedRows) -> tuple[FloatArray, FloatArray, FloatArray]:

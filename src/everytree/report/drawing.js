@@ -132,7 +132,7 @@ function leastShown(tree, reach) {
 const view = { tree: null, reach: 0, least: Infinity, folds: new Map(), x: 0, y: 0, zoom: 1, at: 0, path: new Set(), drawn: new Map(), order: [] };
 const svg = byId("drawing"), tip = byId("tip");
 const stage = shape("g", {});
-svg.append(stage);
+if (svg) svg.append(stage);
 
 function isUnfolded(s) {
   const { tree } = view;

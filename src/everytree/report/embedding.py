@@ -13,13 +13,16 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.classes import BoostedClasses
+from everytree.boosting.mixed import MixedClasses, boosted_trees
+from everytree.boosting.numbers import BoostedNumbers
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Leaves
 from everytree.families.base import NativeFamily
@@ -32,6 +35,9 @@ from everytree.view.describe import CLASS_COLOURS
 MAX_BYTES = 3_300_000
 """Maximum size of the arrays before they are encoded as text, which adds a third; columns are subtracted from it."""
 
+EXACT = 1e-10
+"""What may be left out of the trees of a forest that boosted trees are mixed with."""
+
 NEGLIGIBLE_PROB = 1e-13
 """A node with a smaller probability to be in its tree changes no prediction."""
 
@@ -41,21 +47,19 @@ ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "
 def model_data(subject: Subject) -> dict[str, Any]:
     """Return all data of the page's script, ready for JSON."""
     model, family, words = subject.model, subject.family, subject.words
-    can_predict = family.is_in_browser and family.has_one_prior
     columns = [
         column_data(column, int(place))
         for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
     ]
-    left = max(MAX_BYTES - 3 * len(json.dumps(columns)) // 4, MAX_BYTES // 4)  # columns are text already
-    budget = left // 2 if subject.is_exact else left
-    trees = trees_data(subject.posts, subject.weights, model.schema_.n_codes, budget, can_predict)
-    leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
+    budget = max(MAX_BYTES - 3 * len(json.dumps(columns)) // 4, MAX_BYTES // 4)  # columns are text already
+    parts = boosted_parts(subject, budget) if subject.is_boosted else tree_parts(subject, budget)
+    can_predict = parts["can_predict"]
     return {
         "kernel": family.kernel if can_predict else None,
         "prior": family.summarise(np.zeros((1, family.n_statistics)))[0].tolist() if can_predict else [],
         "classes": words.classes,
         "colours": list(CLASS_COLOURS),
-        "sharpness": float(getattr(model.forest_, "sharpness", 1.0)),
+        "sharpness": float(getattr(getattr(model.forest_, "forest", model.forest_), "sharpness", 1.0)),
         "inputs": inputs_data(subject),
         "columns": columns,
         "features": words.features,
@@ -63,10 +67,36 @@ def model_data(subject: Subject) -> dict[str, Any]:
         "weights": subject.weights,
         "evidence": [post.log_evidence for post in subject.posts],
         "first_shown": subject.first,
-        "trees": trees,
-        "leaves": leaves,
-        "left_out": (leaves or trees)["left_out"],
+        **{name: parts[name] for name in ("trees", "leaves", "left_out", "boosted")},
     }
+
+
+def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
+    """The trees of a forest, or those of an exact model that are drawn and its leaf regions."""
+    family, n_codes = subject.family, subject.model.schema_.n_codes
+    can_predict = family.is_in_browser and family.has_one_prior
+    budget = budget // 2 if subject.is_exact else budget
+    trees = trees_data(subject.posts, subject.weights, n_codes, budget, can_predict)
+    leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
+    left_out = (leaves or trees)["left_out"]
+    return {"can_predict": can_predict, "trees": trees, "leaves": leaves, "left_out": left_out, "boosted": None}
+
+
+def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
+    """Boosted trees of classes and the forest that they are mixed with, if there is room for all of them."""
+    nothing = {"can_predict": False, "trees": None, "leaves": None, "left_out": 0.0, "boosted": None}
+    forest, n_codes = subject.model.forest_, subject.model.schema_.n_codes
+    if isinstance(forest, BoostedNumbers):
+        return nothing
+    boosted, trees = boosted_data(forest, n_codes), None
+    budget -= _n_bytes(boosted["arrays"].values())
+    if budget < 0:
+        return nothing
+    if subject.posts:
+        trees = trees_data(subject.posts, subject.weights, n_codes, budget, True)
+        if trees["left_out"] > EXACT:  # in a mean of logarithms it has no bound
+            return nothing
+    return {**nothing, "can_predict": True, "trees": trees, "boosted": boosted}
 
 
 # ---- columns --------------------------------------------------------------------------------------------------------
@@ -161,7 +191,7 @@ def trees_data(
         kept = [prob >= least for prob in reached]
         trees = [_tree_arrays(post, keep, n_codes, with_statistics) for post, keep in zip(posts, kept, strict=True)]
         arrays = _joined(trees)
-        n_bytes = sum(3 * len(text) // 4 for array in arrays for text in array[1:])
+        n_bytes = _n_bytes(arrays)
         if n_bytes <= budget or max_nodes <= len(posts):
             break
         max_nodes = min(int(0.95 * budget / n_bytes * sum(keep.sum() for keep in kept)), max_nodes - 1)
@@ -175,6 +205,11 @@ def trees_data(
         "statistics": arrays[len(ARRAYS) :],
         "left_out": left_out,
     }
+
+
+def _n_bytes(arrays: Iterable[list[str]]) -> int:
+    """Size of packed arrays before they became text."""
+    return sum(3 * len(text) // 4 for array in arrays for text in array[1:])
 
 
 def _joined(trees: list[dict[str, NDArray[Any]]]) -> list[list[str]]:
@@ -212,6 +247,22 @@ def _tree_arrays(
         "split_low": (fixed & np.uint64(255)).astype(np.uint8),
         "statistics": family.additive(post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
     }
+
+
+def boosted_data(model: BoostedClasses | MixedClasses, n_codes: NDArray[Any]) -> dict[str, Any]:
+    """Boosted trees of classes; with a forest, the weight and the sharpness of the mixture."""
+    trees = boosted_trees(model)
+    feature, threshold = trees.nodes["feature"], trees.nodes["threshold"]
+    inner = feature >= 0
+    mixture = (model.weight, model.sharpness) if isinstance(model, MixedClasses) else (1.0, 1.0)
+    arrays = {
+        "sizes": packed(trees.n_nodes),
+        "feature": packed(feature + 1),
+        "threshold": packed(np.minimum(threshold[inner], n_codes[feature[inner]] - 1) + 1),
+        "missing_child": packed(trees.nodes["missing_child"][inner] + 1),
+        "value": packed(trees.value),
+    }
+    return {"arrays": arrays, "base": trees.base.tolist(), "weight": mixture[0], "sharpness": mixture[1]}
 
 
 # ---- exact models ---------------------------------------------------------------------------------------------------

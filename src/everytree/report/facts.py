@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from everytree.boosting.mixed import boosted_trees
 from everytree.report.subject import Subject
 from everytree.tables.code_names import one_line
 from everytree.view.describe import amount, number
@@ -16,16 +17,28 @@ from everytree.view.describe import amount, number
 def lead(subject: Subject) -> str:
     """The model in two or three sentences."""
     n_trees = len(subject.posts)
+    if subject.is_boosted:
+        return f"{_fitted_to(subject)} {_boosted_lead(subject)}{unseen(subject)}"
     if subject.is_exact:
         how = "every decision tree to a depth, and every choice of its splits"
     elif n_trees == 1:
         how = "every pruning of one decision tree"
     else:
         how = f"every pruning of each of {n_trees} decision trees"
-    rows, n_columns = amount(float(subject.n_rows)), subject.model.schema_.n_inputs
-    weighted = "each weighted by its posterior probability"
-    fitted = f"Fitted to {rows} rows of {n_columns} columns. It predicts by averaging {how}, {weighted}."
-    return f"{fitted}{unseen(subject)}"
+    said = f"It predicts by averaging {how}, each weighted by its posterior probability."
+    return f"{_fitted_to(subject)} {said}{unseen(subject)}"
+
+
+def _fitted_to(subject: Subject) -> str:
+    return f"Fitted to {amount(float(subject.n_rows))} rows of {subject.model.schema_.n_inputs} columns."
+
+
+def _boosted_lead(subject: Subject) -> str:
+    n_trees = len(boosted_trees(subject.model.forest_))
+    each = "each averaged over all its prunings"
+    if hasattr(subject.model, "boost_weight_"):
+        return f"It mixes a forest with the sum of {n_trees:,} boosted trees, {each}."
+    return f"It predicts by the sum of {n_trees:,} boosted trees, {each}."
 
 
 def unseen(subject: Subject) -> str:
@@ -45,6 +58,9 @@ def facts(subject: Subject) -> Iterator[tuple[str, str]]:
     yield "Columns", f"{schema.n_inputs} ({', '.join(kind_counts)})"
     if subject.words.classes:
         yield "Classes", ", ".join(subject.words.classes)
+    if subject.is_boosted:
+        yield from _boosted_facts(subject)
+        return
     yield "Log evidence", f"{number(subject.model.log_evidence_, 8)} nats"
     if subject.is_exact:
         posterior = subject.average
@@ -59,9 +75,26 @@ def facts(subject: Subject) -> Iterator[tuple[str, str]]:
     yield "Leaf model", re.sub(r"\d+\.\d+", lambda digits: number(float(digits[0])), one_line(subject.family))
 
 
+def _boosted_facts(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Size of the trees, and what they are mixed with."""
+    model, trees = subject.model, boosted_trees(subject.model.forest_)
+    yield "Boosted trees", f"{len(trees):,} in {len(model.forest_.n_steps)} chains ({int(trees.n_nodes.sum()):,} nodes)"
+    yield "Steps of the longest chain", f"{model.n_iter_:,}"
+    if hasattr(model, "boost_weight_"):
+        yield "Weight of boosting", number(model.boost_weight_)
+    if not subject.words.classes:
+        yield "Family", model.family
+
+
 def priors(subject: Subject) -> Iterator[tuple[str, str]]:
     """Priors that were chosen on rows unseen by the trees, or given."""
     choice: Any = getattr(subject.model, "choice_", None)
+    if subject.is_boosted:
+        forest: Any = getattr(subject.model.forest_, "boosted", subject.model.forest_)
+        yield "split_prior", number(forest.split_prior)
+        if subject.words.classes:
+            yield "sharpness of the average", number(subject.model.forest_.sharpness)
+        return
     if choice is None:
         yield "split_prior", one_line(subject.model.split_prior)
         return

@@ -23,8 +23,8 @@ class Importances:
     Attributes
     ----------
     middle, low, high : (n_inputs,) float64
-    asked : (n_inputs,) float64
-        Probability that a tree splits on the column.
+    asked : (n_inputs,) float64 or None
+        Probability that a tree splits on the column; None where that and the range are not known.
     meaning : str
         Meaning of the numbers and their spread, in words.
     """
@@ -32,13 +32,23 @@ class Importances:
     middle: FloatArray
     low: FloatArray
     high: FloatArray
-    asked: FloatArray
+    asked: FloatArray | None
     meaning: str
 
 
 def importances(subject: Subject) -> Importances:
     """Importances by the expected gain in evidence, or by the expected number of splits for exact models."""
+    if subject.is_boosted:
+        return _of_boosted(subject.model)
     return _of_exact(subject.model) if subject.is_exact else _of_trees(subject.model)
+
+
+def _of_boosted(model: MetaEstimator) -> Importances:
+    middle = model.feature_importances_
+    both = hasattr(model.forest_, "forest")
+    where = "the forest and the boosted trees, by their weights" if both else "the boosted trees"
+    meaning = f"Share of the expected gain in log evidence that splits on the column bring in {where}."
+    return Importances(middle, middle, middle, None, meaning)
 
 
 def _of_trees(model: MetaEstimator) -> Importances:

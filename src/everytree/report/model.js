@@ -60,7 +60,7 @@ function unpackLeaves(packed) {
   return leaves;
 }
 
-const trees = unpackTrees(data.trees);
+const trees = data.trees ? unpackTrees(data.trees) : [];
 const leaves = data.leaves && unpackLeaves(data.leaves);
 
 // ---- values to codes: a code, or that there is none ------------------------------------------------------------------

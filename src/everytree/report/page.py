@@ -26,7 +26,7 @@ from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
 from everytree.view.describe import number
 
-SCRIPTS = ("model.js", "families.js", "drawing.js", "whatif.js", "main.js")
+SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "whatif.js", "main.js")
 
 MAX_IMPORTANCES = 30
 
@@ -80,7 +80,7 @@ def report_html(
 
     Parameters
     ----------
-    model : MetaForest*, MetaTree* or ExactTree* estimator, fitted
+    model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble* or ExactTree* estimator, fitted
     table : data frame or (n_rows, n_features) array_like, optional
         Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
@@ -112,10 +112,14 @@ def report_html(
         "parameters": _pairs(parameters(subject)),
         "quality": _quality_section(model, table, held_out, beside),
         "importances": _importances(subject),
-        "folding": folding_tree(subject),
-        "trees": _trees(subject),
-        "drawn": escape(_drawn(subject)),
+        "tree_links": "",
+        "tree_sections": "",
+        "no_whatif": escape(_no_whatif(subject)),
     }
+    if not subject.is_boosted:
+        parts = {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject), "trees": _trees(subject)}
+        sections["tree_sections"] = _with_parts("trees.html", parts)
+        sections["tree_links"] = '<a href="#tree">Tree</a>\n      <a href="#probable">Top trees</a>'
     return _filled(sections, model_data(subject))
 
 
@@ -129,6 +133,15 @@ def _drawn(subject: Subject) -> str:
     if len(subject.posts) == 1:
         return "The one meta-tree of the model."
     return "The tree with the largest weight or evidence is shown first; the list has all the others."
+
+
+def _no_whatif(subject: Subject) -> str:
+    """Say why a page may have no panel."""
+    if not subject.is_boosted:
+        return "The leaf model of this estimator is not computed in the page."
+    if not subject.words.classes:
+        return "Boosted distributions of numbers are not computed in the page."
+    return "The boosted trees of this model are too many to be computed in the page."
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
@@ -177,8 +190,10 @@ def _quality(quality: Quality, more: list[str]) -> str:
 def _importances(subject: Subject) -> str:
     found, names = importances(subject), subject.words.inputs
     order = (-found.middle).argsort(kind="stable")[:MAX_IMPORTANCES]
-    numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
-    texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
+    texts = [f"{found.middle[k]:.3f}" for k in order]
+    if found.asked is not None:
+        numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
+        texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
     chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
     left = len(names) - len(order)
     rest = f"<p>{left} more columns matter less than these.</p>" if left else ""
@@ -211,8 +226,12 @@ def _filled(sections: dict[str, str], data: dict[str, Any]) -> str:
         "hash": b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii"),
         "data": _json(data),
     }
-    template = (folder / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
+    return _with_parts("page.html", parts)
+
+
+def _with_parts(template: str, parts: dict[str, str]) -> str:
+    text = (files("everytree.report") / template).read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], text)
 
 
 def _json(data: dict[str, Any]) -> str:

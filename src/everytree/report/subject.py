@@ -7,8 +7,11 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from everytree.boosting.classes import BoostedClasses
+from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.base import MetaEstimator
+from everytree.estimators.boost import BoostedEstimator
 from everytree.estimators.outputs import refuse_several_outputs
 from everytree.families.base import NativeFamily
 from everytree.posterior.posterior import Posterior
@@ -25,8 +28,11 @@ class Subject:
     words : Words
     is_exact : bool
         Whether the average is over every choice of splits too.
+    is_boosted : bool
+        Whether it is made of boosted trees, which are too many and too small to be drawn.
     posts, weights : list
-        The meta-trees to draw and their weights; of an exact model the prunings of its most probable tree.
+        The meta-trees and their weights; of an exact model the prunings of its most probable tree, of boosted trees
+        those of the forest that they are mixed with.
     first : int
         The tree with the largest weight, and among equals the largest evidence.
     """
@@ -34,25 +40,31 @@ class Subject:
     model: Any
     words: Words
     is_exact: bool
+    is_boosted: bool
     posts: list[Posterior]
     weights: list[float]
     first: int
 
     @classmethod
     def of(cls, model: Any) -> Subject:
-        """Read a fitted estimator that keeps whole trees."""
+        """Read a fitted estimator."""
         if not isinstance(model, MetaEstimator):
             raise TypeError(
-                "model must be a fitted MetaForest, MetaTree or ExactTree classifier or regressor, "
-                f"not {type(model).__name__}"
+                "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble or ExactTree classifier or "
+                f"regressor, not {type(model).__name__}"
             )
         refuse_several_outputs(model)
         check_is_fitted(model, "forest_")
         is_exact = isinstance(model, ExactTreeClassifier | ExactTreeRegressor)
-        posts = [model.map_posterior_] if is_exact else list(model.forest_.posteriors)
-        weights = [1.0] if is_exact else model.forest_.weights.tolist()
-        first = max(range(len(posts)), key=lambda i: (weights[i], posts[i].log_evidence))
-        return cls(model, Words.of(model), is_exact, posts, weights, first)
+        is_boosted = isinstance(model, BoostedEstimator)
+        posts, weights = [], []
+        if is_exact:
+            posts, weights = [model.map_posterior_], [1.0]
+        elif not isinstance(model.forest_, BoostedClasses | BoostedNumbers):
+            forest = model.forest_.forest if is_boosted else model.forest_
+            posts, weights = list(forest.posteriors), forest.weights.tolist()
+        first = max(range(len(posts)), key=lambda i: (weights[i], posts[i].log_evidence), default=0)
+        return cls(model, Words.of(model), is_exact, is_boosted, posts, weights, first)
 
     @property
     def average(self) -> Any:
@@ -62,7 +74,7 @@ class Subject:
     @property
     def family(self) -> NativeFamily:
         """The leaf model."""
-        family: NativeFamily = self.average.family
+        family: NativeFamily = getattr(self.average, "forest", self.average).family  # that of a forest in a mixture
         return family
 
     @property

@@ -8,6 +8,7 @@ function startPanel() {
     return;
   }
   byId("panel").hidden = false;
+  byId("way").hidden = Boolean(sums);
   const off = data.left_out > 1e-10 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
   byId("exactness").textContent = off + family.note;
   byId("inputs").addEventListener("submit", (event) => event.preventDefault());
@@ -105,7 +106,12 @@ function change(k, value) {
 
 function answer() {
   if (!family) return;
-  const codes = encode(row), parts = components(codes);
+  const codes = encode(row);
+  if (sums) {
+    showClasses(boostedProbs(codes));
+    return;
+  }
+  const parts = components(codes);
   if (family.hasClasses) showClasses(classProbs(parts));
   else showNumbers(numberDistribution(parts));
   showPath(codes);

@@ -37,7 +37,7 @@ class Words:
         return cls(
             inputs,
             [inputs[k] for k in schema.input_of],
-            model.words_of_codes(),
+            model.words_of_codes() if hasattr(model, "words_of_codes") else schema.code_names,
             [one_line(label) for label in getattr(model, "classes_", ())],
         )
 

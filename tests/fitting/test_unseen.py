@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+from dataclasses import make_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -495,3 +497,24 @@ def test_where_no_rows_are_left_out_there_are_none():
     assert "grown on all rows" in reason(FORESTS[0].make(subsample=1.0).fit(X, y))
     assert "grown on all rows" in reason(et.MetaTreeClassifier().fit(X[:8], y[:8]))
     assert FORESTS[0].make(subsample=1.0, bootstrap=True).fit(X, y).unseen_.n_rows > 0
+
+
+def test_files_of_earlier_versions_say_that_they_have_none():
+    folder = Path(__file__).parents[1] / "fixtures"
+    for path in sorted(folder.glob("version*/forest_classifier.safetensors")):
+        assert "was written by a version of everytree" in reason(et.load(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [("n_rows", 0, "must be positive"), ("log_loss", "small", "must be a number"), ("why", 3, "must be str")],
+)
+def test_scores_of_a_file_are_checked(name, value, complaint, tmp_path):
+    X, y, _ = FORESTS[0].draw(60, "file")
+    model = FORESTS[0].make().fit(X, y)
+    given = {"why": value} if name == "why" else {**vars(model.unseen_), name: value}
+    wrong = make_dataclass("Wrong", list(given))(**given)
+    model.fitted_ = replace(model.fitted_, unseen=wrong)
+    et.save(model, tmp_path / "model.et")
+    with pytest.raises(et.ModelFileError, match=rf"unseen\.{name}: {complaint}"):
+        et.load(tmp_path / "model.et")

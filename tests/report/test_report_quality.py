@@ -91,11 +91,12 @@ def test_exposure_goes_into_predictions_and_into_the_plain_forest():
         report_html(model, frame, target="n")
 
 
-def test_times_that_were_cut_short_count_by_the_probability_of_longer_ones():
+@pytest.mark.parametrize("kind", [et.MetaTreeRegressor, et.MetaBoostRegressor])
+def test_times_that_were_cut_short_count_by_the_probability_of_longer_ones(kind):
     rng, table = np.random.default_rng(0), mixed_table(400)
     times, limit = rng.exponential(np.exp(0.4 * signal(table))), rng.exponential(2.0, 400)
     y, censored = np.minimum(times, limit), (limit < times).astype(float)
-    model = et.MetaTreeRegressor(max_depth=3, family="exponential", random_state=0)
+    model = kind(max_depth=3, family="exponential", random_state=0)
     model.fit(table[:250], y[:250], censored=censored[:250])
     page = report_html(model, table[250:], target=y[250:], censored=censored[250:], held_out=True)
     dist, cut = model.predictive(table[250:]), censored[250:] > 0.0

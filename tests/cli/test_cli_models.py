@@ -98,7 +98,7 @@ def test_boosted_models_predict_show_and_report(boosted, here, capfd, model, kin
     assert main(["show", path, "--top", "3"]) == 0
     said = capfd.readouterr().out
     beside = r" and a forest of 100" if model == "ensemble" else ""
-    assert re.search(rf"model +{type(fitted).__name__} of \d+ boosted trees{beside}\n", said)
+    assert re.search(rf"model +{type(fitted).__name__} of [\d,]+ boosted trees{beside}\n", said)
     assert "200: " in said
     assert f"unseen    {fitted.unseen_.sentence()}" in said
     assert "the 3 most important of 5 columns" in said

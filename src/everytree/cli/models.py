@@ -261,7 +261,7 @@ def described(model: Any) -> str:
     forest = model.forest_
     n_trees = len(forest) if hasattr(forest, "posteriors") else 1
     if isinstance(model, BoostedEstimator):
-        parts = [f"{len(boosted_trees(forest))} boosted trees", *_beside_boosted(forest)]
+        parts = [f"{len(boosted_trees(forest)):,} boosted trees", *_beside_boosted(forest)]
         return f"{type(model).__name__} of {' and '.join(parts)}"
     return f"{type(model).__name__}{f' of {n_trees} trees' if n_trees > 1 else ''}"
 

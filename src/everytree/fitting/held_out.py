@@ -6,7 +6,7 @@ O(depth) per row).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -59,8 +59,6 @@ class HeldOut:
         Whether the trees were not grown on these rows.
     numbers : (n_rows,) int64 or None
         Which rows of the table these are.
-    pools : dict
-        Kept by `pool_without_own_row`.
     """
 
     trees: Sequence[MetaTree]
@@ -76,8 +74,7 @@ class HeldOut:
     n_jobs: int = 1
     is_honest: bool = True
     numbers: NDArray[np.int64] | None = None
-    pools: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _chosen: dict[Any, list[Said]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.n_scored < 0:
@@ -133,11 +130,26 @@ class HeldOut:
 
         They are kept: the weights of the trees and the scores of unseen rows need the same ones.
         """
-        key = family, split_prior
-        if key not in self._chosen:
+
+        def say() -> list[Said]:
             every = self.predict_each([family], [split_prior])
-            self._chosen[key] = [(tree, rows, values[0, 0]) for tree, rows, values in every]
-        return self._chosen[key]
+            return [(tree, rows, values[0, 0]) for tree, rows, values in every]
+
+        said: list[Said] = self.kept("predictions", (family, split_prior), say)
+        return said
+
+    def kept(self, name: str, of: tuple[Any, ...], make: Callable[[], Any], *, numbers: bytes = b"") -> Any:
+        """Return what was made last under a name, if it was made of the same objects and numbers; else make it."""
+        before, of_numbers, made = self._kept.get(name, ((), b"", None))
+        is_same = len(before) == len(of) and all(one is other for one, other in zip(before, of, strict=True))
+        if not is_same or numbers != of_numbers:
+            made = make()
+            self._kept[name] = of, numbers, made
+        return made
+
+    def has_kept(self, name: str) -> bool:
+        """Whether anything was made under a name."""
+        return name in self._kept
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
         """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""

@@ -18,6 +18,9 @@ POOLED_ROWS = 1000
 """Number of scored rows whose distributions are made."""
 
 
+POOL = "pool"
+"""Under which the last one is kept."""
+
 SMALL_WEIGHT = 1e-6
 """Nodes with a smaller share of the weight of their tree are left out."""
 
@@ -44,11 +47,10 @@ def pool_without_own_row(
     weights : (n_trees,) float64
         Of the trees; only their ratios matter.
     """
-    key = family, split_prior, (weights / weights.max()).tobytes()
-    if key not in held.pools:
-        held.pools.clear()
-        held.pools[key] = _pooled(held, family, split_prior, weights)
-    pool: Pool = held.pools[key]
+    ratios = (weights / weights.max()).tobytes()
+    pool: Pool = held.kept(
+        POOL, (family, split_prior), lambda: _pooled(held, family, split_prior, weights), numbers=ratios
+    )  # fmt: skip
     return pool
 
 

@@ -54,8 +54,7 @@ def tempered_weights(held: HeldOut, choice: Choice, log_evidence: FloatArray, *,
         Whether the sharpness is chosen anew for the weights.
     """
     predictions = [
-        _Prediction(tree, rows, values)
-        for tree, rows, values in held.predict_chosen(choice.family, choice.split_prior)
+        _Prediction(tree, rows, values) for tree, rows, values in held.predict_chosen(choice.family, choice.split_prior)
     ]
     equal = Tempered(weights_of(log_evidence, 0.0), 0.0, choice.score, choice.sharpness)
     if not predictions or not held.is_honest:

@@ -12,7 +12,7 @@ from everytree.base.arrays import FloatArray
 from everytree.boosting.classes import predictive_of_probs
 from everytree.fitting.held_out import HeldOut
 from everytree.fitting.out_of_bag import average_of_trees
-from everytree.fitting.pooled_rows import pool_without_own_row
+from everytree.fitting.pooled_rows import POOL, pool_without_own_row
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
 from everytree.fitting.search import Choice
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
@@ -75,7 +75,7 @@ def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> Un
         probs = average_of_trees(held, weights, said.__getitem__)
         known = np.flatnonzero(~np.isnan(probs[:, 0]))
         return UnseenRows(numbers[known], predictive_of_probs(sharpened(probs[known], choice.sharpness)))
-    if not held.pools:
+    if not held.has_kept(POOL):
         held = held.first(FEW_ROWS)
     pool, rows = pool_without_own_row(held, family, split_prior, weights)
     return UnseenRows(numbers[rows], _narrowed(pool, choice.sharpness))

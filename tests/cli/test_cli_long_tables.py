@@ -275,4 +275,4 @@ def test_sizes_are_estimated_without_reading(here, monkeypatch):
 
 def test_the_command_itself(here):
     done = run("fit", "t.parquet", "-y", "y", *TINY, cwd=here)
-    assert (done.returncode, done.stderr.count(b"\n")) == (0, 2)
+    assert (done.returncode, done.stderr.count(b"\n")) == (0, 3)

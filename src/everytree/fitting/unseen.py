@@ -126,11 +126,12 @@ def _of_classes(target: ClassTarget, rows: Rows, unseen: UnseenRows) -> ClassSco
 
 def _of_numbers(target: NumberTarget, rows: Rows, unseen: UnseenRows) -> NumberScores:
     some, dist = rows.at(unseen.numbers), unseen.predicted
+    log_scores, same = _log_scores(dist, some), _log_scores(_same_for_all(target, rows, some), some)
     r2, coverage = None, None
     if not some.row_data.get("censored", np.zeros(1)).any():
-        r2, coverage = _r2(some, dist.mean()), _share(_in_interval(dist, some.y, target), some)
+        r2, coverage = _r2(some, dist.mean()), _share(_in_interval(dist, some.y, log_scores, target), some)
     return NumberScores(
-        len(some), _log_score(dist, some), _log_score(_same_for_all(target, rows, some), some), r2, coverage
+        len(some), *(float(np.average(each, weights=some.weight)) for each in (log_scores, same)), r2, coverage
     )  # fmt: skip
 
 
@@ -138,13 +139,13 @@ def _share(is_so: NDArray[np.bool_], rows: Rows) -> float:
     return float(np.average(is_so, weights=rows.weight))
 
 
-def _log_score(dist: Predictive, rows: Rows) -> float:
-    """Mean log density; of censored rows, the log probability of a larger target."""
+def _log_scores(dist: Predictive, rows: Rows) -> FloatArray:
+    """Log densities; of censored rows, the log probability of a larger target."""
     scores, is_censored = dist.log_prob(rows.y), rows.row_data.get("censored")
     if is_censored is not None:
         with np.errstate(divide="ignore"):
             scores = np.where(is_censored > 0.0, np.log(dist.sf(rows.y)), scores)
-    return float(np.average(scores, weights=rows.weight))
+    return np.asarray(scores)
 
 
 def _r2(rows: Rows, mean: FloatArray) -> float | None:
@@ -154,11 +155,13 @@ def _r2(rows: Rows, mean: FloatArray) -> float | None:
     return 1.0 - float(np.average((rows.y - mean) ** 2, weights=rows.weight) / spread)
 
 
-def _in_interval(dist: Predictive, y: FloatArray, target: NumberTarget) -> NDArray[np.bool_]:
+def _in_interval(
+    dist: Predictive, y: FloatArray, log_probs: FloatArray, target: NumberTarget
+) -> NDArray[np.bool_]:  # fmt: skip
     """Whether targets are in the interval with equal tails: not too much of the distribution is on one side of them."""
     tail = 0.5 * (1.0 - COVERAGE)
     up_to = dist.cdf(y)
-    below = up_to - np.exp(dist.log_prob(y)) if target.leaves.support.is_whole else up_to
+    below = up_to - np.exp(log_probs) if target.leaves.support.is_whole else up_to
     return np.asarray((up_to >= tail) & (below <= 1.0 - tail))
 
 

@@ -130,9 +130,8 @@ def _of_numbers(target: NumberTarget, rows: Rows, unseen: UnseenRows) -> NumberS
     r2, coverage = None, None
     if not some.row_data.get("censored", np.zeros(1)).any():
         r2, coverage = _r2(some, dist.mean()), _share(_in_interval(dist, some.y, log_scores, target), some)
-    return NumberScores(
-        len(some), *(float(np.average(each, weights=some.weight)) for each in (log_scores, same)), r2, coverage
-    )  # fmt: skip
+    mean, mean_same = (float(np.average(each, weights=some.weight)) for each in (log_scores, same))
+    return NumberScores(len(some), mean, mean_same, r2, coverage)
 
 
 def _share(is_so: NDArray[np.bool_], rows: Rows) -> float:

@@ -47,7 +47,7 @@ TEMPERATURES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 TREES_PER_ROW = 200
 """Number of trees that say something about a row, at least: regions have more trees where few of them hold it."""
 
-NOT_SCORED = NoScores("the rows that chose its temperature are scored together with their priors, not by themselves")
+NOT_SCORED = NoScores("exact trees that go on below keep no scores of the rows that chose their temperature")
 
 SHARE = 0.632
 """Share of the rows of a region that its tree is grown on, as many as a bootstrap sample has."""

@@ -231,7 +231,7 @@ def test_it_predicts_better_than_a_shallow_sum():
     of_deep, of_shallow = (log_loss(y[600:], one.predict_proba(X[600:])) for one in (deep, shallow))
     assert of_deep < 0.8 * of_shallow
     assert 0.0 < deep.temperature_ <= 1.0
-    assert -deep.choice_.score == pytest.approx(of_deep, rel=0.25)  # chosen by rows that trees had not seen
+    assert 0.7 * of_deep < -deep.choice_.score < 1.6 * of_deep  # by rows that trees had not seen
 
 
 def test_same_bits_for_any_n_jobs_and_copies(tmp_path):
@@ -298,8 +298,7 @@ def test_bad_input():
     y = (score > 0).astype(int)
     with pytest.raises(ValueError, match="continuation must be 'grown' or None"):
         et.ExactTreeClassifier(continuation="no").fit(X, y)
-    with pytest.raises(ValueError, match=r"temperature must be a power from 0 to 1"):
-        et.ExactTreeClassifier(temperature="auto").fit(X, y)
+    assert et.ExactTreeClassifier(1, temperature="auto").fit(X, y).temperature_ == 1.0
     with pytest.raises(ValueError, match=r"temperature must be 'auto' or a power"):
         classifier(temperature=1.5).fit(X, y)
     model, other = classifier().fit(X, y), classifier(random_state=1).fit(X, y)

@@ -45,8 +45,9 @@ class _ExactStructure(Readable):
             whole_number("max_depth", self.max_depth, 0, 64)
         if self.continuation is not None and not (isinstance(self.continuation, str) and self.continuation == "grown"):
             raise ArgumentError("continuation", f"must be 'grown' or None, but is {self.continuation!r}")
-        is_number = isinstance(self.temperature, int | float | np.number) and not isinstance(self.temperature, bool)
-        if not is_auto(self.temperature) and not (is_number and 0.0 <= self.temperature <= 1.0):
+        power: Any = self.temperature
+        is_number = isinstance(power, int | float | np.number) and not isinstance(power, bool)
+        if not is_auto(power) and not (is_number and 0.0 <= power <= 1.0):
             raise ArgumentError("temperature", f"must be 'auto' or a power from 0 to 1, but is {self.temperature!r}")
         whole_number("max_bins", self.max_bins, 2, 255)
         whole_number("max_cuts", self.max_cuts, 1)
@@ -172,7 +173,7 @@ class ExactTreeClassifier(Classification, _ExactStructure):
         max_depth: int | Literal["auto"] = "auto",
         *,
         max_bins: int = 8,
-        continuation: Literal["grown"] | None = "grown",
+        continuation: Literal["grown"] | None = None,
         temperature: float | Literal["auto"] = "auto",
         split_prior: Any = "auto",
         alpha: float | Literal["auto"] = "auto",
@@ -228,7 +229,7 @@ class ExactTreeRegressor(Regression, _ExactStructure):
         max_bins: int = 8,
         family: str = "normal",
         prior: Any = "auto",
-        continuation: Literal["grown"] | None = "grown",
+        continuation: Literal["grown"] | None = None,
         temperature: float | Literal["auto"] = "auto",
         split_prior: Any = "auto",
         candidates: Literal["all", "nontrivial"] = "all",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "one reader": (
         lambda: pa.Table.from_pandas(table()).to_reader(), {}, "batches is a RecordBatchReader, which can be read once",
     ),
-    "a lazy frame": (lambda: pl.from_pandas(table()).lazy(), {}, "batches is lazy"),
+    "a lazy frame": (lambda: dd.from_pandas(table(), 2), {}, "batches is lazy"),
     "a function that returns none": (lambda: lambda: 3, {}, "batch 0: batches\\(\\) returned a int"),
     "arrays and names": (lambda: [(np.ones((3, 2)), np.ones(3))], {}, "batch 0: it is a pair .X, y., in which"),
     "four arrays": (lambda: [(1, 2, 3, 4)], {"target": None}, "batch 0: it is a tuple of 4, but must be"),

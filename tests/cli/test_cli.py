@@ -206,9 +206,9 @@ def test_without_a_header_columns_are_numbered_for_good(here, capfd):
     np.savetxt("new.csv", raw.data[:5], delimiter=",", fmt="%g")
     assert main(["predict", "model.et", "new.csv"]) == 0
     assert capfd.readouterr().out == "prediction\n" + "0\n" * 5
-    assert "say --no-header" in fails(capfd, "fit", "rows.csv", "-y", "target")
+    assert "say --no-header" in fails(capfd, "fit", "rows.csv", "-y", "target", "--force")
     Path("other.csv").write_text("a;b\n1;2\n")
-    assert "say --delimiter" in fails(capfd, "fit", "other.csv", "-y", "b")
+    assert "say --delimiter" in fails(capfd, "fit", "other.csv", "-y", "b", "--force")
 
 
 def test_rows_that_trees_cannot_place_are_mentioned(here, capfd):
@@ -268,9 +268,13 @@ def test_bench_prints_a_table_with_ratios(folder, capfd):
         ("iris.csv", "species", ["--exact"]),
     ):
         assert main(["bench", f"{folder}/{name}", "-y", target, *how]) == 0
-        lines = capfd.readouterr().out.splitlines()
-        assert [line.split("|")[1].strip() for line in lines[2:4]] == ["fit", "predict"]
-        assert all(line.endswith("x |") for line in lines[2:5])
+        head, _, *lines = (line.split(" | ") for line in capfd.readouterr().out.splitlines()[:5])
+        share, loss = ("R2", "RMSE |") if target == "progress" else ("accuracy", "log-loss |")
+        assert head[1:] == ["fit", "predict", share, loss]
+        assert lines[0][0].startswith("| Meta" if "--exact" not in how else "| Exact")
+        assert [line[0][:6] for line in lines[1:]] == ["| Rand", "| LGBM"]
+        assert all(line[k].rstrip(" |").endswith("x)") for line in lines[1:] for k in (1, 2, 4))
+        assert all(0.0 < float(line[3]) <= 1.0 for line in lines)
 
 
 def test_version_and_completion():
@@ -303,7 +307,7 @@ def test_progress_is_shown_on_a_terminal_only(folder, here):
 
 NAMED = "a,b,y\n1,x,0\n2,x,1\n3,z,1\n"
 BROKEN = {
-    "a short line": ("a,y\n1,0\n2\n3,1\n", "bad.csv, line 3: has 1 values, but line 1 has 2"),
+    "a short line": ("a,y\n1,0\n2\n3,1\n", "bad.csv, line 3: has 1 value, but line 1 has 2"),
     "a long line": ("a,y\n1,0\n\n2,1,9\n", "bad.csv, line 4: has 3 values, but line 1 has 2"),
     "after a line break in quotes": ('a,y\n"1\n2",0\n2,1,9\n', "bad.csv, line 4: has 3 values"),
     "an open quote": ('a,y\n"1,0\n2,1\n', "bad.csv, after line 1: unexpected end of data"),
@@ -331,7 +335,8 @@ def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     Path("a.csv").write_text(NAMED)
     assert "a.csv.et: there is no such file" in fails(capfd, "show", "a.csv.et")
     assert "ab.csv: there is no such file; the nearest is 'a.csv'" in fails(capfd, "fit", "ab.csv", "-y", "y")
-    assert "a.csv: is no model that this everytree can read" in fails(capfd, "predict", "a.csv", "a.csv")
+    Path("a.txt").write_text(NAMED)
+    assert "a.txt: is no model that this everytree can read" in fails(capfd, "predict", "a.txt", "a.csv")
     Path("a.parquet").write_text(NAMED)
     assert "a.parquet: is no Parquet file" in fails(capfd, "fit", "a.parquet", "-y", "y")
     Path("a.feather").write_text(NAMED)
@@ -380,10 +385,12 @@ def test_a_table_of_another_schema(folder, here, capfd):
 
 
 def test_models_that_do_not_belong_together(folder, here, capfd):
-    assert "does not read the column" in fails(capfd, "merge", f"{folder}/w.et", f"{folder}/p.et", "-o", "m.et")
+    assert "p.et: has no column 'alcohol', which" in fails(
+        capfd, "merge", f"{folder}/w.et", f"{folder}/p.et", "-o", "m.et"
+    )
     Path("shard.csv").write_bytes((folder / "wine.csv").read_bytes() + b"13,2,2,16,110,2,2,.3,1,5,1,3,900,class_1\n")
     assert main(["fit", "shard.csv", "-y", "class", "--trees", "6", "--seed", "1", "-q"]) == 0
-    assert "knows the column 'alcohol' by other cut" in fails(
+    assert "has other cut points of column 'alcohol'" in fails(
         capfd, "merge", f"{folder}/w.et", "model.et", "-o", "m.et"
     )
     for seed in (1, 2):

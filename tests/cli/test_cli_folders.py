@@ -29,7 +29,7 @@ WRITERS = {
     "parquet": pyarrow.parquet.write_table,
     "feather": pyarrow.feather.write_feather,
 }
-FIT = ["-y", "y", "--trees", "4", "-q"]
+FIT = ["-y", "y", "--trees", "4", "-q", "--force"]
 FEW = ["--memory", "1K"]
 
 
@@ -320,7 +320,7 @@ def test_an_update_in_batches_is_that_at_once(how, options, here, capfd):
         said = capfd.readouterr().err
         assert f"t.{suffix}: its rows take about " in said
         assert "more than --memory 1 KiB: adding them in batches\n" in said
-        assert f"{table.num_rows} rows more, {2 * table.num_rows} in all" in said
+        assert f"{table.num_rows:,} rows more, {2 * table.num_rows:,} in all" in said
         parts, whole = et.load("parts.et"), et.load("whole.et")
         assert parts.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
         answer = "predict_proba" if options == ["-y", "y"] else "predict"
@@ -352,7 +352,7 @@ def test_rows_that_trees_cannot_place_are_mentioned(here, capfd):
     other = rows().set_column(2, "kind", pa.array(["new"] * N_ROWS))
     WRITERS["csv"](other, "other.csv")
     assert main(["update", "model.et", "other.csv", *FEW]) == 0
-    assert f"cannot place them and leave out up to {N_ROWS} rows" in capfd.readouterr().err
+    assert f"cannot place them and leave out up to {N_ROWS:,} rows" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -125,7 +125,7 @@ def test_compressed_text_and_other_delimiters(here, small_sample):
     options = pyarrow.csv.WriteOptions(delimiter=";")
     pyarrow.csv.write_csv(rows(), "semicolons.csv", options)
     for table, more in (("t.csv.gz", []), ("semicolons.csv", ["--delimiter", ";"])):
-        assert main(["fit", table, "-y", "y", "--drop", "id", *TINY, "-q", *more]) == 0
+        assert main(["fit", table, "-y", "y", "--drop", "id", *TINY, "-q", "--force", *more]) == 0
         assert et.load("model.et").log_evidence_ == expected
 
 
@@ -149,9 +149,9 @@ def test_what_targets_are_is_told_by_all_rows(here, small_sample, capfd):
         (few / 2, et.MetaForestRegressor),
     ):
         pyarrow.csv.write_csv(pa.table({"x": few, "y": values}), "k.csv")
-        assert main(["fit", "k.csv", "-y", "y", *TINY, "-q"]) == 0
+        assert main(["fit", "k.csv", "-y", "y", *TINY, "-q", "--force"]) == 0
         assert isinstance(et.load("model.et"), kind)
-    said = fails(capfd, "fit", "k.csv", "-y", "y", *TINY, "--kind", "class", "-q")
+    said = fails(capfd, "fit", "k.csv", "-y", "y", *TINY, "--kind", "class", "-q", "--force")
     assert "k.csv, line 3: the target 'y' is 0.5, but classes are whole or text" in said
 
 

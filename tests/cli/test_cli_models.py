@@ -147,7 +147,7 @@ def test_options_that_a_model_has_no_use_for(here, capfd):
 def test_quality_is_said_of_forests_that_are_not_empty(here, capfd):
     assert main(["fit", "class.csv", "-y", "y", "--trees", "5", "--empty"]) == 0
     assert "had not seen" not in capfd.readouterr().err
-    assert main(["fit", "class.csv", "-y", "y", "--trees", "5", "-q"]) == 0
+    assert main(["fit", "class.csv", "-y", "y", "--trees", "5", "-q", "--force"]) == 0
     assert capfd.readouterr().err == ""
     assert main(["show", "model.et"]) == 0
     assert "unseen    right for" in capfd.readouterr().out

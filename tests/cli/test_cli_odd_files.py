@@ -122,7 +122,7 @@ def test_names_with_commas_are_named_in_quotes(here, capfd):
     assert SIZE in et.load("odd.et").schema_.names
     assert main(["fit", "odd.csv", "-y", "y", "--trees", "2", "-q", "--drop", f'id, "{SIZE}"', "--drop", "big"]) == 0
     assert et.load("model.et").schema_.names == ["day", "ok", "kind", "std", "lower", "q0.5"]
-    said = fails(capfd, "fit", "odd.csv", "-y", "y", "--drop", SIZE)
+    said = fails(capfd, "fit", "odd.csv", "-y", "y", "--drop", SIZE, "--force")
     assert f"no column 'größe' to drop; the nearest is {SIZE!r}; a name with a comma needs quotes of its own" in said
     assert "quote" in fails(capfd, "predict", "odd.et", "odd.csv", "--keep", '"größe', code=2)
 
@@ -191,7 +191,7 @@ def test_a_target_of_one_class_is_shown(how, here, capfd):
     table = table_of("x,y\n" + "".join(f"{k},yes\n" for k in range(20)))
     assert main(["fit", table, "-y", "y", "-q", *how]) == 0
     said = says(capfd, "show", "model.et")
-    assert "1 classes: yes" in said
+    assert "1 class: yes" in said
     assert "P(any other)" in said
 
 
@@ -224,7 +224,8 @@ def test_bench_of_a_target_that_nobody_gets_wrong(here, capfd):
     for value, kind, loss in (("3", "number", "RMSE"), ("yes", "class", "log-loss")):
         table = table_of("x,y\n" + "".join(f"{k},{value}\n" for k in range(20)))
         said = says(capfd, "bench", table, "-y", "y", "--kind", kind, "--trees", "2")
-        assert f"| {loss} | 0.0000 | 0.0000 | 1.00x |" in said
+        assert f"| {loss} |" in said
+        assert "| 1.000 | 0.0000 (1.00x) |" in said
     table = table_of("x,y\n" + "".join(f"{k},n{k}\n" for k in range(20)))
     assert "nothing to compare" in run("bench", table, "-y", "y", "--trees", "2").stderr.decode()
 
@@ -368,7 +369,7 @@ def test_values_may_be_long(here, capfd):
     assert main(["fit", table, "-y", "y", "--drop", "note", "--trees", "2", "-q"]) == 0
     got = columns_of(says(capfd, "predict", "model.et", table, "--keep", "note"))
     assert got["note"] == [f"{long}{k}" for k in range(3)]
-    said = fails(capfd, "fit", table_of(f"note,x,y\n{long},1,0.5\n{long},1\n"), "-y", "y")
+    said = fails(capfd, "fit", table_of(f"note,x,y\n{long},1,0.5\n{long},1\n"), "-y", "y", "--force")
     assert "t.csv, line 3: has 2 values, but line 1 has 3" in said
 
 

@@ -235,6 +235,6 @@ def test_errors_say_how_dask_is_left():
     X = of_parts([part[["a", "b"]] for part in parts()])
     model = forest().fit(X, frame()["y"])
     with pytest.raises(TypeError, match=r"X is lazy \(DataFrame\), but a table in memory .* pass X.compute\(\)"):
-        model.partial_fit(X, frame()["y"].compute())
+        model.to_local().partial_fit(X, frame()["y"].compute())
     with pytest.raises(TypeError, match=r"save model.to_local\(\)"):
         et.save(model, "model")

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.metrics import log_loss
+from sklearn.metrics import brier_score_loss, log_loss
 
 import everytree as et
 from everytree.report import report_html
@@ -50,17 +50,20 @@ def test_the_head_of_a_table_says_whom_it_judges(fitted):
     assert page.index("This model, on rows it has not seen") < page.index("The same estimator, refitted")
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_new_rows_score_the_model_itself(weighted):
+@pytest.mark.parametrize(("weighted", "n_classes"), [(False, 2), (True, 3)])
+def test_new_rows_score_the_model_itself(weighted, n_classes):
     table, new = mixed_table(300), mixed_table(420)[300:]
-    labels = classes_of(mixed_table(420), 3)
-    model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(table, classes_of(table, 3))
+    labels = classes_of(mixed_table(420), n_classes)
+    model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(table, classes_of(table, n_classes))
     weight = np.random.default_rng(0).integers(0, 4, len(new)).astype(float) if weighted else None
     page = report_html(model, new, target=labels[300:], held_out=True, sample_weight=weight)
     probs = model.predict_proba(new)
     assert scores_of(page, "Log-loss") == [pytest.approx(log_loss(labels[300:], probs, sample_weight=weight), rel=1e-3)]
     right = model.predict(new) == labels[300:]
     assert scores_of(page, "Accuracy") == [pytest.approx(np.average(right, weights=weight), rel=1e-3)]
+    of_labels = (probs, None) if n_classes > 2 else (probs[:, 1], model.classes_[1])
+    brier = brier_score_loss(labels[300:], of_labels[0], sample_weight=weight, pos_label=of_labels[1])
+    assert scores_of(page, "Brier score") == [pytest.approx(brier, rel=1e-3)]
     assert ("by their weights" in page) == weighted
 
 

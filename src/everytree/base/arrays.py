@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.errors import ArgumentError, ArgumentTypeError
+from everytree.base.words import number_of
 
 FloatArray = NDArray[np.float64]
 """Statistics, evidences, probabilities, weights: everything that is not a count or an index."""
@@ -110,7 +111,9 @@ def check_lengths(n_rows: int, columns: Mapping[str, Any]) -> None:
         if len(shape) == 0:
             raise ArgumentError(name, "must have one entry a row, but has shape ()")
         if shape[0] != n_rows:
-            raise ArgumentError(name, f"has {shape[0]} entries, but X has {n_rows} rows")
+            raise ArgumentError(
+                name, f"has {number_of(shape[0], 'entry', 'entries')}, but X has {number_of(n_rows, 'row')}"
+            )
 
 
 def narrowest(values: NDArray[Any]) -> NDArray[Any]:

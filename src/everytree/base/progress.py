@@ -1,12 +1,19 @@
-"""A progress bar for long work: it moves on a terminal; elsewhere one line is written at the end."""
+"""A progress bar for long work: it moves on a terminal and leaves nothing; elsewhere one line is written at the end."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from types import TracebackType
 from typing import Self
+
+BAR_WIDTHS = (30, 20, 10, 5)
+"""Columns of a bar: the widest that fits in the line."""
+
+UNKNOWN_WIDTH = 80
+"""Columns of a terminal that does not tell."""
 
 
 class Progress:
@@ -25,7 +32,8 @@ class Progress:
 
     Notes
     -----
-    Steps may come from several threads. Written to standard error, at most ten times a second.
+    Steps may come from several threads. Written to standard error, at most ten times a second. On a terminal, the line
+    is never wider than the terminal, and it is empty again when the work ends.
     """
 
     def __init__(self, what: str, n_steps: int | None, show: bool, unit: str = "") -> None:
@@ -33,13 +41,21 @@ class Progress:
         self._n_steps = None if n_steps is None else max(n_steps, 1)
         self._done, self._start, self._last = 0, time.perf_counter(), 0.0
         self._lock = threading.Lock()
+        self._n_written = 0
 
     def __enter__(self) -> Self:
+        if self._show and sys.stderr.isatty():
+            self._write_over(self._line(0.0, _width()))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._show:
-            self._write(time.perf_counter() - self._start, end="\n")
+        if not self._show:
+            return
+        if sys.stderr.isatty():
+            self._write_over("")
+        else:
+            sys.stderr.write(self._line(time.perf_counter() - self._start, None) + "\n")
+            sys.stderr.flush()
 
     def step(self, n_steps: int = 1) -> None:
         """Count this many more steps as done."""
@@ -57,24 +73,49 @@ class Progress:
         elapsed = time.perf_counter() - self._start
         if self._show and sys.stderr.isatty() and elapsed - self._last > 0.1:
             self._last = elapsed
-            self._write(elapsed, end="")
+            self._write_over(self._line(elapsed, _width()))
 
-    def _write(self, elapsed: float, end: str) -> None:
-        start = "\r" if sys.stderr.isatty() else ""
-        parts = [self._what, self._how_far(), f"{elapsed:.1f} s{self._left(elapsed)}"]
-        if self._unit:
-            parts.append(f"({self._done / max(elapsed, 1e-9):,.0f} {self._unit} a second)")
-        sys.stderr.write(f"{start}{' '.join(parts)}   {end}")
+    def _write_over(self, line: str) -> None:
+        """Replace what this bar has written on its line of the terminal."""
+        padding = " " * (self._n_written - len(line))
+        sys.stderr.write(f"\r{line}{padding}" + ("" if line else "\r"))
         sys.stderr.flush()
+        self._n_written = len(line)
 
-    def _how_far(self) -> str:
-        if self._n_steps is None:
-            return f"{self._done:,} {self._unit}".rstrip()
-        filled = 30 * min(self._done, self._n_steps) // self._n_steps
-        return "█" * filled + "░" * (30 - filled) + f" {self._done}/{self._n_steps}"
+    def _line(self, elapsed: float, width: int | None) -> str:
+        """Return the most that can be said in so many columns; None for any number."""
+        lines = self._lines(elapsed)
+        return lines[0] if width is None else next((line for line in lines if len(line) <= width), lines[-1][:width])
+
+    def _lines(self, elapsed: float) -> list[str]:
+        """Return what can be said, the longest first."""
+        count, seconds = self._count(), f"{elapsed:.1f} s"
+        time_left = seconds + self._left(elapsed)
+        rate = f"({self._done / max(elapsed, 1e-9):,.0f} {self._unit} a second)" if self._unit else ""
+        bars = [""] if self._n_steps is None else [self._bar(width) for width in BAR_WIDTHS]
+        said = [(bars[0], count, time_left, rate), *((bar, count, time_left) for bar in (*bars, ""))]
+        said += [(count, seconds), (count,), ()]
+        return [" ".join(filter(None, (self._what, *parts))) for parts in said]
+
+    def _count(self) -> str:
+        return f"{self._done:,} {self._unit}".rstrip() if self._n_steps is None else f"{self._done}/{self._n_steps}"
+
+    def _bar(self, width: int) -> str:
+        assert self._n_steps is not None
+        filled = width * min(self._done, self._n_steps) // self._n_steps
+        return "█" * filled + "░" * (width - filled)
 
     def _left(self, elapsed: float) -> str:
         if self._n_steps is None or not self._done:
             return ""
         remaining = elapsed / self._done * (self._n_steps - self._done)
         return f", {remaining:.0f} s left" if remaining >= 1.0 else ""
+
+
+def _width() -> int:
+    """Columns of the terminal but the last one, after which some go on in the next line."""
+    try:
+        width = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        width = 0
+    return (width or UNKNOWN_WIDTH) - 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from everytree.base.progress import Progress
 from everytree.batches.files import Files, FilesError, Part
 from everytree.batches.source import Names, batch_rows
 
@@ -95,9 +96,14 @@ class ArrowFiles:
             return most
         return min(most, max(self.part_bytes // (VALUE_BYTES * len(self.columns)), LEAST_ROWS))
 
-    def whole(self) -> list[Part]:
-        """All of them at once."""
-        return list(self.parts())
+    def whole(self, progress: Progress | None = None) -> list[Part]:
+        """All of them at once; `progress` counts the rows."""
+        found = []
+        for part in self.parts():
+            found.append(part)
+            if progress is not None:
+                progress.step(part.table.num_rows)
+        return found
 
 
 def open_arrow_files(

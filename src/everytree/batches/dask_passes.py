@@ -71,7 +71,21 @@ class DaskPasses:
         self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
     ) -> ForestCounts:
         """Pass two."""
-        job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs))
+        return self._count(counts, rows_of, features, is_known=True)
+
+    def count_more(
+        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
+    ) -> ForestCounts:
+        """A pass over rows of which nothing is known: a tree leaves out those that it cannot place."""
+        self.n_rows = self.parts.n_rows(self.client)
+        if not sum(self.n_rows):
+            raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
+        return self._count(counts, rows_of, features, is_known=False)
+
+    def _count(
+        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None, *, is_known: bool
+    ) -> ForestCounts:
+        job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs, is_known))
         tallies = [dask.delayed(_count)(job, *one) for one in self._pieces(features) if one[1]]
         while len(tallies) > 1:
             groups = [tallies[k : k + MERGED_TOGETHER] for k in range(0, len(tallies), MERGED_TOGETHER)]
@@ -116,6 +130,7 @@ class _Counting(_Reading):
     counts: ForestCounts
     rows_of: Callable[[Batch, int], Rows]
     n_jobs: int | None
+    is_known: bool
 
 
 def _look(job: _Looking, number: int, n_rows: int, piece: list[Any], first_row: int) -> tuple[SchemaSketch, Labels]:
@@ -130,8 +145,11 @@ def _look(job: _Looking, number: int, n_rows: int, piece: list[Any], first_row: 
 def _count(job: _Counting, number: int, n_rows: int, piece: list[Any], first_row: int) -> Tally:
     """Pass two of a partition."""
     with Place(number, "partition"):
-        counts = job.counts.empty()
-        count_rows(counts, job.rows_of(job.batch(number, n_rows, piece), first_row), job.n_jobs)
+        counts, rows = job.counts.empty(), job.rows_of(job.batch(number, n_rows, piece), first_row)
+        if job.is_known:
+            count_rows(counts, rows, job.n_jobs)
+        else:
+            counts.update(rows.codes, rows.y, rows.weight, n_jobs=job.n_jobs, **rows.row_data)
         return counts.tally()
 
 
@@ -141,6 +159,27 @@ def _add(job: _Counting, tallies: list[Tally]) -> Tally:
     for tally in tallies:
         counts.add(tally)
     return counts.tally()
+
+
+# ---- numbers of all partitions --------------------------------------------------------------------------------------
+
+
+def results_of_parts(work: Callable[[Batch], Any], parts: Partitions, owner: str, client: Any) -> list[Any]:
+    """The results of a function for each partition that has rows, in their order, computed."""
+    shared = once((work, parts.without_data(), owner))
+    pieces = enumerate(parts.pieces())
+    found = compute([dask.delayed(_result)(shared, number, piece) for number, piece in pieces], client)
+    results = [one for one in found if one is not None]
+    if not results:
+        raise ValueError(f"X is empty: there are no rows, but {owner} needs at least one")
+    return results
+
+
+def _result(job: tuple[Callable[[Batch], Any], Partitions, str], number: int, piece: list[Any]) -> Any:
+    work, parts, owner = job
+    with Place(number, "partition"):
+        batch = parts.read(number, piece, owner)
+        return None if batch is None else work(batch)
 
 
 # ---- answers --------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -34,6 +35,8 @@ def open_source(batches: Any) -> Source:
     frame = nw.from_native(batches, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return Source(lambda _: iter([batches]), len(frame))
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        return Source(lambda names: _lazy_frame(batches, names))
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(
             f"batches is lazy ({type(batches).__name__}) and can be read only as a whole; write it to Parquet and pass "
@@ -52,6 +55,19 @@ def _relation(relation: Any, names: Names) -> Iterator[Any]:
     chosen = relation.project(quoted)
     reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
     return iter(reader(batch_rows(len(relation.columns))))
+
+
+def _lazy_frame(query: Any, names: Names) -> Iterator[Any]:
+    """The rows of a polars query in their order, computed anew; batch by batch where this polars can do that."""
+    chosen = query if names is None else query.select(names)
+    size = batch_rows(len(chosen.collect_schema()))
+    if hasattr(chosen, "collect_batches"):
+        with warnings.catch_warnings():  # that the method is new and may change
+            warnings.simplefilter("ignore")
+            batches = chosen.collect_batches(chunk_size=size, maintain_order=True)
+        yield from batches
+        return
+    yield from chosen.collect(engine="streaming").iter_slices(size)
 
 
 def _iterable(batches: Any) -> Source:

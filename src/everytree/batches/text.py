@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from everytree.base.words import number_of
 from everytree.batches.text_pieces import Piece
 from everytree.tables.reading import SAYS_MISSING
 
@@ -200,7 +201,7 @@ class TextReader:
             for line, values in self._lines(piece.content):
                 rows.append((piece.line(line), values))
                 if len(values) != len(rows[0][1]):
-                    said = f"has {len(values)} values, but line {rows[0][0]} has {len(rows[0][1])}"
+                    said = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
                     return TextError(self.name, rows[-1][0], said)
         except csv.Error as error:
             where = f"{self.name}, after line {rows[-1][0] if rows else 1}"

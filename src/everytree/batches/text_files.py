@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from everytree.base.progress import Progress
 from everytree.batches.arrow_files import common_schema, of_same_columns
 from everytree.batches.files import Files, FilesError, Part
 from everytree.batches.prefetch import read_ahead
@@ -72,11 +73,14 @@ class TextFiles:
                     kept = self._as_written(path, reader, piece, as_written, table.num_rows)
                     yield Part(path, table, _first_line(piece, table.num_rows), kept)
 
-    def whole(self) -> list[Part]:
-        """All of them at once, of types that hold all rows."""
-        found, seen = list(self.parts()), SeenTypes()
-        for part in found:
+    def whole(self, progress: Progress | None = None) -> list[Part]:
+        """All of them at once, of types that hold all rows; `progress` counts the rows."""
+        found, seen = [], SeenTypes()
+        for part in self.parts():
+            found.append(part)
             seen.add(part.table)
+            if progress is not None:
+                progress.step(part.table.num_rows)
         cast = [with_types(part.table, seen.types) for part in found]
         if all(table is not None for table in cast):
             return [replace(part, table=table) for part, table in zip(found, cast, strict=True)]

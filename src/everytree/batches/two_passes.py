@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -64,18 +64,25 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     their own targets. They stay counted as `fit` has coded them; `rule` says which rows they are.
     """
     assert isinstance(fitted.forest, Forest)
-    asked = _asked(fitted)
-    names, inputs = fitted.schema.input_names, np.unique(fitted.schema.input_of[asked])
-    features = None if names is None else [names[k] for k in inputs]
     counted = rule if any(column.pooled for column in fitted.schema.columns) else None
-    light = replace(fitted, forest=fitted.forest.without_rows(), choice=None)
-    # It may be sent to other processes.
-    rows_of = partial(_rows_in, fitted=light, settings=settings, asked=asked, counted=counted)
-    counts = passes.count(ForestCounts(fitted.forest), rows_of, features)
+    counts = passes.count(ForestCounts(fitted.forest), *rows_and_features(fitted, settings, counted))
     if counted is not None:
         posts = fitted.forest.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
     return replace(fitted, forest=counts.forest(), batches=[counts.digest()], unseen=BEYOND_SAMPLE)
+
+
+def rows_and_features(
+    fitted: Fitted, settings: Settings, counted: RowSample | None = None
+) -> tuple[Callable[[Batch, int], Rows], list[str] | None]:
+    """A function that makes rows of each batch but those that are counted already, and the features they need."""
+    assert isinstance(fitted.forest, Forest)
+    asked = _asked(fitted)
+    names, inputs = fitted.schema.input_names, np.unique(fitted.schema.input_of[asked])
+    features = None if names is None else [names[k] for k in inputs]
+    light = replace(fitted, forest=fitted.forest.without_rows(), choice=None)
+    # It may be sent to other processes.
+    return partial(_rows_in, fitted=light, settings=settings, asked=asked, counted=counted), features
 
 
 def _asked(fitted: Fitted) -> NDArray[np.bool_]:

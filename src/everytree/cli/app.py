@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from everytree.base.words import number_of
 from everytree.cli import options
 from everytree.cli.problems import StoppedError
 
@@ -21,6 +22,23 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise StoppedError() from None
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_types(command.get_params(ctx))
+        return command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    """Parameters whose flags, `--help` among them, do not look in the help as if they took a value."""
+    for one in parameters:
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+    return parameters
 
 
 app = typer.Typer(
@@ -52,6 +70,8 @@ def fit(
     empty: options.Empty = False,
     trees: options.Trees = None,
     depth: options.Depth = None,
+    min_leaf: options.MinLeaf = None,
+    max_features: options.MaxFeatures = None,
     weight: options.Weight = None,
     relative_weights: options.RelativeWeights = False,
     groups: options.Groups = None,
@@ -62,6 +82,7 @@ def fit(
     jobs: options.Jobs = None,
     memory: options.FitMemory = None,
     compress: options.Compress = False,
+    force: options.Force = False,
     no_header: options.NoHeader = False,
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
@@ -91,24 +112,28 @@ def fit(
     """
     from everytree.cli.fitting import Wanted, fit_model
     from everytree.cli.memory import memory_limit
-    from everytree.cli.models import Memory, check_model_output, described, n_rows_of, save_model
+    from everytree.cli.models import Memory, check_model_output, check_not_there, described, n_rows_of, save_model
     from everytree.cli.tables import Reading, open_table
 
-    dropped, how = options.names("--drop", drop), Reading(format, not no_header, delimiter, limit=memory_limit(memory))
+    dropped = options.names("--drop", drop)
+    how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet))
     check_model_output(out, table)
+    check_not_there(out, force=force)
     opened = open_table(table, how)
     notes = Memory(target, weight, exposure, censored, has_header=not no_header, compressed=compress)
     wanted = Wanted(
         options.structure(model, exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
-        groups=groups, relative_weights=relative_weights, empty=empty,
+        groups=groups, relative_weights=relative_weights, empty=empty, min_leaf=min_leaf,
+        max_features=options.max_features(max_features),
     )  # fmt: skip
     say = _sayer(quiet)
     fitted, counted = fit_model(opened, notes, wanted, say)
     fitted, notes = (fitted.blank(), notes) if empty else (fitted, notes.also(counted))
+    check_not_there(out, force=force)
     save_model(fitted, out, notes)
     has_evidence = not empty and hasattr(fitted, "log_evidence_")
     evidence = f", log evidence {fitted.log_evidence_:.4f}" if has_evidence else ""
-    say(f"{out}: {described(fitted)} for {target!r}, {n_rows_of(fitted)} rows{evidence}")
+    say(f"{out}: {described(fitted)} for {target!r}, {number_of(n_rows_of(fitted), 'row')}{evidence}")
     if hasattr(fitted, "unseen_"):
         say(f"{out}: {fitted.unseen_.sentence()}")
 
@@ -174,7 +199,7 @@ def update(
     from everytree.cli.tables import Reading
     from everytree.cli.updating import Update, update_file
 
-    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory))
+    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory), progress=_shows(quiet))
     wanted = Update(target, jobs, allow_twice, _shows(quiet))
     update_file(model, table, model if out is None else out, how, wanted, _sayer(quiet))
 
@@ -245,7 +270,7 @@ def report(
     from everytree.cli.memory import memory_limit
     from everytree.cli.tables import Reading
 
-    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory))
+    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory), progress=_shows(quiet))
     report_file(model, table, out, how, target=target, refit=refit, say=_sayer(quiet))
 
 
@@ -266,6 +291,8 @@ def bench(
     exact: options.Exact = False,
     tree: options.Tree = False,
     trees: options.Trees = None,
+    min_leaf: options.MinLeaf = None,
+    max_features: options.MaxFeatures = None,
     drop: options.Drop = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -274,22 +301,26 @@ def bench(
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
 ) -> None:
-    """Time a model beside a scikit-learn forest on one half of a table, and compare them on the other.
+    """Time a model beside a scikit-learn forest, and LightGBM if installed, on half a table; compare them on the other.
 
     \b
     everytree bench train.csv --target price
     everytree bench train.csv --target price --trees 20 --jobs 2
     """
+    from everytree.cli.comparing import bench_table
     from everytree.cli.fitting import Wanted
-    from everytree.cli.judging import bench_table
     from everytree.cli.memory import memory_limit, rows_that_fit
     from everytree.cli.models import Memory
     from everytree.cli.tables import Reading, open_table
     from everytree.cli.writing import to_standard_output
 
     structure, dropped = options.structure(model, exact, tree), options.names("--drop", drop)
-    wanted = Wanted(structure, kind, None, trees, None, seed, jobs, dropped)
-    source = open_table(table, Reading(format, not no_header, delimiter, limit=memory_limit(memory)))
+    wanted = Wanted(
+        structure, kind, None, trees, None, seed, jobs, dropped, min_leaf=min_leaf,
+        max_features=options.max_features(max_features),
+    )  # fmt: skip
+    how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet=False))
+    source = open_table(table, how)
     rows = rows_that_fit(source, _sayer(quiet=False))
     to_standard_output(f"{bench_table(rows, Memory(target, has_header=not no_header), wanted)}\n".encode())
 
@@ -299,7 +330,7 @@ def bench(
 
 def _shows(quiet: bool) -> bool:
     """Bars move on a terminal; in a pipe there are none."""
-    return sys.stderr.isatty() and not quiet
+    return sys.stderr is not None and sys.stderr.isatty() and not quiet
 
 
 def _sayer(quiet: bool) -> Callable[[str], None]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.errors import RefusedError
+from everytree.base.progress import Progress
 from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.batches.source import Names, Source
 from everytree.batches.text_types import SeenTypes
@@ -17,7 +18,7 @@ from everytree.boosting.numbers import BOOSTED_FAMILIES
 from everytree.cli.memory import too_long
 from everytree.cli.models import Counted, Memory, counted_files, row_columns, working
 from everytree.cli.options import Structure
-from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column
+from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column, warn
 from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
 from everytree.cli.tables import OpenTable
 from everytree.estimators import (
@@ -66,8 +67,10 @@ class Wanted:
     kind : {"auto", "class", "number"}
     family : str or None
         Leaf model of numbers.
-    trees, depth, seed, jobs : int or None
+    trees, depth, seed, jobs, min_leaf : int or None
         None leaves it to the estimator.
+    max_features : int, float, str or None
+        As the estimators have it.
     drop : sequence of str
         Columns that are no features.
     groups : str or None
@@ -90,6 +93,8 @@ class Wanted:
     groups: str | None = None
     relative_weights: bool = False
     empty: bool = False
+    min_leaf: int | None = None
+    max_features: int | float | str | None = None
 
     @property
     def needs_all_rows(self) -> bool:
@@ -119,7 +124,8 @@ def fit_model(
 
 def fit_rows(source: TableRows, memory: Memory, wanted: Wanted) -> Any:
     """A fitted estimator."""
-    kind, target = kind_and_target(source, memory, wanted)
+    assert memory.target is not None
+    kind, target = kind_and_target(source, memory, wanted, warn_if_useless=True)
     X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
     model = make_estimator(kind, wanted)
     columns = row_columns(source, memory)
@@ -131,8 +137,10 @@ def fit_rows(source: TableRows, memory: Memory, wanted: Wanted) -> Any:
         return model.fit(X, target, weight, **columns)
 
 
-def kind_and_target(source: TableRows, memory: Memory, wanted: Wanted) -> tuple[str, NDArray[Any]]:
-    """Whether targets are classes or numbers, and the targets."""
+def kind_and_target(
+    source: TableRows, memory: Memory, wanted: Wanted, *, warn_if_useless: bool = False
+) -> tuple[str, NDArray[Any]]:
+    """Whether targets are classes or numbers, and the targets; which may be all the same."""
     assert memory.target is not None
     check_target(source.name, source.columns, memory.target, is_text=source.is_text, has_header=memory.has_header)
     target = source.targets(memory.target)
@@ -143,6 +151,8 @@ def kind_and_target(source: TableRows, memory: Memory, wanted: Wanted) -> tuple[
         target = source.numbers(memory.target, "target", CLASS_ADVICE)
     else:
         source.check_whole(target, memory.target)
+    if warn_if_useless:
+        summary.warn_if_useless(source.name, memory.target)
     return kind, target
 
 
@@ -168,20 +178,37 @@ def role_columns(memory: Memory, groups: str | None = None) -> dict[str, str]:
 
 @dataclass
 class TargetSummary:
-    """What tells classes from numbers, of targets that come in parts."""
+    """What tells classes from numbers, of targets that come in parts; and whether there is anything to learn."""
 
+    n_rows: int = 0
+    only: Any = None
+    has_several: bool = False
     are_numbers: bool = True
     are_whole: bool = True
     distinct: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
     def add(self, values: NDArray[Any]) -> None:
         """More targets."""
+        self.only = values[0] if self.n_rows == 0 else self.only
+        self.has_several = self.has_several or bool((values != self.only).any())
+        self.n_rows += len(values)
         self.are_numbers &= values.dtype.kind in "iuf"
         if not self.are_numbers or not self.are_whole or len(self.distinct) > MAX_CLASSES:
             return
         if values.dtype.kind == "f":  # those beyond 2^53 are all whole, so that says nothing of them
             self.are_whole = bool((values == np.floor(values)).all() and np.abs(values).max() <= 2.0**53)
         self.distinct = np.union1d(self.distinct, np.unique(values))[: MAX_CLASSES + 1]
+
+    def warn_if_useless(self, table: str, target: str) -> None:
+        """Say where no model can learn anything from the rows."""
+        said = repr(str(self.only)) if isinstance(self.only, str) else f"{self.only:g}"
+        if self.n_rows == 1:
+            found = f"has one row, whose target {target!r} is {said}"
+        elif not self.has_several:
+            found = f"the target {target!r} is {said} in every row"
+        else:
+            return
+        warn(f"{table}: {found}: a model of it is useless, since it says the same of every row")
 
     def kind(self, wanted: Wanted, memory: Memory) -> str:
         """Whether targets are classes or numbers: as told, or as the options or the values have it."""
@@ -207,6 +234,8 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
     given = {
         "n_estimators": wanted.trees,
         "max_depth": wanted.depth,
+        "min_samples_leaf": wanted.min_leaf,
+        "max_features": wanted.max_features,
         "random_state": None if exact else (wanted.seed or 0),  # the same command gives the same model
         "family": wanted.family,
         "relative_weights": wanted.relative_weights or None,
@@ -224,6 +253,14 @@ def _check_options(kind: str, wanted: Wanted) -> None:
         raise UserError("--trees is for forests, but --tree and --exact have one tree")
     if wanted.depth is not None and structure == "ensemble":
         raise UserError("--depth is for forests, trees and boosting; an ensemble chooses it itself")
+    if wanted.min_leaf is not None and structure in ("ensemble", "exact"):
+        raise UserError(f"--min-leaf is for forests, trees and boosting, but not for --model {structure}")
+    if wanted.max_features is not None and structure not in ("forest", "boost"):
+        raise UserError(f"--max-features is for forests and boosting, but not for --model {structure}")
+    if wanted.max_features is not None and structure == "boost" and not isinstance(wanted.max_features, float):
+        raise UserError(
+            f"--max-features {wanted.max_features} is for forests; boosting takes a share such as 0.5, or all"
+        )
     if wanted.groups is not None and structure == "exact":
         raise UserError("--groups is for forests and trees; --exact leaves no rows out")
     if wanted.empty and is_boosted:
@@ -242,6 +279,7 @@ def fit_in_batches(table: OpenTable, memory: Memory, wanted: Wanted) -> tuple[An
     roles = role_columns(memory, wanted.groups)
     features = feature_names(table.name, table.columns, memory, wanted.drop, wanted.groups)
     looked = _look(table, memory, wanted, roles)
+    looked.target.warn_if_useless(table.name, memory.target)
     model = make_estimator(looked.target.kind(wanted, memory), wanted)
     batches = _Batches(table, looked, [*features, *dict.fromkeys((memory.target, *roles.values()))])
     try:
@@ -289,6 +327,15 @@ class _Looked:
     seen: SeenTypes = field(default_factory=SeenTypes)
     stretches: list[Stretch] = field(default_factory=list)
 
+    def add(self, part: TableRows, target: str, wanted: Wanted, roles: Mapping[str, str]) -> None:
+        """More rows; nothing may be missing in the target and in columns with other roles."""
+        self.seen.add(part.table)
+        self.stretches += part.stretches
+        self.target.add(_part_target(part, target, wanted))
+        for argument, column in roles.items():
+            check = part.values if argument == "groups" else part.numbers
+            check(column, ROLES[argument])
+
 
 def _look(table: OpenTable, memory: Memory, wanted: Wanted, roles: Mapping[str, str]) -> _Looked:
     """Types of all columns of text, what targets are, and that nothing is missing where it must not be."""
@@ -298,13 +345,10 @@ def _look(table: OpenTable, memory: Memory, wanted: Wanted, roles: Mapping[str, 
         if column not in table.columns:
             raise no_such_column(table.name, column, ROLES[argument], table.columns)
     looked = _Looked()
-    for part in table.parts(None if table.is_text else [memory.target, *roles.values()]):
-        looked.seen.add(part.table)
-        looked.stretches += part.stretches
-        looked.target.add(_part_target(part, memory.target, wanted))
-        for argument, column in roles.items():
-            check = part.values if argument == "groups" else part.numbers
-            check(column, ROLES[argument])
+    with Progress("looking", table.count_rows(), wanted.progress, unit="rows") as progress:
+        for part in table.parts(None if table.is_text else [memory.target, *roles.values()]):
+            looked.add(part, memory.target, wanted, roles)
+            progress.step(part.n_rows)
     numbers = [column for argument, column in roles.items() if argument != "groups"]
     numbers += [memory.target] if looked.target.kind(wanted, memory) == "number" else []
     for column in numbers:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.words import number_of
 from everytree.boosting.mixed import MixedCentres, MixedClasses, boosted_trees
 from everytree.cli.problems import UserError, one_of
 from everytree.cli.rows import Stretch, TableRows
-from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
+from everytree.cli.tables import STREAM, OpenTable, Reading, open_table, table_in
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.boost import BoostedEstimator
@@ -130,6 +131,10 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except ModelFileError as error:
+        table = table_in(path)
+        if table:
+            fit = f"everytree fit {path} --target COLUMN"
+            raise UserError(f"{path}: this is a {table} table, not a model; a model of it comes from `{fit}`") from None
         complaint = str(error).removeprefix(f"{path}: ")
         raise UserError(f"{path}: is no model that this everytree can read: {complaint}") from None
     except OSError as error:
@@ -180,6 +185,12 @@ def check_model_output(path: str, *inputs: str) -> None:
     if path == STREAM:
         raise UserError("a model cannot go to standard output; give --out the name of a file")
     check_output(path, *inputs)
+
+
+def check_not_there(path: str, *, force: bool) -> None:
+    """Refuse to replace a file, unless told to."""
+    if not force and os.path.lexists(path):
+        raise UserError(f"{path}: is there already; --force replaces it, or give --out another name")
 
 
 @contextmanager
@@ -234,7 +245,7 @@ def input_names(name: str, columns: Sequence[str], of: ModelFile) -> list[str]:
         kept = [column for column in columns if column not in of.memory.roles]
         if len(kept) != of.model.n_features_in_:
             raise UserError(
-                f"{name}: has {len(kept)} columns besides the target, but {of.path} reads "
+                f"{name}: has {number_of(len(kept), 'column')} besides the target, but {of.path} reads "
                 f"{of.model.n_features_in_}, by their place"
             )
         return kept

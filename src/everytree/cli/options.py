@@ -44,6 +44,7 @@ Jobs = Annotated[
 Compress = Annotated[
     bool, typer.Option("--compress", help="A smaller model file, slower to write; updates of it stay compressed.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file of the model where it is there already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
 OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not that of fit.")]
@@ -89,6 +90,16 @@ Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instea
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Empty = Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")]
 Depth = Annotated[int | None, typer.Option(min=1, help="Most questions in a row.")]
+MinLeaf = Annotated[
+    int | None, typer.Option("--min-leaf", min=1, help="Least rows of a leaf of forests, trees and boosting; 1.")
+]
+MaxFeatures = Annotated[
+    str | None,
+    typer.Option(
+        "--max-features", metavar="COLUMNS",
+        help="Columns that a split is chosen from: a number, a share such as 0.5, sqrt, log2 or all.",
+    ),
+]  # fmt: skip
 Family = Annotated[Families | None, typer.Option(help="What numbers are, given their leaf; normal.")]
 Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
 
@@ -115,6 +126,22 @@ def structure(model: Structure | None, exact: bool, tree: bool) -> Structure:
     if len(set(given.values())) > 1:
         raise typer.BadParameter(f"{' and '.join(given)} exclude each other")
     return next(iter(given.values()), "forest")
+
+
+def max_features(text: str | None) -> int | float | str | None:
+    """A number of columns, a share of them, or a word for one; None where it is not told."""
+    if text in (None, "sqrt", "log2"):
+        return text
+    if text == "all":
+        return 1.0
+    try:
+        value = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        value = -1
+    if (isinstance(value, int) and value >= 1) or 0.0 < value <= 1.0:
+        return value
+    said = f"{text!r} is no number of columns such as 3, no share such as 0.5, and none of sqrt, log2 and all"
+    raise typer.BadParameter(said, param_hint="--max-features")
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*)?)\s*(?:,|$)')

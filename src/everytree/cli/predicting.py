@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
+from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, column_types, input_names, open_model, working
 from everytree.cli.problems import UserError, no_column
 from everytree.cli.rows import TableRows
-from everytree.cli.tables import OpenTable, Reading, open_table
+from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
 from everytree.cli.writing import check_escaping, check_output, output_format, write_file
 
 ROWS_AT_ONCE = 2**15
@@ -63,7 +64,26 @@ def predict_file(
     source = open_table(table, replace(how, has_header=of.memory.has_header, types=types))
     if of.memory.exposure is not None and of.memory.exposure not in source.columns:
         say(f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
-    write_file(predict_table(source, of, asked), out, how.format, escape_formulas=escape_formulas)
+    written = _Written()
+    write_file(written.noted(predict_table(source, of, asked)), out, how.format, escape_formulas=escape_formulas)
+    if out != STREAM:
+        columns = number_of(len(written.columns), "column")
+        say(f"{out}: {number_of(written.n_rows, 'row')}, {columns}: {', '.join(written.columns)}")
+
+
+class _Written:
+    """What has been written: how many rows, and the names of columns."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.columns: list[str] = []
+
+    def noted(self, parts: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The same parts, one after the other."""
+        for part in parts:
+            yield part
+            self.columns = list(part)
+            self.n_rows += len(part[self.columns[0]])
 
 
 def predict_table(table: OpenTable, of: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from everytree.base.errors import RefusedError, TooManyRegionsError
@@ -46,6 +47,11 @@ def no_column(source: str, name: str, columns: Iterable[str], purpose: str) -> U
 
 def _listed(names: list[str]) -> str:
     return ", ".join(map(repr, names))
+
+
+def warn(sentence: str) -> None:
+    """Say what is not as it should be, though the command goes on; `--quiet` does not silence it."""
+    print("everytree:", sentence, file=sys.stderr)
 
 
 class StoppedError(UserError):

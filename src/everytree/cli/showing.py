@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import Any
 
 import numpy as np
 
+from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
 
-BAR = 30
+BAR, MIN_BAR = 30, 5
+"""Columns of the widest and of the narrowest bar."""
+EIGHTHS = " ▏▎▍▌▋▊▉"
+UNLIMITED = 10_000
 MAX_TABLES = 12
 """That are listed by name."""
 
@@ -46,7 +52,7 @@ def _target_kind(model: Any) -> str:
         return f"numbers ({model.family})"
     labels = [str(label) for label in model.classes_]
     more = ", ..." if len(labels) > 6 else ""
-    return f"{len(labels)} classes: {', '.join(labels[:6])}{more}"
+    return f"{number_of(len(labels), 'class', 'classes')}: {', '.join(labels[:6])}{more}"
 
 
 def _origin(of: ModelFile) -> str:
@@ -65,12 +71,24 @@ def _importances(model: Any, top: int) -> str:
     if not len(order):
         return ""
     width = max(len(str(names[k])) for k in order)
+    room = max(min(BAR, _columns_of_terminal() - width - 11), MIN_BAR)
     largest = importances[order[0]]
-    lines = [
-        f"  {names[k]:<{width}}  {'█' * max(round(BAR * importances[k] / largest), 1):<{BAR}}  {importances[k]:.3f}"
-        for k in order
-    ]
-    return "\n".join([f"the {len(order)} most important of {len(importances)} columns", *lines])
+    lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, room)}  {importances[k]:.3f}" for k in order]
+    columns = number_of(len(importances), "column")
+    which = f"the {len(order)} most important of {columns}" if len(order) > 1 else f"the most important of {columns}"
+    return "\n".join([which, *lines])
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of blocks and eighths of a block, and spaces up to its width; as short as an eighth, so that it is seen."""
+    eighths = max(round(8 * width * share), 1)
+    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(width)
+
+
+def _columns_of_terminal() -> int:
+    """As many as there are; enough for the widest bar where the text goes elsewhere."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else UNLIMITED
 
 
 def _tree(model: Any, depth: int) -> str:
@@ -85,10 +103,13 @@ def _tree(model: Any, depth: int) -> str:
 
 def _best_tree(model: Any) -> str:
     if hasattr(model, "map_tree_"):  # over every structure
-        tree = model.map_tree_
-        return f"the most probable tree: {tree.n_leaves} leaves, probability {np.exp(tree.log_prob):.3g}"
+        return f"the most probable tree: {_size(model.map_tree_.n_leaves, model.map_tree_.log_prob)}"
     post = model.pictured()
     (ranked,) = post.top_trees(1)
     which = "the tree of the largest evidence" if len(model.forest_) > 1 else "the tree"
-    size = f"{ranked.tree.n_leaves} leaves, probability {np.exp(ranked.log_prob):.3g}"
+    size = _size(ranked.tree.n_leaves, ranked.log_prob)
     return f"{which}, to be read from the top; its most probable pruning has {size}"
+
+
+def _size(n_leaves: int, log_prob: float) -> str:
+    return f"{number_of(n_leaves, 'leaf', 'leaves')}, probability {np.exp(log_prob):.3g}"

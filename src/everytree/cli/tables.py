@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from everytree.base.progress import Progress
 from everytree.batches.arrow_files import ArrowFiles
 from everytree.batches.file_sources import open_files
 from everytree.batches.files import (
@@ -38,6 +39,8 @@ STREAM = "-"
 """The path that stands for standard input and output."""
 PARTS_IN_LIMIT = 16
 """Parts of a table that the memory it may take has room for: several are there at once, with what is made of them."""
+MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
+"""How files of tables begin."""
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 
@@ -57,6 +60,8 @@ class Reading:
         What columns of a text file are known to be, whatever their values look like.
     limit : int or None
         Bytes of memory that its rows may take.
+    progress : bool
+        Whether to show how far reading has come.
     """
 
     format: str | None = None
@@ -64,6 +69,7 @@ class Reading:
     delimiter: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
+    progress: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class OpenTable:
         Bytes of memory that its rows may take.
     marks : tuple
         Of the files, when the command began.
+    progress : bool
+        Whether to show how far reading has come.
     """
 
     name: str
@@ -88,6 +96,7 @@ class OpenTable:
     reader: TextReader | None
     limit: int | None = None
     marks: tuple[tuple[str, int, int], ...] = ()
+    progress: bool = False
 
     @property
     def is_text(self) -> bool:
@@ -108,8 +117,8 @@ class OpenTable:
         import pyarrow as pa
 
         names = self.columns
-        with self._readable():
-            parts = [part for part in self._plain.whole() if part.table.num_rows]
+        with self._readable(), Progress("reading", self.count_rows(), self.progress, unit="rows") as progress:
+            parts = [part for part in self._plain.whole(progress) if part.table.num_rows]
         self._check_rows(sum(part.table.num_rows for part in parts))
         stretches = tuple(stretch for _, stretch in self._with_stretches(iter(parts)))
         table = pa.concat_tables([part.table.select(names) for part in parts])
@@ -231,7 +240,7 @@ def open_table(path: str, how: Reading) -> OpenTable:
     reader = None
     if files.format in DELIMITERS:
         reader = TextReader(name, _delimiter(files.format, how.delimiter), how.has_header, how.types)
-    return OpenTable(name, files, reader, how.limit, files.marks())
+    return OpenTable(name, files, reader, how.limit, files.marks(), how.progress)
 
 
 def _find(path: str, format: str | None) -> Files:
@@ -258,6 +267,17 @@ def format_of(path: str, given: str | None) -> str:
     if told not in NAMES:
         raise UserError(f"--format is {told!r}, but must be one of {', '.join(NAMES)}")
     return told
+
+
+def table_in(path: str) -> str:
+    """The format of a table in a file, as its name or its first bytes tell; nothing for a file that is none."""
+    plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
+    told = FORMATS.get(Path(plain).suffix.lower())
+    if told is not None:
+        return told.upper() if told in DELIMITERS else told.capitalize()
+    with open(path, "rb") as file:
+        start = file.read(max(map(len, MAGIC)))
+    return next((format for magic, format in MAGIC.items() if start.startswith(magic)), "")
 
 
 def _delimiter(format: str, given: str | None) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
+from everytree.base.words import number_of
 from everytree.cli.memory import too_long
 from everytree.cli.models import (
     Counted,
@@ -30,6 +31,7 @@ from everytree.cli.models import (
 from everytree.cli.problems import UserError
 from everytree.cli.rows import Stretch, TableRows
 from everytree.cli.tables import OpenTable, Reading
+from everytree.tables.schema_difference import schema_difference
 
 ADVICE = "; models to merge come from one `fit --empty`"
 
@@ -86,11 +88,11 @@ def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, 
     newer, left_out = more.newer.model, more.left_out
     if (left_out > 0).any():
         say(
-            f"{more.table}: has values that were not there at fit; of {len(left_out)} trees, {(left_out > 0).sum()} "
-            f"cannot place them and leave out up to {left_out.max()} rows"
+            f"{more.table}: has values that were not there at fit; of {number_of(len(left_out), 'tree')}, "
+            f"{(left_out > 0).sum()} cannot place them and leave out up to {number_of(int(left_out.max()), 'row')}"
         )
-    n_rows, evidence = n_rows_of(newer), newer.log_evidence_
-    say(f"{out}: {described(newer)}, {more.n_rows} rows more, {n_rows} in all, log evidence {evidence:.4f}")
+    rows = f"{number_of(more.n_rows, 'row')} more, {n_rows_of(newer):,} in all"
+    say(f"{out}: {described(newer)}, {rows}, log evidence {newer.log_evidence_:.4f}")
 
 
 def update_model(of: ModelFile, table: OpenTable, wanted: Update, say: Callable[[str], object]) -> Updated:
@@ -155,8 +157,8 @@ def merge_files(models: Sequence[str], out: str, *, allow_twice: bool, say: Call
         check_takes_rows(part)
     merged = merge_models(parts, allow_twice=allow_twice)
     merged.save(out)
-    rows, evidence = n_rows_of(merged.model), merged.model.log_evidence_
-    say(f"{out}: {described(merged.model)}, {rows} rows, log evidence {evidence:.4f}")
+    rows, evidence = number_of(n_rows_of(merged.model), "row"), merged.model.log_evidence_
+    say(f"{out}: {described(merged.model)}, {rows}, log evidence {evidence:.4f}")
 
 
 def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
@@ -182,15 +184,9 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
 
 def _check_columns(one: ModelFile, other: ModelFile) -> None:
     """Models of other columns are told apart in a few words; the library compares the rest."""
-    schemas = one.model.schema_, other.model.schema_
-    mine, theirs = (set(schema.input_names or ()) for schema in schemas)
-    for has, lacks, names in ((one, other, mine - theirs), (other, one, theirs - mine)):
-        if names:
-            raise UserError(f"{lacks.path}: does not read the column {min(names)!r}, but {has.path} does{ADVICE}")
-    for column, twin in zip(*(schema.columns for schema in schemas), strict=False):
-        if column != twin:
-            way = "other cut points or categories"
-            raise UserError(f"{other.path}: knows the column {twin.name!r} by {way} than {one.path}{ADVICE}")
+    difference = schema_difference(one.model.schema_, other.model.schema_)
+    if difference:
+        raise UserError(f"{other.path}: {difference.replace('this one', one.path)}{ADVICE}")
 
 
 def _having(parts: Sequence[ModelFile], digest: str) -> str:

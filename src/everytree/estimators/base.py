@@ -22,7 +22,9 @@ from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.targets import Target
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
+from everytree.tables.named_columns import split_off
 from everytree.tables.schema import Schema
+from everytree.tables.schema_difference import schema_difference
 
 NO_ROWS = NoScores("it has seen no rows")
 ADDED_LATER = NoScores("rows were added after they were left out; only fit leaves rows out")
@@ -85,6 +87,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         )  # fmt: skip
 
     # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
+        """Return rows as they are given, with the columns of X that arguments name."""
+        X, given = split_off(X, {"y": y, "sample_weight": sample_weight, "groups": groups, **row_data})
+        return GivenRows(X, given.pop("y"), given.pop("sample_weight"), groups=given.pop("groups"), row_data=given)
 
     def _fit(self, given: GivenRows) -> Self:
         """Fit a table in memory; a fit that fails changes nothing."""
@@ -318,11 +325,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
 def _check_same_tables(mine: Fitted, theirs: Fitted) -> None:
     """Check that both estimators read tables in the same way."""
-    for k, (own, other) in enumerate(zip(mine.schema.columns, theirs.schema.columns, strict=False)):
-        if own != other:
-            raise ValueError(f"other reads column {k} in another way: {other}, this one: {own}")
-    if mine.schema != theirs.schema:
-        raise ValueError(f"other reads other tables: {theirs.schema}, this one {mine.schema}")
+    difference = schema_difference(mine.schema, theirs.schema)
+    if difference:
+        raise ValueError(f"other {difference}; models to merge come from one blank()")
     if mine.row_names != theirs.row_names:
         raise ValueError(f"the rows of other came with {theirs.row_names} besides, these with {mine.row_names}")
     if mine.weight_factor != theirs.weight_factor:

@@ -14,6 +14,7 @@ from everytree.batches.sources import open_source
 from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
 from everytree.estimators.grown import GrownEstimator
 from everytree.fitting.fit import fit
+from everytree.fitting.targets import Target
 from everytree.fitting.weights import TotalWeight
 
 
@@ -42,9 +43,10 @@ class BatchedEstimator(GrownEstimator):
         ----------
         batches : path, dataset, relation, iterable or callable
             The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a pyarrow
-            dataset or table; a DuckDB relation; a list or another object that can be iterated more than once, or a
-            function that returns an iterator. Batches are Arrow record batches, data frames of any library, or tuples
-            `(X, y)` or `(X, y, sample_weight)`. All have the same columns, of the same kinds.
+            dataset or table; a DuckDB relation or a polars LazyFrame, computed in each pass; a list or another object
+            that can be iterated more than once, or a function that returns an iterator. Batches are Arrow record
+            batches, data frames of any library, or tuples `(X, y)` or `(X, y, sample_weight)`. All have the same
+            columns, of the same kinds.
         target : str, optional
             Name of the column of targets; not with tuples.
         sample_weight : str, optional
@@ -77,7 +79,7 @@ class BatchedEstimator(GrownEstimator):
         passes = BatchPasses(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose))
         return self._two_passes(passes, sample_rows)
 
-    def _two_passes(self, passes: Passes, sample_rows: int) -> Self:
+    def _two_passes(self, passes: Passes, sample_rows: int, target: Target | None = None) -> Self:
         """Fit the sample that the first pass keeps, then count all rows in a second pass."""
         self._check_for_parts("a fit of batches")
         if getattr(self, "class_weight", None) is not None:
@@ -86,16 +88,16 @@ class BatchedEstimator(GrownEstimator):
         if hasattr(self, "structures_"):
             raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
         settings = replace(self._settings(), owner=passes.owner)
-        target = SeenTarget(self.target_before_fit())
+        seen = SeenTarget(self.target_before_fit() if target is None else target)
         sketch = SchemaSketch(
             max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=sample_rows,
             owner=passes.owner,
         )  # fmt: skip
-        sketch = passes.sketch(sketch, partial(look, target=target.now), target.note)
+        sketch = passes.sketch(sketch, partial(look, target=seen.now), seen.note)
         given, of_all = given_rows(sketch), None
         if not sketch.is_complete:
             of_all = TotalWeight(sketch.total_weight, sketch.n_rows)
-        learnt, y = target.now.learn(target.now.read(given.y), None)
+        learnt, y = seen.now.learn(seen.now.read(given.y), None)
         fitted = fit(
             given, learnt, self._structure(), settings, schema=sketch.schema(learnt.order_by(y)), of_all=of_all
         )

@@ -12,9 +12,9 @@ from sklearn.base import ClassifierMixin
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.fitting.class_weight import check_class_weight, weights_by_class
-from everytree.fitting.fit import GivenRows
 from everytree.fitting.targets import ClassTarget
 from everytree.fitting.weights import read_weight
+from everytree.tables.named_columns import split_off
 
 
 class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
@@ -31,15 +31,17 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         X : (n_rows, n_features) table
             NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
             missing values. Sparse matrices of SciPy's are read column by column; what they do not store is 0.
-        y : (n_rows,) array_like
-            Class labels. Forests and trees also take several columns, (n_rows, n_outputs).
-        sample_weight : (n_rows,) array_like, optional
-            A row of weight 0 counts as absent.
-        groups : (n_rows,) array_like, optional
+        y : (n_rows,) array_like, or str
+            Class labels, or the name of the column of X that has them. Forests and trees also take several columns,
+            (n_rows, n_outputs).
+        sample_weight : (n_rows,) array_like, or str, optional
+            A row of weight 0 counts as absent. Or the name of a column of X.
+        groups : (n_rows,) array_like, or str, optional
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
         """
-        return self._fit(GivenRows(X, y, self._weight(y, sample_weight, is_all=True), {}, groups))
+        given = self._given(X, y, sample_weight, {}, groups)
+        return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)))
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
@@ -58,12 +60,12 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         classes : array_like, optional
             All classes that may occur; by default those of the first rows.
         """
-        given = GivenRows(X, y, self._weight(y, sample_weight, is_all=False), {}, groups)
+        given = self._given(X, y, sample_weight, {}, groups)
+        given = given._replace(weight=self._weight(given.y, given.weight, is_all=False))
         if not hasattr(self, "fitted_"):
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
+        self._check_classes(classes)
         return self._fit_more(given)
 
     @property
@@ -88,7 +90,8 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def log_scores(self, X: Any, y: Any) -> FloatArray:
         """(n_rows,) log probability of each row's class."""
         self._check_fitted()
-        target = self.fitted_.target.numbers(self.fitted_.target.read(y))
+        X, given = split_off(X, {"y": y})
+        target = self.fitted_.target.numbers(self.fitted_.target.read(given["y"]))
         log_probs = self.predict_log_proba(X)
         if len(log_probs) != len(target):
             raise ValueError(f"y has {len(target)} entries, but X has {len(log_probs)} rows")
@@ -105,11 +108,21 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose most probable class is the true one; arguments as in `fit`."""
+        X, given = split_off(X, {"y": y, "sample_weight": sample_weight})
+        return float(super().score(X, given["y"], given["sample_weight"]))
+
     # ---- implementation ---------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_class_weight(self.class_weight)
+
+    def _check_classes(self, classes: Any) -> None:
+        """Raise if classes are named that are not those of the first call."""
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
 
     def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
         """Return the weights of rows, multiplied by those of their classes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,13 +14,19 @@ from sklearn.base import clone
 from everytree.base.checks import probabilities
 from everytree.batches.batch import Place
 from everytree.batches.dask_parts import Partitions, is_dask
-from everytree.batches.dask_passes import DaskPasses, map_parts
+from everytree.batches.dask_passes import DaskPasses, map_parts, results_of_parts
 from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.batches.two_passes import rows_and_features
+from everytree.estimators.base import ADDED_LATER
 from everytree.estimators.batches import BatchedEstimator
 from everytree.estimators.classifier import Classification
 from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.part_scores import mean_score, r2_of_parts, squares, weighted_mean
 from everytree.estimators.regressor import Regression
 from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
+from everytree.families.registry import NUMBER_FAMILIES
+from everytree.fitting.targets import Target
+from everytree.posterior.counts import ForestCounts
 
 __all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor"]
 
@@ -63,10 +70,14 @@ class _OnDask(BatchedEstimator):
     def _plain_parameters(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
 
-    def _fit_partitions(self, X: Any, row_data: Mapping[str, Any], sample_rows: int) -> Self:
+    def _fit_partitions(
+        self, X: Any, row_data: Mapping[str, Any], sample_rows: int = SAMPLE_ROWS, target: Target | None = None
+    ) -> Self:
         self._check_parameters()
-        parts = Partitions.of(X, **row_data)
-        return self._two_passes(DaskPasses(parts, type(self).__name__, self.n_jobs, self.client), sample_rows)
+        return self._two_passes(self._passes(X, row_data), sample_rows, target)
+
+    def _passes(self, X: Any, row_data: Mapping[str, Any]) -> DaskPasses:
+        return DaskPasses(Partitions.of(X, **row_data), type(self).__name__, self.n_jobs, self.client)
 
     def _mapped(
         self, X: Any, method: str, shape: tuple[int, ...] = (), dtype: Any = np.float64, exposure: Any = None,
@@ -78,6 +89,22 @@ class _OnDask(BatchedEstimator):
             X, exposure = Partitions.of(X, exposure=exposure).split("exposure")
         job = _PartitionCall(self.to_local(), method, options, shape, np.dtype(dtype))
         return map_parts(_call_method, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
+
+    def _add_partitions(self, X: Any, row_data: Mapping[str, Any]) -> Self:
+        """Count all partitions in the structures there are; a call that fails changes nothing."""
+        fitted, passes = self.fitted_, self._passes(X, row_data)
+        settings = replace(self._settings(), owner=passes.owner)
+        counts = passes.count_more(ForestCounts(self.forest_), *rows_and_features(fitted, settings))
+        self.forest_.merge(counts.forest())
+        self.fitted_ = replace(fitted, batches=[*fitted.batches, counts.digest()], unseen=ADDED_LATER)
+        self._keep_early(None)
+        return self
+
+    def _results(self, X: Any, row_data: Mapping[str, Any], work: Callable[..., Any]) -> list[Any]:
+        """Results of a function of the plain estimator and each partition."""
+        self._check_fitted()
+        parts = Partitions.of(X, **row_data)
+        return results_of_parts(partial(work, self.to_local()), parts, type(self).__name__, self.client)
 
     # ---- clones share the client, pickles have none -----------------------------------------------------------------
 
@@ -138,6 +165,29 @@ class _DaskClassifier(Classification, _OnDask):
         """
         return self._fit_partitions(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, sample_rows)
 
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
+        """Learn from more partitions: their statistics are added, structures, priors and columns do not change.
+
+        The first call is a `fit`, with the classes that are named; rows in memory are learnt as by the plain estimator.
+        """
+        if not is_dask(X):
+            return super().partial_fit(X, y, classes, sample_weight, groups=groups)
+        row_data = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        if not hasattr(self, "fitted_"):
+            target = self.target_before_fit()
+            target = target if classes is None else replace(target, classes=np.unique(classes))
+            return self._fit_partitions(X, row_data, target=target)
+        self._check_classes(classes)
+        return self._add_partitions(X, row_data)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose most probable class is the true one, computed partition by partition."""
+        if not is_dask(X):
+            return super().score(X, y, sample_weight)
+        return weighted_mean(self._results(X, {"y": y, "sample_weight": sample_weight}, mean_score))
+
     def predict_proba(self, X: Any) -> Any:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`; a Dask array where X is Dask's."""
         if not is_dask(X):
@@ -174,6 +224,7 @@ class _DaskRegressor(Regression, _OnDask):
         *,
         exposure: Any = None,
         censored: Any = None,
+        event: Any = None,
         groups: Any = None,
         sample_rows: int = SAMPLE_ROWS,
     ) -> Self:
@@ -186,7 +237,7 @@ class _DaskRegressor(Regression, _OnDask):
             Targets, divided into partitions as X is; or the name of the column of X that has them.
         sample_weight : likewise, optional
             A row of weight 0 counts as absent.
-        exposure, censored, groups : likewise, optional
+        exposure, censored, event, groups : likewise, optional
             As in `MetaForestRegressor.fit`.
         sample_rows : int
             Rows on which structures are grown and priors are chosen.
@@ -196,9 +247,39 @@ class _DaskRegressor(Regression, _OnDask):
         The estimator itself, equal to that of `fit_batches` with the same rows; a fit that fails leaves it unchanged.
         """
         row_data = {
-            "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "groups": groups,
+            "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+            "groups": groups,
         }  # fmt: skip
         return self._fit_partitions(X, row_data, sample_rows)
+
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,
+        event: Any = None, groups: Any = None,
+    ) -> Self:  # fmt: skip
+        """Learn from more partitions; see `DaskMetaForestClassifier.partial_fit`. Arguments as in `fit`."""
+        if not is_dask(X):
+            return super().partial_fit(
+                X, y, sample_weight, exposure=exposure, censored=censored, event=event, groups=groups
+            )
+        row_data = {
+            "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+            "groups": groups,
+        }  # fmt: skip
+        return self._add_partitions(X, row_data) if hasattr(self, "fitted_") else self._fit_partitions(X, row_data)
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,
+        event: Any = None,
+    ) -> float:  # fmt: skip
+        """Return how well rows are predicted, as `score` of the plain estimator; computed partition by partition."""
+        if not is_dask(X):
+            return super().score(X, y, sample_weight, exposure=exposure, censored=censored, event=event)
+        row_data = {
+            "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+        }  # fmt: skip
+        if NUMBER_FAMILIES[self.family].is_scored_by_log:
+            return weighted_mean(self._results(X, row_data, mean_score))
+        return r2_of_parts(self._results(X, row_data, squares))
 
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
         """(n_rows,) means, and with `return_std=True` standard deviations; Dask arrays where X is Dask's."""

@@ -219,17 +219,25 @@ class NumberOutputs(SeveralOutputs, Regression):
         each = [one.predict(X, return_std, exposure=exposure) for one in self._several]
         return tuple(map(np.column_stack, zip(*each, strict=True))) if return_std else np.column_stack(each)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,
+        event: Any = None,
+    ) -> float:  # fmt: skip
         """Return how well rows are predicted; larger is better.
 
         R2 of the mean for families normal, lognormal, linear and poisson; the mean log score for exponential and
         geometric, whose noise is as large as their mean. Of several outputs, the mean of their scores.
         """
         if not self._several:
-            return super().score(X, y, sample_weight, exposure=exposure, censored=censored)
+            return super().score(X, y, sample_weight, exposure=exposure, censored=censored, event=event)
         pairs = zip(self._several, _columns_for(self, y), strict=True)
         return float(
-            np.mean([one.score(X, own, sample_weight, exposure=exposure, censored=censored) for one, own in pairs])
+            np.mean(
+                [
+                    one.score(X, own, sample_weight, exposure=exposure, censored=censored, event=event)
+                    for one, own in pairs
+                ]
+            )
         )
 
 

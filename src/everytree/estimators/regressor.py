@@ -13,11 +13,13 @@ from sklearn.metrics import r2_score
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
 from everytree.estimators.base import MetaEstimator
+from everytree.estimators.survival import times_and_events
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.fit import GivenRows
 from everytree.fitting.targets import NumberTarget
 from everytree.fitting.weights import read_weight
 from everytree.predictive.predictive import Predictive
+from everytree.tables.named_columns import split_off
 
 
 class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
@@ -34,6 +36,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         *,
         exposure: Any = None,
         censored: Any = None,
+        event: Any = None,
         groups: Any = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
@@ -43,18 +46,23 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         X : (n_rows, n_features) table
             NumPy, pandas, polars, pyarrow or whatever narwhals reads; numbers, booleans, text, categories, dates,
             missing values. Sparse matrices of SciPy's are read column by column; what they do not store is 0.
-        y : (n_rows,) array_like
-            Numbers. Forests and trees also take several columns, (n_rows, n_outputs).
-        sample_weight : (n_rows,) array_like, optional
-            A row of weight 0 counts as absent.
-        exposure : (n_rows,) array_like, optional
+        y : (n_rows,) array_like, or str
+            Numbers, or the name of the column of X that has them. Forests and trees also take several columns, (n_rows,
+            n_outputs). With `family="exponential"` also a structured array of scikit-survival's kind: a field of
+            booleans, whether the event was seen, and a field of times.
+        sample_weight : (n_rows,) array_like, or str, optional
+            A row of weight 0 counts as absent. This and what follows may be the name of a column of X.
+        exposure : (n_rows,) array_like, or str, optional
             With `family="poisson"`: the time or size over which each count was taken.
-        censored : (n_rows,) array_like of bool, optional
+        censored : (n_rows,) array_like of bool, or str, optional
             With `family="exponential"`: whether the time is only known to exceed y.
-        groups : (n_rows,) array_like, optional
+        event : (n_rows,) array_like of bool, or str, optional
+            The opposite of `censored`: whether the event was seen. Give one of the two.
+        groups : (n_rows,) array_like, or str, optional
             As in `MetaForestClassifier.fit`.
         """
-        return self._fit(GivenRows(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups))
+        row_data = {"exposure": exposure, "censored": censored, "event": event}
+        return self._fit(self._given(X, y, sample_weight, row_data, groups))
 
     def partial_fit(
         self,
@@ -64,10 +72,11 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         *,
         exposure: Any = None,
         censored: Any = None,
+        event: Any = None,
         groups: Any = None,
     ) -> Self:
         """Learn from more rows; see `MetaForestClassifier.partial_fit`. Arguments as in `fit`."""
-        given = GivenRows(X, y, sample_weight, {"exposure": exposure, "censored": censored}, groups)
+        given = self._given(X, y, sample_weight, {"exposure": exposure, "censored": censored, "event": event}, groups)
         return self._fit_more(given) if hasattr(self, "fitted_") else self._fit_first(given, self.target_before_fit())
 
     @property
@@ -89,10 +98,11 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
         """The mean of each row's target, and with `return_std=True` its standard deviation too."""
+        X, row_data = split_off(X, {"exposure": exposure})
         codes = self._encode(X)
         if exposure is None:
             self._warn_without("exposure")
-        columns = self._columns(X, len(codes), {"exposure": exposure})
+        columns = self._columns(X, len(codes), row_data)
         if columns:
             dist = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
             return (dist.mean(), dist.std()) if return_std else dist.mean()
@@ -101,6 +111,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:
         """One predictive distribution per row; `exposure` where counts were taken over different times or sizes."""
+        X, row_data = split_off(X, row_data)
         if row_data.get("exposure") is None:
             self._warn_without("exposure")
         return super().predictive(X, **row_data)
@@ -114,13 +125,18 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
         return self.predictive(X, exposure=exposure).interval(coverage)
 
-    def log_scores(self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None) -> FloatArray:
+    def log_scores(
+        self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None
+    ) -> FloatArray:
         """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it."""
-        target = self._read_target(y)
-        is_censored = self.fitted_.target.row_data(len(target), {"censored": censored}).get("censored")
+        self._check_fitted()
+        given = self._given(X, y, None, {"exposure": exposure, "censored": censored, "event": event}, None)
+        target = self._read_target(given.y)
+        row_data = self.fitted_.target.row_data(len(target), given.row_data)
+        is_censored = row_data.get("censored")
         if is_censored is None:
             self._warn_without("censored")
-        dist = self.predictive(X, exposure=exposure)
+        dist = self.predictive(given.X, exposure=row_data.get("exposure"))
         check_lengths(len(dist), {"y": target})
         scores = dist.log_prob(target)
         if is_censored is None:
@@ -128,21 +144,32 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.where(is_censored > 0.0, np.log(dist.sf(target)), scores)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None) -> float:
-        """Return how well rows are predicted; larger is better.
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,
+        event: Any = None,
+    ) -> float:  # fmt: skip
+        """Return how well rows are predicted; larger is better. Arguments as in `fit`.
 
         The coefficient of determination R2 of the mean for families normal, linear and poisson. For times and waiting
         counts, families exponential and geometric, whose noise is as large as their mean and which may be censored, the
         mean log score: the log density of the target, or of a censored one the log probability to exceed it.
         """
+        self._check_fitted()
+        given = self._given(X, y, sample_weight, {"exposure": exposure, "censored": censored, "event": event}, None)
         if NUMBER_FAMILIES[self.family].is_scored_by_log:
-            scores = self.log_scores(X, y, exposure=exposure, censored=censored)
-            return float(np.average(scores, weights=read_weight(sample_weight, len(scores))))
-        target = self._read_target(y)
-        self.fitted_.target.row_data(len(target), {"censored": censored})
-        return float(r2_score(target, self.predict(X, exposure=exposure), sample_weight=sample_weight))
+            scores = self.log_scores(given.X, given.y, **dict[str, Any](given.row_data))
+            return float(np.average(scores, weights=read_weight(given.weight, len(scores))))
+        target = self._read_target(given.y)
+        row_data = self.fitted_.target.row_data(len(target), given.row_data)
+        predicted = self.predict(given.X, exposure=row_data.get("exposure"))
+        return float(r2_score(target, predicted, sample_weight=given.weight))
 
     # ---- implementation ---------------------------------------------------------------------------------------------
+
+    def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
+        if isinstance(y, np.ndarray) and y.dtype.names is not None:
+            y, row_data = times_and_events(y, row_data)
+        return super()._given(X, y, sample_weight, row_data, groups)
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)

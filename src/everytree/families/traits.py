@@ -66,12 +66,15 @@ class RowColumn:
         Function that says which values are possible.
     if_absent : str
         What is assumed if it is not given.
+    opposite : str
+        Name under which 1 minus the number may be given instead; empty where there is none.
     """
 
     name: str
     must: str
     holds: Callable[[FloatArray], NDArray[np.bool_]]
     if_absent: str
+    opposite: str = ""
 
 
 EXPOSURE = RowColumn(
@@ -81,7 +84,7 @@ EXPOSURE = RowColumn(
     "every exposure is taken to be 1",
 )
 CENSORED = RowColumn(
-    "censored", "0 or 1", lambda values: np.isin(values, (0.0, 1.0)), "every target is taken for an event"
+    "censored", "0 or 1", lambda values: np.isin(values, (0.0, 1.0)), "every target is taken for an event", "event"
 )
 
 

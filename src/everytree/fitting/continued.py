@@ -86,7 +86,7 @@ class Continuation:
         statistics = [_counted(one) for one in grown]
         scored = _scored_rows(rows, np.random.default_rng(random.randint(np.iinfo(np.int32).max)))
         held = _held(rows, regions, grown, statistics, scored, n_jobs)
-        choice = choose(search, held.thinned(), sharpen=False)
+        choice = choose(search, held.thinned(), sharpen=False, show=bool(settings.verbose))
 
         def below(number: int) -> Posterior:
             return Posterior.from_statistics(

@@ -234,6 +234,7 @@ def fit(
     target, y = target.learn(labels, weight)
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows = code_first_rows(given, target, y, weight, schema, settings)
+    target.warn_about(rows)
     grown = structure.grow(rows, target, schema, settings)
     learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
     return learnt.fitted(target, schema, rows, weight, factor)
@@ -330,15 +331,12 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     """
     rows, kept, judged = grown.rows, grown.kept, grown.judged
     search, n_jobs, stand_in = target.search(rows), resolve_n_jobs(settings.n_jobs), judged is not kept
-    n_counted = len(judged) + (len(kept) if stand_in else 0)
-    with Progress("counting", n_counted, bool(settings.verbose)) as progress:
-        tally = _counted(rows, judged, search.first_family, schema, n_jobs)
-        progress.step(len(judged))
-        held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, is_counted=not stand_in)
-        choice = choose(search, held, sharpen=grown.sharpen)
-        if stand_in:
-            tally = _counted(rows, kept, search.first_family, schema, n_jobs)
-            progress.step(len(kept))
+    show = bool(settings.verbose)
+    tally = _counted(rows, judged, search.first_family, schema, n_jobs, show)
+    held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, is_counted=not stand_in)
+    choice = choose(search, held, sharpen=grown.sharpen, show=show)
+    if stand_in:
+        tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)
     posteriors = _posteriors(kept, tally, choice, n_jobs)
     weights: Any = "evidence" if grown.weights == "evidence" else None
     if grown.weights == "stacking":
@@ -367,9 +365,14 @@ def _posteriors(kept: Sequence[Grown], tally: Tally, choice: Choice, n_jobs: int
         return list(pool.map(one, kept, *tally))
 
 
-def _counted(rows: Rows, grown: Sequence[Grown], family: NativeFamily, schema: Schema, n_jobs: int) -> Tally:
+def _counted(
+    rows: Rows, grown: Sequence[Grown], family: NativeFamily, schema: Schema, n_jobs: int, show: bool
+) -> Tally:
     """Statistics of the rows in each structure, where they were not counted together with the growing."""
     known = [one.statistics for one in grown if one.statistics is not None]
     if len(known) == len(grown):
         return Tally(known, np.full(len(grown), len(rows)))
-    return count([one.tree for one in grown], family, schema.n_codes, rows, n_jobs)
+    with Progress("counting", len(grown), show) as progress:
+        tally = count([one.tree for one in grown], family, schema.n_codes, rows, n_jobs)
+        progress.step(len(grown))
+        return tally

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+from everytree.base.words import number_of
+
 HEADS = ("", "model", "same for every row")
 
 
@@ -53,7 +55,7 @@ class Scores(ABC):
         return f"<table><caption>{self._title()}</caption><tr>{head}</tr>{rows}</table>"
 
     def _title(self) -> str:
-        return f"{self.n_rows:,} rows that the trees had not seen"
+        return f"{number_of(self.n_rows, 'row')} that the trees had not seen"
 
 
 @dataclass(frozen=True, repr=False)

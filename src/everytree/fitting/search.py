@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.base.progress import Progress
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
 from everytree.fitting.held_out import HeldOut
@@ -56,12 +57,16 @@ class Choice:
     sharpness: float = 1.0
 
 
-def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
-    """Return the best prior of a search, and how much to sharpen the average of the trees.
+def choose(search: Search, held: HeldOut, *, sharpen: bool, show: bool = False) -> Choice:
+    """Return the best prior of a search, and how much to sharpen the average of the trees; `show` its progress.
 
     The sharpness can only be chosen on rows that a tree was not grown on; without such rows nothing is sharpened.
     """
-    sharpen = sharpen and held.is_honest
+    with Progress("choosing priors", len(search.stages) + 1, show) as progress:
+        return _choose(search, held, sharpen and held.is_honest, progress)
+
+
+def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) -> Choice:
     best = _Tried(dict(search.start), np.nan, 1.0)
     n_held = sum(map(len, held.rows))
     without_splits = -np.inf
@@ -72,6 +77,7 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
         without_splits = max(without_splits, null_score)
         best = best if best.score >= found.score else found
         best = _follow(search, held, stage, best, sharpen)
+        progress.step()
     if _is_no_better(search, held, best, without_splits):
         # A very small split prior rather than 0: with more rows, the evidence may still favour a split.
         best, _ = _try_all(

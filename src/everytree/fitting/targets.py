@@ -6,6 +6,7 @@ in place.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -103,6 +104,9 @@ class Target(GrowthTarget):
         return self.row_data(n_rows, given)
 
     # ---- fitting ----------------------------------------------------------------------------------------------------
+
+    def warn_about(self, rows: Rows) -> None:
+        """Warn about rows from which little can be learnt."""
 
     def counted_by(self, rows: Rows) -> NativeFamily:
         family: NativeFamily = self.search(rows).first_family
@@ -321,7 +325,13 @@ class NumberTarget(Target):
 
     @property
     def known_names(self) -> Mapping[str, str]:
-        return {column.name: name for name, family in NUMBER_FAMILIES.items() for column in family.given_columns}
+        return {
+            known: name
+            for name, family in NUMBER_FAMILIES.items()
+            for column in family.given_columns
+            for known in (column.name, column.opposite)
+            if known
+        }
 
     def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         self.check_names(given)
@@ -335,9 +345,22 @@ class NumberTarget(Target):
             if len(columns[name]) != n_rows:
                 raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
         for name, column in self.given_columns.items():
-            if name in columns:
-                refuse(columns[name], ~column.holds(columns[name]), column.must, name)
+            for known in (name, column.opposite):
+                if known in columns:
+                    refuse(columns[known], ~column.holds(columns[known]), column.must, known)
+            if column.opposite in columns:
+                if name in columns:
+                    raise ArgumentError(name, f"and {column.opposite} are given, but one is the opposite of the other")
+                columns[name] = 1.0 - columns.pop(column.opposite)
         return columns
+
+    def warn_about(self, rows: Rows) -> None:
+        if len(rows) and rows.row_data.get("censored", np.zeros(1)).all():
+            warnings.warn(
+                "all rows are censored: no event was seen, so that times are bounded by the prior alone",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
         if not self.has_inputs:

@@ -109,6 +109,12 @@ Scored = tuple[list[str], list[tuple[str, ...]], list[str], list[str]]
 # ---- classes --------------------------------------------------------------------------------------------------------
 
 
+def _brier(probs: FloatArray, truth: FloatArray) -> FloatArray:
+    """(n_rows,) Brier scores as scikit-learn has them: of two classes, the square for one of them; of more, the sum."""
+    squares = (probs - truth) ** 2
+    return squares[:, -1] if probs.shape[1] <= 2 else squares.sum(axis=1)
+
+
 def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions]) -> Scored:
     place, weight = np.searchsorted(model.classes_, rows.y), rows.weight
     truth = np.eye(len(model.classes_))[place]
@@ -116,7 +122,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
     losses = [-np.log(np.maximum(p, MIN_PROB)[np.arange(len(rows)), place]) for p in every]
     scores = [
         _score("Log-loss (less is better)", losses, weight),
-        _score("Brier score (less is better)", [((p - truth) ** 2).sum(axis=1) for p in every], weight),
+        _score("Brier score (less is better)", [_brier(p, truth) for p in every], weight),
         _score("Accuracy", [p.argmax(axis=1) == place for p in every], weight),
         ("Area under ROC", *(f"{_area(p, truth, weight):.4g}" for p in every)),
     ]

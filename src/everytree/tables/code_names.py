@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ MAX_NAMED = 4
 """Maximum number of categories that a set names; the rest is counted."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY, HALF_DAY = 86_400e6, 43_200e6
+"""Microseconds."""
 DATE_FORMATS = ("%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
 MIN_DIGITS, MAX_DIGITS = 6, 17
@@ -101,7 +104,9 @@ def set_text(names: Sequence[str], others: Sequence[str]) -> str:
 
 def cut_texts(column: Column) -> list[str]:
     """Text of each cut, as short as it can be while it differs from the cuts beside it."""
-    text = _date if column.kind == "datetime" else _number
+    text = _number
+    if column.kind == "datetime":  # a cut between whole days is at midnight or at noon
+        text = partial(_date, whole_days=bool((column.cuts % HALF_DAY == 0.0).all()))
     return [text(float(cut), _gap(column.cuts, k)) for k, cut in enumerate(column.cuts)]
 
 
@@ -119,12 +124,14 @@ def _number(cut: float, gap: float) -> str:
     return next(text for text in texts if abs(float(text) - cut) <= NEAR * gap)
 
 
-def _date(cut: float, gap: float) -> str:
-    """Date to the minute, or finer if another cut is in the same one; midnight is left out."""
+def _date(cut: float, gap: float, *, whole_days: bool) -> str:
+    """Date to the minute, or finer if another cut is in the same one; to the day where that is near enough."""
     try:
         moment = EPOCH + timedelta(microseconds=cut)
     except OverflowError:
         return _number(cut, gap)
+    if (whole_days and gap >= DAY) or cut % DAY <= NEAR * gap < math.inf:
+        return moment.strftime("%Y-%m-%d")
     finest = 0 if gap >= 60e6 else 1 if gap >= 1e6 else 2
     return moment.strftime(DATE_FORMATS[finest]).removesuffix(" 00:00")
 

@@ -2,8 +2,8 @@
 
 Missing is whatever a library calls so: NaN, None, null, NaT, pandas.NA. Dates are numbers of microseconds since 1970:
 those with a time zone in UTC, those without as they are; a column must not mix the two. A column of a categorical type
-holds categories, even if they are numbers. Objects are inspected one by one. A cell that a sparse matrix does not store
-is 0.
+holds categories, even if they are numbers. A duration is a number, its seconds. Objects are inspected one by one. A
+cell that a sparse matrix does not store is 0. Queries of polars and DuckDB are computed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import datetime
 import decimal
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from everytree.base.errors import ArgumentError, ArgumentTypeError
 Kind = Literal["numeric", "boolean", "datetime", "categorical"]
 Label = str | int | float | bool
 
+_SECOND = np.timedelta64(1, "s")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -99,10 +100,11 @@ def read_table(X: Any, owner: str) -> Table:
     is_sparse = hasattr(X, "tocsc")
     frame = X if is_sparse or isinstance(X, np.ndarray | list | tuple) else as_frame(X)
     if isinstance(frame, nw.LazyFrame):
-        how = "compute" if hasattr(X, "compute") else "collect"
-        raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.{how}()")
+        frame = nw.from_native(in_memory(X))
     if is_sparse:
         table = _sparse_table(X)
+    elif is_records(X):
+        table = _records_table(X)
     else:
         table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
     for size, thing in ((table.n_rows, "sample(s)"), (table.n_columns, "feature(s)")):
@@ -110,6 +112,24 @@ def read_table(X: Any, owner: str) -> Table:
             shape = (table.n_rows, table.n_columns)
             raise ValueError(f"Found array with 0 {thing} (shape={shape}) while a minimum of 1 is required by {owner}.")
     return table
+
+
+def in_memory(X: Any) -> Any:
+    """Return a table with its rows: queries of polars and DuckDB are computed, once for all columns."""
+    frame = X if isinstance(X, np.ndarray | list | tuple) or hasattr(X, "tocsc") else as_frame(X)
+    if not isinstance(frame, nw.LazyFrame):
+        return X
+    if frame.implementation.is_polars():
+        return X.collect()
+    if frame.implementation.is_duckdb():
+        return frame.collect("pyarrow").to_native()
+    how = next((name for name in ("compute", "to_pyarrow") if hasattr(X, name)), "collect")
+    raise TypeError(f"X is lazy ({type(X).__name__}), but a table in memory is needed; pass X.{how}()")
+
+
+def is_records(X: Any) -> bool:
+    """Whether a table is a list of dicts, one a row."""
+    return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
 def number_labels(label: str, values: NDArray[Any]) -> tuple[tuple[Label, ...], NDArray[Any]]:
@@ -186,6 +206,8 @@ def column_values(label: str, series: nw.Series[Any]) -> Values:
         return Values("numeric", _numbers(series.cast(nw.Float64) if beyond_numpy else series))
     if dtype == nw.Boolean:
         return Values("boolean", _numbers(series))
+    if dtype == nw.Duration:
+        return Values("numeric", _seconds(np.asarray(series.to_numpy())))
     if dtype in (nw.Datetime, nw.Date):
         is_zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
         return Values("datetime", _numbers(series.dt.timestamp("us")), zoned=is_zoned)
@@ -212,6 +234,11 @@ def _numbers(series: nw.Series[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "biuf":
         values = np.asarray(series.cast(nw.Float64).to_numpy())
     return _readable(values)
+
+
+def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Durations as numbers; NaN where there is none."""
+    return values.astype("m8[ns]") / _SECOND
 
 
 def _from_enum(declared: list[str], values: list[str | None]) -> Values:
@@ -266,6 +293,24 @@ def _array_table(X: ArrayLike) -> Table:
     return Table(n_rows, n_columns, None, lambda label, place: _from_array(label, table[:, place]))
 
 
+def _records_table(X: Sequence[Any]) -> Table:
+    """Dicts, one a row: their keys are the columns, in the order in which they come, and may be absent."""
+    for row, record in enumerate(X):
+        if not isinstance(record, Mapping):
+            raise ArgumentTypeError(
+                "X", f"must be a dict, as the rows before it, but is a {type(record).__name__}", row=row
+            )
+    keys = list(dict.fromkeys(key for record in X for key in record))
+    if len(set(map(str, keys))) < len(keys):
+        twice = next(key for key in keys if sum(str(other) == str(key) for other in keys) > 1)
+        raise ValueError(f"X has two columns named {str(twice)!r}, but names must differ")
+
+    def column(label: str, place: int) -> Values:
+        return _from_objects(label, [record.get(keys[place]) for record in X])
+
+    return Table(len(X), len(keys), tuple(map(str, keys)), column)
+
+
 def _sparse_table(X: Any) -> Table:
     """A sparse matrix or array of SciPy's: cells that are not stored are 0, those that are NaN are missing."""
     if X.ndim != 2:
@@ -310,6 +355,8 @@ def _from_array(label: str, values: NDArray[Any]) -> Values:
         return Values("boolean", values)
     if values.dtype.kind in "iuf":
         return Values("numeric", _readable(values))
+    if values.dtype.kind == "m":
+        return Values("numeric", _seconds(values))
     if values.dtype.kind == "M":
         return Values("datetime", np.where(np.isnat(values), np.nan, values.astype("M8[us]").astype(np.float64)))
     if values.dtype.kind in "OUT":
@@ -385,7 +432,8 @@ def is_missing(value: Any) -> bool:
     """Whether a library uses this object for a missing value."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float | np.floating | np.datetime64 | decimal.Decimal) and bool(value != value)
+    kinds = float | np.floating | np.datetime64 | np.timedelta64 | decimal.Decimal
+    return isinstance(value, kinds) and bool(value != value)
 
 
 def _kind_of(value: Any) -> Kind | None:
@@ -393,13 +441,15 @@ def _kind_of(value: Any) -> Kind | None:
         return "categorical"
     if isinstance(value, bool | np.bool_):
         return "boolean"
-    if isinstance(value, numbers.Real | decimal.Decimal):
+    if isinstance(value, numbers.Real | decimal.Decimal | datetime.timedelta | np.timedelta64):
         return "numeric"
     return "datetime" if isinstance(value, datetime.date | np.datetime64) else None
 
 
 def _as_float(value: Any) -> float:
     """Return a number as a float; one too large becomes infinite, which is refused later with its row."""
+    if isinstance(value, datetime.timedelta | np.timedelta64):
+        return float(value / (datetime.timedelta(seconds=1) if isinstance(value, datetime.timedelta) else _SECOND))
     try:
         return float(value)
     except OverflowError:

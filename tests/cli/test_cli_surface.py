@@ -1,0 +1,200 @@
+"""The command line as a new user meets it: files that stay, words that say what happened, narrow terminals."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import everytree as et
+from command import POSIX, fails, run, says
+from everytree.__main__ import main
+from everytree.base.progress import Progress
+from everytree.cli.showing import bar
+
+ROWS = "a,b,y\n" + "".join(f"{k},{k % 3},{'yes' if k > 20 else 'no'}\n" for k in range(40))
+FIT = ["fit", "t.csv", "-y", "y", "--trees", "3"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(ROWS)
+    return tmp_path
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_replaced_only_by_force(capfd):
+    assert main([*FIT, "-q"]) == 0
+    before = Path("model.et").read_bytes()
+    said = fails(capfd, *FIT, "--seed", "3")
+    assert said == "everytree: model.et: is there already; --force replaces it, or give --out another name\n"
+    assert Path("model.et").read_bytes() == before
+    assert main([*FIT, "--seed", "3", "-q", "--force"]) == 0
+    assert Path("model.et").read_bytes() != before
+
+
+def test_predict_says_what_it_wrote(capfd):
+    assert main([*FIT, "-q"]) == 0
+    capfd.readouterr()
+    assert main(["predict", "model.et", "t.csv", "--proba", "-o", "new.csv"]) == 0
+    assert capfd.readouterr().err == "new.csv: 40 rows, 3 columns: prediction, p_no, p_yes\n"
+    Path("one.csv").write_text("a,b\n1,1\n")
+    assert main(["predict", "model.et", "one.csv", "-o", "new.csv"]) == 0
+    assert capfd.readouterr().err == "new.csv: 1 row, 1 column: prediction\n"
+    assert main(["predict", "model.et", "one.csv", "-o", "new.csv", "-q"]) == 0
+    assert main(["predict", "model.et", "one.csv"]) == 0
+    assert capfd.readouterr() == ("prediction\nno\n", "")
+
+
+def test_a_table_is_no_model(capfd):
+    for name in ("t.csv", "t.tsv", "t.parquet"):
+        Path(name).write_text(ROWS)
+        for command in (["show"], ["predict"], ["report"]):
+            more = ["t.csv"] if command == ["predict"] else []
+            said = fails(capfd, *command, name, *more, "-o", "x.csv") if more else fails(capfd, *command, name)
+            assert (
+                f"{name}: this is a {name[2:].upper() if name != 't.parquet' else 'Parquet'} table, not a model" in said
+            )
+    Path("table").write_bytes(b"PAR1....")
+    assert "table: this is a Parquet table, not a model" in fails(capfd, "show", "table")
+    Path("other").write_bytes(b"something else")
+    assert "other: is no model that this everytree can read" in fails(capfd, "show", "other")
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "1K"]], ids=["whole", "batches"])
+def test_targets_from_which_nothing_can_be_learnt_are_said(memory, capfd):
+    more = ["--trees", "2", "-q", "--force", *memory]
+    cases = {
+        "one row, whose target 'y' is 'no'": "a,y\n1,no\n",
+        "the target 'y' is 'no' in every row": "a,y\n" + "1,no\n2,no\n" * 200,
+        "the target 'y' is 2.5 in every row": "a,y\n" + "1,2.5\n2,2.5\n" * 200,
+    }
+    for said, text in cases.items():
+        Path("same.csv").write_text(text)
+        assert main(["fit", "same.csv", "-y", "y", *more]) == 0
+        error = capfd.readouterr().err
+        assert said in error
+        assert "a model of it is useless" in error
+    assert main([*FIT, "-q", "--force", *memory]) == 0
+    assert capfd.readouterr().err == ""
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["merge"], ["bench"]], ids=str)
+def test_flags_take_no_value_in_the_help(command, capfd):
+    said = says(capfd, *command, "--help")
+    assert "<bool>" not in said
+    assert "BOOLEAN" not in said
+
+
+def test_the_size_of_leaves_and_the_columns_of_splits():
+    for option, value in (("3", 3), ("0.5", 0.5), ("sqrt", "sqrt"), ("log2", "log2"), ("all", 1.0)):
+        assert main([*FIT, "-q", "--force", "--min-leaf", "4", "--max-features", option]) == 0
+        model = et.load("model.et")
+        assert (model.min_samples_leaf, model.max_features) == (4, value)
+    assert main(["fit", "t.csv", "-y", "y", "-q", "--force", "--tree", "--min-leaf", "7"]) == 0
+    assert et.load("model.et").min_samples_leaf == 7
+
+
+def test_options_of_trees_that_have_no_use_for_them(capfd):
+    fit = ["fit", "t.csv", "-y", "y", "--model"]
+    assert "--min-leaf is for forests" in fails(capfd, *fit, "ensemble", "--min-leaf", "3")
+    assert "--min-leaf is for forests" in fails(capfd, *fit, "exact", "--min-leaf", "3")
+    assert "--max-features is for forests" in fails(capfd, *fit, "tree", "--max-features", "2")
+    assert "boosting takes a share" in fails(capfd, *fit, "boost", "--max-features", "2")
+    for wrong in ("0", "1.5", "-1", "many"):
+        assert "--max-features" in fails(capfd, *FIT, f"--max-features={wrong}", code=2)
+
+
+# ---- narrow terminals and closed pipes ------------------------------------------------------------------------------
+
+
+class Terminal:
+    """Standard error as a terminal of some columns that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize("columns", [5, 20, 50, 200])
+def test_a_bar_fits_its_terminal_and_leaves_nothing(columns, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((columns, 24)))
+    with Progress("choosing priors", 2000, show=True, unit="rows") as progress:
+        for k in range(2000):
+            progress._last = -1.0  # every step is shown
+            progress.step()
+            if k == 1000:
+                assert terminal.text.rsplit("\r", 1)[1].startswith("choosing priors"[: columns - 1])
+    written = terminal.text.split("\r")
+    assert max(map(len, written)) < columns
+    assert written[-1] == ""  # the cursor is at the beginning of the line
+    assert written[-2].strip() == ""  # and the line is empty
+    widest = max(len(line.rstrip()) for line in written)
+    assert len(written[-2]) >= len(written[-3].rstrip())
+    assert widest >= min(columns, 20) - 10
+
+
+@POSIX
+def test_stages_of_a_fit_on_a_narrow_terminal():
+    import fcntl
+    import pty
+    import termios
+
+    main_end, other_end = pty.openpty()
+    fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+    subprocess.run([sys.executable, "-m", "everytree", *FIT], stderr=other_end, stdout=other_end, check=True)
+    os.close(other_end)
+    *bars, said = os.read(main_end, 100_000).decode().split("\n")[0].rstrip("\r").split("\r")
+    os.close(main_end)
+    assert said.startswith("model.et: MetaForestClassifier")  # in a line that is empty otherwise
+    assert max(map(len, bars)) < 20
+    stages = dict.fromkeys(line.split(" ")[0] for line in bars if line.strip())
+    assert [name for name in stages if name != "counting"] == ["reading", "growing", "choosing"]
+
+
+@POSIX
+def test_a_narrow_terminal_and_a_closed_pipe(capfd):
+    assert main([*FIT, "-q"]) == 0
+    done = run("--help", env={**os.environ, "COLUMNS": "20", "TERMINAL_WIDTH": "20"})
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.decode().splitlines())) <= 20
+    python = f"{sys.executable} -m everytree"
+    done = subprocess.run(f"{python} show model.et | true", shell=True, capture_output=True, check=False)
+    assert done.stderr == b""
+    closed = subprocess.run(f"{python} {' '.join(FIT)} --force 2>&-", shell=True, capture_output=True, check=False)
+    assert closed.returncode == 0
+
+
+# ---- bars -----------------------------------------------------------------------------------------------------------
+
+
+def test_small_importances_have_bars_of_their_own():
+    drawn = [bar(share, 30) for share in (1.0, 0.5, 0.02, 0.002, 0.0001)]
+    assert drawn[0] == "█" * 30
+    assert drawn[1] == "█" * 15 + " " * 15
+    assert drawn[2] != drawn[3]
+    assert all(text.strip() and len(text) == 30 for text in drawn)
+    assert [len(bar(k / 240, 30).rstrip()) for k in (8, 9, 16)] == [1, 2, 2]

@@ -92,7 +92,7 @@ def _judged_page(of: ModelFile, rows: TableRows, is_new: bool) -> str:
     roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
     weight = None if memory.weight is None else rows.values(memory.weight, "weight")
     with rows.blamed(**roles):
-        return _page(of.model, X, target=y, held_out=is_new, sample_weight=weight, **columns)
+        return _page(of.model, X, target=y, held_out=is_new, sample_weight=weight, target_name=memory.target, **columns)
 
 
 def _said(rows: TableRows, is_new: bool) -> str:

@@ -1,10 +1,13 @@
 // The tree as a picture: from the most probable pruning to the whole meta-tree, folded and moved by the visitor.
 
 const SVG = "http://www.w3.org/2000/svg";
+const NARROW = 600; // pixels: below, boxes are smaller and closer
 const BOX = { width: 190, height: 52, across: 248, down: 66 };
 const CHIP = { width: 43 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
-const FIRST_UNFOLDED = { wide: 21, narrow: 7 }; // so many nodes can be read at once: the rest starts folded
+const READABLE = 0.72; // zoom from which the words in a box can be read: the tree opens with as many nodes as that allows
+const FIRST_UNFOLDED = 31;
+const MOST_ZOOM = 1.6;
 
 const byId = (id) => document.getElementById(id);
 const percent = (share) => (share < 0.0005 ? "<0.1%" : share > 0.9995 && share < 1 ? ">99.9%" : `${(100 * share).toFixed(1)}%`);
@@ -284,14 +287,26 @@ function place() {
 function extent() {
   let right = 0, low = 0, high = 0;
   for (const { x, y } of view.places.values()) (right = Math.max(right, x)), (low = Math.min(low, y)), (high = Math.max(high, y));
-  return { width: right + BOX.width + 50, top: low, height: high - low + BOX.height };
+  const folded = view.order.some((s) => view.tree.nChildren[s] && !isUnfolded(s)); // "+12" stands beside the box
+  return { width: right + BOX.width + (folded ? 50 : 0), top: low, height: high - low + BOX.height };
 }
 
-function fit(least = 0.04) {
-  const { width, height, top } = extent(), w = svg.clientWidth, h = svg.clientHeight, margin = 16;
-  view.zoom = Math.min(1.1, Math.max(least, Math.min((w - 2 * margin) / width, (h - 2 * margin) / height)));
-  view.x = margin;
-  view.y = view.zoom * height < h ? (h - view.zoom * height) / 2 - view.zoom * top : h / 2 - view.zoom * (view.places.get(0).y + BOX.height / 2);
+const LEAST_HEIGHT = 220, MARGIN = 16;
+const mostHeight = () => Math.min(0.62 * innerHeight, 560);
+const widthZoom = () => Math.min(MOST_ZOOM, (svg.clientWidth - 2 * MARGIN) / extent().width);
+
+// The zoom at which the whole tree is in the box, when that is as high as it may become.
+function fittingZoom() {
+  return Math.min(widthZoom(), (Math.max(LEAST_HEIGHT, mostHeight()) - 2 * MARGIN) / extent().height);
+}
+
+// Show the whole tree: it fills the box from side to side, or from top to bottom.
+function fit() {
+  const { width, height, top } = extent(), wanted = widthZoom() * height + 2 * MARGIN;
+  byId("canvas").style.height = `${Math.max(LEAST_HEIGHT, Math.min(wanted, mostHeight()))}px`;
+  view.zoom = Math.max(0.04, fittingZoom());
+  view.x = (svg.clientWidth - view.zoom * width) / 2;
+  view.y = (svg.clientHeight - view.zoom * height) / 2 - view.zoom * top;
   place();
 }
 
@@ -442,10 +457,13 @@ function onKey(event) {
 function setReach(reach) {
   view.reach = reach;
   view.least = leastShown(view.tree, reach);
-  foldAllBut(svg.clientWidth < 600 ? FIRST_UNFOLDED.narrow : FIRST_UNFOLDED.wide);
   hideTip();
-  draw();
-  fit(0.7);
+  for (let most = FIRST_UNFOLDED; ; most -= 2) {
+    foldAllBut(most);
+    draw();
+    if (most <= 3 || fittingZoom() >= READABLE) break;
+  }
+  fit();
 }
 
 // Unfold the nodes most probable to be in the tree, and fold what the slider shows beyond so many.
@@ -487,6 +505,7 @@ function showTree(number) {
 
 function startDrawing() {
   byId("picture").hidden = false;
+  if (svg.clientWidth < NARROW) Object.assign(BOX, { width: 124, across: 138 });
   const select = byId("tree-select");
   if (trees.length > 1) {
     const order = trees.map((_, t) => t).sort((a, b) => data.weights[b] - data.weights[a] || data.evidence[b] - data.evidence[a]);
@@ -513,5 +532,5 @@ function startDrawing() {
   });
   listen();
   showTree(data.first_shown);
-  addEventListener("resize", () => fit(0.7));
+  addEventListener("resize", fit);
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from everytree.boosting.mixed import boosted_trees
 from everytree.report.subject import Subject
+from everytree.report.words import counted
 from everytree.tables.code_names import one_line
 from everytree.view.describe import amount, number
 
@@ -18,7 +19,7 @@ def lead(subject: Subject) -> str:
     """The model in two or three sentences."""
     n_trees = len(subject.posts)
     if subject.is_boosted:
-        return f"{_fitted_to(subject)} {_boosted_lead(subject)}{unseen(subject)}"
+        return f"{_fitted_to(subject)} {_boosted_lead(subject)}"
     if subject.is_exact:
         how = "every decision tree to a depth, and every choice of its splits"
     elif n_trees == 1:
@@ -26,11 +27,11 @@ def lead(subject: Subject) -> str:
     else:
         how = f"every pruning of each of {n_trees} decision trees"
     said = f"It predicts by averaging {how}, each weighted by its posterior probability."
-    return f"{_fitted_to(subject)} {said}{unseen(subject)}"
+    return f"{_fitted_to(subject)} {said}"
 
 
 def _fitted_to(subject: Subject) -> str:
-    return f"Fitted to {amount(float(subject.n_rows))} rows of {subject.model.schema_.n_inputs} columns."
+    return f"Fitted to {counted(subject.n_rows, 'row')} of {counted(subject.model.schema_.n_inputs, 'column')}."
 
 
 def _boosted_lead(subject: Subject) -> str:
@@ -41,23 +42,23 @@ def _boosted_lead(subject: Subject) -> str:
     return f"It predicts by the sum of {n_trees:,} boosted trees, {each}."
 
 
-def unseen(subject: Subject) -> str:
-    """How well it predicts rows that the trees had not seen, as one more sentence; nothing where it is not known."""
-    if not hasattr(subject.model, "unseen_"):
-        return ""
-    said: str = subject.model.unseen_.sentence()
-    return f" {said[0].upper()}{said[1:]}."
-
-
-def facts(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Rows, columns, evidence, size and leaf model."""
-    schema, posts = subject.model.schema_, subject.posts
+def facts(subject: Subject, target_name: str | None) -> Iterator[tuple[str, str]]:
+    """Target, rows, columns and kind of model."""
+    schema = subject.model.schema_
     kinds = [column.kind for column in schema.columns]
     kind_counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
+    if target_name is not None:
+        yield "Target", one_line(target_name)
+    yield "Model", type(subject.model).__name__
     yield "Rows", amount(float(subject.n_rows))
     yield "Columns", f"{schema.n_inputs} ({', '.join(kind_counts)})"
     if subject.words.classes:
         yield "Classes", ", ".join(subject.words.classes)
+
+
+def expert_facts(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Evidence, size and leaf model."""
+    posts = subject.posts
     if subject.is_boosted:
         yield from _boosted_facts(subject)
         return

@@ -18,15 +18,18 @@ import numpy as np
 from everytree.files.atomic import replace_file
 from everytree.report.charts import ranges
 from everytree.report.embedding import model_data
-from everytree.report.facts import facts, lead, parameters, priors
+from everytree.report.examples import examples
+from everytree.report.facts import expert_facts, facts, lead, parameters, priors
 from everytree.report.importances import importances
+from everytree.report.opening import scores_after_fit, target_name_of, tiles, title, verdict
 from everytree.report.quality import MIN_ROWS, Quality, judged
-from everytree.report.rows import read_rows
+from everytree.report.rows import JudgedRows, other_columns, read_rows
 from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
+from everytree.report.words import counted
 from everytree.view.describe import number
 
-SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "whatif.js", "main.js")
+SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "reasons.js", "settings.js", "whatif.js", "main.js")
 
 MAX_IMPORTANCES = 30
 
@@ -41,6 +44,8 @@ def write_report(
     sample_weight: Any = None,
     exposure: Any = None,
     censored: Any = None,
+    target_name: str | None = None,
+    n_examples: int = 10,
 ) -> Path:
     """Write one self-contained HTML page about a fitted model.
 
@@ -49,7 +54,7 @@ def write_report(
 
     Parameters
     ----------
-    model, table, target, held_out, sample_weight, exposure, censored
+    model, table, target, held_out, sample_weight, exposure, censored, target_name, n_examples
         As in `report_html`; `table` may be None.
     path : path-like
         The file to write.
@@ -60,7 +65,7 @@ def write_report(
     """
     page = report_html(
         model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
-        censored=censored,
+        censored=censored, target_name=target_name, n_examples=n_examples,
     )  # fmt: skip
     replace_file(path, [page.encode("utf-8")])
     return Path(path)
@@ -75,6 +80,8 @@ def report_html(
     sample_weight: Any = None,
     exposure: Any = None,
     censored: Any = None,
+    target_name: str | None = None,
+    n_examples: int = 10,
 ) -> str:
     """One self-contained HTML page about a fitted model, as text.
 
@@ -92,6 +99,10 @@ def report_html(
     sample_weight, exposure, censored : str or (n_rows,) array_like, optional
         As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure and censored are
         needed if the model was fitted with them.
+    target_name : str, optional
+        Name of the target on the page; by default that of its column or series.
+    n_examples : int
+        Number of rows of the table that the page contains, for the reader to try; 0 for none.
 
     Examples
     --------
@@ -102,25 +113,35 @@ def report_html(
     >>> print(report_html(model)[:15])
     <!doctype html>
     """
+    if n_examples < 0:
+        raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
     beside = {"target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored}
     subject = Subject.of(model)
+    rows = None if table is None else _rows(model, table, beside)
+    name = target_name or target_name_of(target, [] if table is None else other_columns(model, table))
+    scores, (why_not, quality) = scores_after_fit(subject), _judged(model, rows, held_out)
+    data = model_data(subject)
+    data["examples"] = examples(subject, rows, n_examples, data["inputs"])
     sections = {
-        "title": escape(type(model).__name__),
+        "title": escape(title(subject, name)),
+        "verdict": escape(verdict(scores, quality)),
+        "tiles": tiles(subject, scores, quality),
         "lead": escape(lead(subject)),
-        "facts": _pairs(facts(subject)),
+        "facts": _pairs(facts(subject, name)),
+        "expert_facts": _pairs(expert_facts(subject)),
         "priors": _pairs(priors(subject)),
         "parameters": _pairs(parameters(subject)),
-        "quality": _quality_section(model, table, held_out, beside),
+        "quality": why_not or _quality_section(model, quality),
         "importances": _importances(subject),
+        "effects": "",
         "tree_links": "",
         "tree_sections": "",
         "no_whatif": escape(_no_whatif(subject)),
+        "contains": escape(_contains(len(data["examples"]))),
     }
     if not subject.is_boosted:
-        parts = {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject), "trees": _trees(subject)}
-        sections["tree_sections"] = _with_parts("trees.html", parts)
-        sections["tree_links"] = '<a href="#tree">Tree</a>\n      <a href="#probable">Top trees</a>'
-    return _filled(sections, model_data(subject))
+        sections |= _tree_sections(subject)
+    return _filled(sections, data)
 
 
 # ---- sections -------------------------------------------------------------------------------------------------------
@@ -149,17 +170,45 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">{items}</dl>'
 
 
-def _quality_section(model: Any, table: Any, held_out: bool, beside: dict[str, Any]) -> str:
-    """Scores and charts, or the reason why there are none."""
-    if table is None:
-        return _absent("This page was made without a table of rows and targets, so there was nothing to judge it by.")
+def _contains(n_examples: int) -> str:
+    if not n_examples:
+        return ": the model, but no rows of a table"
+    return f": the model, and {counted(n_examples, 'row')} of the table to try it with"
+
+
+def _tree_sections(subject: Subject) -> dict[str, str]:
+    """The picture of a tree; where there is one tree or one posterior over trees, the most probable ones too."""
+    section = _with_parts("trees.html", {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject)})
+    links = '<a href="#tree">Tree</a>'
+    if len(subject.posts) == 1:  # of a forest, no single pruning has a probability worth reading
+        section += _with_parts("probable.html", {"trees": _trees(subject)})
+        links += '\n      <a href="#probable">Top trees</a>'
+    return {"tree_sections": section, "tree_links": links}
+
+
+def _rows(model: Any, table: Any, beside: dict[str, Any]) -> JudgedRows:
     row_data = {name: beside[name] for name in ("exposure", "censored")}
-    rows = read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
+    return read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
+
+
+def _judged(model: Any, rows: JudgedRows | None, held_out: bool) -> tuple[str, list[Quality]]:
+    """Scores of the rows, or the reason why there are none."""
+    if rows is None:
+        return _absent(
+            "This page was made without a table of rows and targets, so there was nothing to judge it by."
+        ), []
     if len(rows) < MIN_ROWS:
-        return _absent(f"The table has {len(rows)} rows; fewer than {MIN_ROWS} say little about quality.")
+        return _absent(
+            f"The table has {counted(len(rows), 'row')}; fewer than {MIN_ROWS} say little about quality."
+        ), []
     if len(np.unique(rows.y)) < 2:
-        return _absent("All targets of the table are the same, so there is nothing to tell apart.")
-    *known, refitted = judged(model, rows, held_out)
+        return _absent("All targets of the table are the same, so there is nothing to tell apart."), []
+    return "", judged(model, rows, held_out)
+
+
+def _quality_section(model: Any, quality: list[Quality]) -> str:
+    """Scores and charts."""
+    *known, refitted = quality
     return "".join([*(_quality(one, []) for one in known), _quality(refitted, _imported(model))])
 
 

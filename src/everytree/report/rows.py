@@ -49,6 +49,12 @@ class JudgedRows:
         weight = None if (self.weight == 1.0).all() else self.weight
         return {"y": self.y, "sample_weight": weight, **self.row_data}
 
+    def column(self, number: int) -> NDArray[Any]:
+        """(n_rows,) the values of one column that the model reads."""
+        if isinstance(self.table, nw.DataFrame):
+            return np.asarray(self.table[self.table.columns[number]].to_numpy())
+        return np.asarray(self.table[:, number])
+
     def at(self, rows: NDArray[np.int64]) -> JudgedRows:
         """Return some of the rows."""
         more = {name: values[rows] for name, values in self.row_data.items()}
@@ -82,12 +88,19 @@ def read_rows(
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
 
 
+def other_columns(model: MetaEstimator, table: Any) -> list[str]:
+    """Names of a table's columns that the model does not read."""
+    frame, known = nw.from_native(table, eager_only=True, pass_through=True), model.schema_.input_names
+    if known is None or not isinstance(frame, nw.DataFrame):
+        return []
+    return [name for name in frame.columns if name not in known]
+
+
 def _only_other(model: MetaEstimator, frame: Any, taken: list[str]) -> str:
     """Return the name of the only column of a table that has no other use."""
     if not isinstance(frame, nw.DataFrame):
         raise ValueError("target must be an array of targets, since table has no names of columns")
-    known = model.schema_.input_names
-    others = [name for name in frame.columns if known is not None and name not in (*known, *taken)]
+    others = [name for name in other_columns(model, frame) if name not in taken]
     if len(others) != 1:
         raise ValueError(f"target must say which column of the table is the target; candidates are {others}")
     return str(others[0])

@@ -1,6 +1,7 @@
 // The what-if panel: one row's values in, its predictive distribution and its way through the tree out.
 
 const row = []; // one value an input column: null is missing
+const setters = []; // one function an input column, which writes a value into its field
 
 function startPanel() {
   if (!family) {
@@ -13,6 +14,7 @@ function startPanel() {
   byId("exactness").textContent = off + family.note;
   byId("inputs").addEventListener("submit", (event) => event.preventDefault());
   byId("inputs").append(...data.inputs.map((input, k) => field(input, k)));
+  startSettings();
 }
 
 // ---- one field an input column -----------------------------------------------------------------------------------------
@@ -44,6 +46,11 @@ function choice(input, k, id) {
   select.value = values.length >> 1; // categories are in the order of their mean targets: start in the middle
   row[k] = read();
   select.addEventListener("input", () => change(k, read()));
+  setters[k] = (value) => {
+    const place = isText ? values.indexOf(value) : value;
+    select.value = value === null ? "missing" : value === NEW || (isText && place < 0) ? "new" : place;
+    change(k, read());
+  };
   return select;
 }
 
@@ -67,8 +74,16 @@ function numberEntry(input, k, id, entry) {
     if (box) box.checked = !isNumber;
     entry.parentNode.classList.toggle("is-missing", Boolean(box) && !isNumber);
     typed.setAttribute("aria-invalid", !box && !isNumber);
-    problem.textContent = box || isNumber ? "" : `This is no ${isDate ? "date" : "number"}; the last one counts.`;
+    problem.textContent = !isNumber ? (box ? "" : `This is no ${isDate ? "date" : "number"}; the last one counts.`) : beyond(value);
     change(k, box && !isNumber ? null : last);
+  };
+  const [least, most] = input.seen ?? [-Infinity, Infinity];
+  const told = (value) => (isDate ? new Date(value / 1000).toISOString().slice(0, 10) : nice(value, 6));
+  const beyond = (value) =>
+    value < least || value > most ? `Beyond ${told(least)} to ${told(most)}, which the model knows: it predicts as for the nearest value.` : "";
+  setters[k] = (value) => {
+    if (value !== null) write(value);
+    use(value === null ? NaN : read());
   };
   typed.setAttribute("aria-describedby", problem.id);
   write(middle);
@@ -88,7 +103,7 @@ function numberEntry(input, k, id, entry) {
     use(box.checked ? NaN : read());
   });
   entry.append(none);
-  return [slider];
+  return [slider, problem];
 }
 
 let waiting = false;
@@ -107,6 +122,7 @@ function change(k, value) {
 function answer() {
   if (!family) return;
   const codes = encode(row);
+  tellSettings();
   if (sums) {
     showClasses(boostedProbs(codes));
     return;

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everytree.tables.code_names import CodeWords, one_line
-from everytree.view.describe import leaf_classes
+from everytree.view.describe import amount, leaf_classes
 
 
 @dataclass(frozen=True)
@@ -45,3 +45,8 @@ class Words:
         """Options for pictures of posteriors."""
         classes = leaf_classes(self.classes) or None
         return {"feature_names": self.features, "code_names": self.codes, "class_names": classes}
+
+
+def counted(n: float, noun: str) -> str:
+    """A number and a noun in its singular or plural."""
+    return f"{amount(float(n))} {noun}{'' if n == 1 else 's'}"

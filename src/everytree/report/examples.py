@@ -1,0 +1,74 @@
+"""Rows of the table that a reader can load into the panel, and the ranges of its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.report.rows import JudgedRows
+from everytree.report.subject import Subject
+from everytree.tables.code_names import one_line
+
+MAX_CANDIDATES = 2000
+"""Number of rows, at most, among which examples are looked for."""
+
+
+def examples(subject: Subject, rows: JudgedRows | None, n_examples: int, inputs: list[dict[str, Any]]) -> list[Any]:
+    """Rows from the lowest prediction to the highest, as values of the panel's fields.
+
+    Parameters
+    ----------
+    subject : Subject
+    rows : JudgedRows or None
+    n_examples : int
+    inputs : list of dict
+        Fields of the panel; the range of values in the table is added to those of numbers, as `seen`.
+    """
+    if rows is None or not len(rows):
+        return []
+    _add_ranges(rows, inputs)
+    some = np.arange(min(len(rows), MAX_CANDIDATES))
+    judged = rows.at(some)
+    order = np.argsort(_predicted(subject, judged), kind="stable")
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, min(n_examples, len(order))).round().astype(int))]
+    columns = [_values(judged.column(k), field) for k, field in enumerate(inputs)]
+    return [
+        {"label": f"row {i + 1}: {one_line(judged.y[i])}", "values": [column[i] for column in columns], "reasons": None}
+        for i in chosen.tolist()
+    ]
+
+
+def _predicted(subject: Subject, rows: JudgedRows) -> FloatArray:
+    """What rows are put in order by: their means, or the classes and within them the probabilities."""
+    model = subject.model
+    if not hasattr(model, "classes_"):
+        return np.asarray(model.predictive(rows.inputs, **rows.row_data).mean())
+    probs = model.predict_proba(rows.inputs)
+    return np.asarray(probs[:, -1] if probs.shape[1] <= 2 else probs.argmax(axis=1) + probs.max(axis=1))
+
+
+def _add_ranges(rows: JudgedRows, inputs: list[dict[str, Any]]) -> None:
+    for k, field in enumerate(inputs):
+        if field["range"] is None:
+            continue
+        known = [value for value in _values(rows.column(k), field) if value is not None]
+        if known:
+            field["seen"] = [min(known), max(known)]
+
+
+def _values(column: NDArray[Any], field: dict[str, Any]) -> list[Any]:
+    """Values as a field of the panel holds them: None is missing."""
+    kind = field["kind"]
+    if kind == "datetime":
+        seconds = column.astype("datetime64[s]")
+        return [None if np.isnat(one) else float(one.astype(np.int64)) * 1e6 for one in seconds]
+    is_missing = np.array([value is None or value != value for value in column])
+    if kind == "categorical":
+        return [None if gone else one_line(value) for value, gone in zip(column, is_missing, strict=True)]
+    if kind == "boolean":
+        return [None if gone else int(bool(value)) for value, gone in zip(column, is_missing, strict=True)]
+    has_range = field["range"] is not None
+    return [None if gone else float(value) if has_range else 0 for value, gone in zip(column, is_missing, strict=True)]

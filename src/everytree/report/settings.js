@@ -1,0 +1,96 @@
+// Settings of the what-if panel: rows of the table to load, a setting kept beside the present one, and a link to it.
+
+const isSame = (a, b) => a.every((value, k) => value === b[k]);
+const opened = []; // the setting that the page opens with
+let kept = null; // a setting to compare with, and what was predicted for it
+
+function startSettings() {
+  opened.push(...row);
+  byId("reset").addEventListener("click", () => setRow(opened));
+  byId("keep").addEventListener("click", () => keep(kept ? null : { row: [...row], said: byId("said").textContent }));
+  byId("swap").addEventListener("click", () => {
+    const other = kept.row;
+    kept = { row: [...row], said: byId("said").textContent };
+    setRow(other);
+  });
+  byId("copy-link").addEventListener("click", copyLink);
+  if (data.examples.length) {
+    const select = byId("example");
+    data.examples.forEach((one, i) => select.append(element("option", { value: i }, one.label)));
+    select.addEventListener("input", () => select.value !== "" && setRow(data.examples[Number(select.value)].values));
+    byId("pick-example").hidden = false;
+  }
+  addEventListener("hashchange", readLink);
+  readLink();
+}
+
+function setRow(values) {
+  values.forEach((value, k) => setters[k](value));
+}
+
+// ---- a setting beside the present one ----------------------------------------------------------------------------------
+
+function keep(setting) {
+  kept = setting;
+  byId("keep").textContent = kept ? "Stop comparing" : "Keep to compare";
+  byId("swap").hidden = !kept;
+  tellSettings();
+}
+
+// Which row of the table this is, if any, and how it differs from the one that was kept.
+function tellSettings() {
+  const loaded = data.examples.findIndex((one) => isSame(one.values, row));
+  byId("example").value = loaded < 0 ? "" : loaded;
+  showReasons(loaded < 0 ? null : data.examples[loaded]);
+  byId("kept").hidden = !kept;
+  if (!kept) return;
+  byId("kept-said").textContent = kept.said;
+  const differ = data.inputs.map((_, k) => k).filter((k) => kept.row[k] !== row[k]);
+  const lines = differ.map((k) => element("li", {}, `${data.inputs[k].name}: ${valueText(k, kept.row[k])} there, ${valueText(k, row[k])} here`));
+  byId("kept-differences").replaceChildren(...(lines.length ? lines : [element("li", {}, "no value differs yet")]));
+}
+
+function valueText(k, value) {
+  if (value === null) return "missing";
+  if (value === NEW) return "another one";
+  if (data.inputs[k].kind === "datetime") return new Date(value / 1000).toISOString().slice(0, 19).replace("T00:00:00", "").replace("T", " ");
+  if (data.inputs[k].kind === "boolean") return value ? "yes" : "no";
+  return typeof value === "number" ? String(value) : value;
+}
+
+// ---- a link ------------------------------------------------------------------------------------------------------------
+
+const LINK = "#row=";
+
+function copyLink() {
+  const values = row.map((value) => (value === NEW ? { new: true } : value));
+  history.replaceState(null, "", LINK + encodeURIComponent(JSON.stringify(values)));
+  const box = byId("link");
+  box.value = location.href;
+  box.hidden = false;
+  box.select();
+  const say = (text) => (byId("copy-link").textContent = text);
+  navigator.clipboard?.writeText(location.href).then(() => say("Copied"), () => say("Copy it from here"));
+}
+
+// A link with as many values as there are columns, each of a kind that its column may have; any other is ignored.
+function readLink() {
+  if (!location.hash.startsWith(LINK)) return;
+  let values = null;
+  try {
+    values = JSON.parse(decodeURIComponent(location.hash.slice(LINK.length)));
+  } catch {
+    return;
+  }
+  if (!Array.isArray(values) || values.length !== data.inputs.length) return;
+  values = values.map((value) => (value?.new ? NEW : value));
+  if (values.every(mayBe)) setRow(values);
+}
+
+function mayBe(value, k) {
+  const input = data.inputs[k];
+  if (value === null) return input.may_miss;
+  if (input.kind === "categorical") return input.categories.includes(value) || (value === NEW && input.may_be_new);
+  if (input.kind === "boolean") return value === 0 || value === 1;
+  return typeof value === "number" && (input.range || value === 0);
+}

@@ -1,0 +1,241 @@
+"""The first lines of the report, and the settings of its panel."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import everytree as et
+from everytree.fitting.scores import ClassScores, NumberScores
+from everytree.report import report_html, write_report
+from everytree.report.examples import examples
+from everytree.report.opening import better, verdict
+from everytree.report.rows import read_rows
+from everytree.report.subject import Subject
+from report_cases import classes_of, mixed_table
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """A model, and its table with a column of targets."""
+    table = mixed_table(150)
+    model = et.MetaForestClassifier(5, random_state=0).fit(table, classes_of(table))
+    return model, table.assign(outcome=classes_of(table))
+
+
+def test_the_page_opens_with_the_target_a_verdict_and_three_numbers(judged):
+    model, table = judged
+    page = report_html(model, table)
+    assert "<h1>Predicting outcome</h1>" in page
+    assert page.count('<div class="tile">') == 3
+    assert f"<b>{model.unseen_.accuracy:.0%}</b>" in page
+    assert "<b>150</b><span>rows</span><small>and 5 columns to learn from" in page
+    opening = page[: page.index('id="quality"')]
+    assert "nats" not in opening
+    assert "Bernoulli" not in opening
+    named = report_html(model, table.drop(columns="outcome"), target=table["outcome"].rename("result"))
+    assert "<h1>Predicting result</h1>" in named
+    plain = report_html(model, table.drop(columns="outcome"), target=table["outcome"].to_numpy())
+    assert "<h1>MetaForestClassifier</h1>" in plain
+
+
+def test_a_verdict_says_how_much_better_than_guessing_it_is():
+    said = [better(skill) for skill in (-1.0, 0.05, 0.2, 0.5, 0.9)]
+    assert len(set(said)) == 5
+    assert said[0] == "No better than guessing"
+    assert verdict(ClassScores(100, 0.69, 0.5, 0.69, 0.5), []).startswith("No better than guessing: right for 50")
+    assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Far better than guessing: R2 0.95")
+    assert verdict(NumberScores(100, 0.0, 0.0, None, None), []).startswith("No better")
+    assert "No rows were given" in verdict(None, [])
+
+
+def test_a_model_without_scores_opens_with_those_of_the_table(fitted):
+    table = mixed_table(60)
+    exact = et.ExactTreeClassifier(max_depth=2).fit(table[["count"]], classes_of(table))
+    page = report_html(exact, table[["count"]], target=classes_of(table))
+    assert '<p class="lead">The same estimator, refitted to parts of the table' in page
+    assert page.count('<div class="tile">') == 3
+
+
+def test_single_prunings_are_listed_where_their_probabilities_are_worth_reading(fitted):
+    assert 'id="probable"' in report_html(fitted["tree"])
+    assert 'id="probable"' in report_html(fitted["exact"])
+    assert 'id="probable"' not in report_html(fitted["forest"])
+
+
+# ---- rows of the table -----------------------------------------------------------------------------------------------
+
+
+def fields_and_examples(model, table, n_examples):
+    data = json.loads(
+        report_html(model, table, n_examples=n_examples).split('id="model-data">')[1].split("</script>")[0]
+    )
+    return data["inputs"], data["examples"]
+
+
+def test_examples_go_from_the_lowest_prediction_to_the_highest(judged):
+    model, table = judged
+    fields, shown = fields_and_examples(model, table, 7)
+    numbers = [int(one["label"].split(":")[0].removeprefix("row ")) - 1 for one in shown]
+    probs = model.predict_proba(table.drop(columns="outcome"))[:, 1]
+    assert len(shown) == 7
+    assert (np.diff(probs[numbers]) >= 0.0).all()
+    assert probs[numbers[0]] == probs.min()
+    assert probs[numbers[-1]] == probs.max()
+    place = [field["name"] for field in fields].index("count")
+    assert fields[place]["seen"] == [table["count"].min(), table["count"].max()]
+
+
+def test_a_page_may_have_no_rows_of_the_table(judged):
+    model, table = judged
+    assert fields_and_examples(model, table, 0)[1] == []
+    assert "but no rows of a table" in report_html(model)
+    with pytest.raises(ValueError, match="n_examples is -1"):
+        report_html(model, table, n_examples=-1)
+
+
+def test_a_table_of_one_row_has_one_example(judged):
+    model, table = judged
+    page = report_html(model, table.iloc[:1])
+    assert "The table has 1 row; fewer than 40" in page
+    assert "and 1 row of the table to try it with" in page
+
+
+def test_tables_without_names_have_examples_too():
+    X = np.column_stack([np.arange(60.0), np.tile([0.0, np.nan], 30)])
+    model = et.MetaTreeRegressor(max_depth=2, random_state=0).fit(X, np.arange(60.0))
+    rows = read_rows(model, X, np.arange(60.0), None, {})
+    fields = [{"kind": "numeric", "range": [0, 1, 0, 1]} for _ in range(2)]
+    first, *_, last = examples(Subject.of(model), rows, 3, fields)
+    assert first["values"][1] in (0.0, None)
+    assert first["values"][0] < last["values"][0]
+
+
+# ---- the panel -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page_of(browser, tmp_path, judged):
+    """The page of the judged model in a browser, with a part after its address."""
+    pages = []
+
+    def open_page(link: str = "", **options):
+        model, table = judged
+        path = write_report(model, table, tmp_path / "page.html", n_examples=4, **options)
+        page = browser.new_page()
+        page.on("pageerror", lambda error: pages.append(str(error)))
+        page.goto(path.as_uri() + link)
+        return page
+
+    yield open_page
+    assert pages == []
+
+
+def settled(page):
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    lines = page.locator("#prediction tr").all()
+    return {int(one.get_attribute("data-class")): float(one.get_attribute("data-value")) for one in lines}
+
+
+def test_a_row_of_the_table_is_loaded_and_predicted_as_in_python(page_of, judged):
+    model, table = judged
+    page = page_of()
+    for i in range(1, page.locator("#example option").count()):
+        label = page.locator("#example option").nth(i).inner_text()
+        page.select_option("#example", label=label)
+        number = int(label.split(":")[0].removeprefix("row ")) - 1
+        expected = model.predict_proba(table.drop(columns="outcome").iloc[[number]])[0]
+        found = settled(page)
+        np.testing.assert_allclose([found[c] for c in range(2)], expected, rtol=0.0, atol=1e-9)
+        assert page.locator("#example").input_value() == str(i - 1)  # still that row, until a value changes
+
+
+def test_a_setting_is_kept_beside_the_present_one_and_reset(page_of):
+    page = page_of()
+    opened = settled(page)
+    said = page.locator("#said").inner_text()
+    page.click("#keep")
+    assert "no value differs" in page.locator("#kept").inner_text()
+    page.select_option("#example", index=1)
+    other = settled(page)
+    assert page.locator("#kept-said").inner_text() == said
+    assert page.locator("#kept-differences li").count() >= 1
+    page.click("#swap")
+    assert settled(page) == opened
+    page.click("#swap")
+    assert settled(page) == other
+    page.click("#keep")
+    assert not page.locator("#kept").is_visible()
+    page.click("#reset")
+    assert settled(page) == opened
+
+
+def test_a_link_leads_to_the_same_setting(page_of):
+    page = page_of()
+    page.select_option("#example", index=2)
+    wanted = settled(page)
+    page.click("#copy-link")
+    link = page.locator("#link").input_value()
+    assert "#row=" in link
+    again = page_of(link[link.index("#row=") :])
+    assert settled(again) == wanted
+
+
+@pytest.mark.parametrize("values", ["[1,2]", "nonsense", '["a","b","c","d","e"]', "[null,{},[],1,2]"])
+def test_a_link_that_does_not_fit_is_ignored(page_of, values):
+    expected = settled(page_of())
+    assert settled(page_of(f"#row={quote(values)}")) == expected
+
+
+def test_a_value_beyond_the_table_is_marked(page_of, judged):
+    _, table = judged
+    page = page_of()
+    field = page.locator(".field", has=page.locator("label", has_text="count")).first
+    field.locator("input[id^=value]").fill(str(float(table["count"].max()) + 10.0))
+    settled(page)
+    assert "Beyond" in field.locator(".problem").inner_text()
+    field.locator("input[id^=value]").fill(str(float(table["count"].max())))
+    settled(page)
+    assert field.locator(".problem").inner_text() == ""
+
+
+def test_it_prints_without_the_form_and_with_its_colours(page_of):
+    page = page_of()
+    page.emulate_media(media="print")
+    assert not page.locator("#whatif").is_visible()
+    assert page.locator("#drawing").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).printColorAdjust") == "exact"
+
+
+def test_the_tree_opens_whole_and_readable_on_a_phone_too(browser, tmp_path, judged):
+    model, _ = judged
+    path = write_report(model, None, tmp_path / "page.html")
+    for width in (390, 1200):
+        page = browser.new_page(viewport={"width": width, "height": 844})
+        page.goto(path.as_uri())
+        box = page.locator("#canvas").bounding_box()
+        nodes = [node.bounding_box() for node in page.locator("#drawing .node .box").all()]
+        assert len(nodes) >= 3
+        for node in nodes:
+            assert box["x"] <= node["x"]
+            assert node["x"] + node["width"] <= box["x"] + box["width"]
+            assert box["y"] <= node["y"]
+            assert node["y"] + node["height"] <= box["y"] + box["height"]
+        assert nodes[0]["height"] >= 0.7 * 52
+        page.close()
+
+
+def test_dates_are_loaded_to_the_second(browser, tmp_path):
+    when = pd.date_range("2020-01-01 00:00:00.5", periods=80, freq="36h")
+    table = pd.DataFrame({"when": when})
+    y = np.arange(80.0)
+    model = et.MetaTreeRegressor(max_depth=3, random_state=0).fit(table, y)
+    page = browser.new_page()
+    page.goto(write_report(model, table, tmp_path / "page.html", target=y).as_uri())
+    page.select_option("#example", index=3)
+    page.wait_for_timeout(50)
+    assert page.locator("#example").input_value() == "2"

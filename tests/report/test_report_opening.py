@@ -8,12 +8,18 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import everytree as et
 from everytree.fitting.scores import ClassScores, NumberScores
 from everytree.report import report_html, write_report
 from everytree.report.examples import examples
 from everytree.report.opening import better, verdict
+from everytree.report.quality import _calibration
 from everytree.report.rows import read_rows
 from everytree.report.subject import Subject
 from report_cases import classes_of, mixed_table
@@ -65,6 +71,50 @@ def test_single_prunings_are_listed_where_their_probabilities_are_worth_reading(
     assert 'id="probable"' in report_html(fitted["tree"])
     assert 'id="probable"' in report_html(fitted["exact"])
     assert 'id="probable"' not in report_html(fitted["forest"])
+
+
+def test_estimators_write_their_own_page(judged, tmp_path):
+    model, table = judged
+    path = model.report(tmp_path / "page.html", table, held_out=True)
+    assert path.read_text(encoding="utf-8") == report_html(model, table, held_out=True)
+    with pytest.raises(NotFittedError):
+        et.MetaForestClassifier().report(tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
+
+
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_a_pipeline_has_the_page_of_its_last_step_with_the_columns_of_the_steps_before(as_frame):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"height": rng.normal(size=90), "age": rng.integers(20, 80, 90).astype(float)})
+    y = (table["height"] + rng.normal(size=90) > 0.0).rename("tall")
+    table.loc[4, "age"] = np.nan
+    last = et.MetaTreeClassifier(max_depth=2, random_state=0)
+    model = make_pipeline(SimpleImputer(), StandardScaler(), last).fit(table, y)
+    given = (table.assign(tall=y), None) if as_frame else (table, y.to_numpy())
+    page = report_html(model, given[0], target=given[1])
+    same = report_html(model[-1], model[:-1].transform(table), target=y.to_numpy())
+    assert page.split('<section id="quality"')[1].split("</section>")[0] in same
+    assert ("<h1>Predicting tall</h1>" in page) == as_frame
+    for words in ("height", "age"):
+        assert f'<span class="name">{words}</span>' in page
+    assert "height" in report_html(model)
+
+
+def test_calibration_is_that_of_tenths_with_their_numbers_of_rows(judged):
+    rng = np.random.default_rng(8)
+    prob, weight = rng.random(500) ** 2, rng.random(500)
+    truth = (rng.random(500) < prob).astype(float)
+    found = _calibration("this model", "ours", truth, prob, weight)
+    for k in range(10):
+        own = (prob >= k / 10) & (prob < (k + 1) / 10)
+        share = np.sum(weight[own] * truth[own]) / weight[own].sum()
+        n = weight[own].sum() ** 2 / (weight[own] ** 2).sum()
+        np.testing.assert_allclose(
+            [found.x[k], found.y[k], found.count[k], found.low[k], found.high[k]],
+            [np.average(prob[own], weights=weight[own]), share, own.sum(),
+             *beta(0.5 + n * share, 0.5 + n * (1 - share)).ppf([0.05, 0.95])],
+        )  # fmt: skip
+    assert _calibration("plain forest", "plain", truth, prob, weight).low is None
 
 
 # ---- rows of the table -----------------------------------------------------------------------------------------------

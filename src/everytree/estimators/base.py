@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -264,6 +267,25 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             name = type(self).__name__
             raise AttributeError(f"this {name} has no unseen_: {scores.why}. Its score(X, y) judges it by other rows")
         return scores
+
+    def report(self, path: str | os.PathLike[str], table: Any = None, **options: Any) -> Path:
+        """Write a self-contained HTML page about the model, judged by a table of rows and targets if one is given.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write.
+        table : data frame or (n_rows, n_features) array_like, optional
+        **options
+            As in `everytree.report.write_report`: `target`, `held_out`, `n_examples` and others.
+
+        Returns
+        -------
+        pathlib.Path
+        """
+        # Pages stand above estimators: they are looked up when one is asked for.
+        written: Path = import_module("everytree.report").write_report(self, table, path, **options)
+        return written
 
     def _with_trees(self) -> Self:
         """Return the estimator that has the columns and trees: this one, or one of several outputs."""

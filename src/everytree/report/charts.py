@@ -9,25 +9,43 @@ from html import escape
 import numpy as np
 
 from everytree.base.arrays import FloatArray
+from everytree.base.words import number_of
 
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart: `kind` is its class in the style sheet, "ours" or "plain"."""
+    """A line of a chart.
+
+    Attributes
+    ----------
+    label, kind : str
+        Its name, and its class in the style sheet: "ours" or "plain".
+    x, y : (n_points,) float64
+    dots : bool
+        Whether points are marked.
+    low, high : (n_points,) float64 or None
+        Ends of a band.
+    count : (n_points,) float64 or None
+        Number of rows behind each point, drawn as bars from below.
+    """
 
     label: str
     kind: str
     x: FloatArray
     y: FloatArray
     dots: bool = False
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    count: FloatArray | None = None
 
 
 def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str, diagonal: str = "") -> str:
     """Lines in the unit square; `diagonal` is the label of the line from corner to corner."""
     marks = [f'<path class="diagonal" d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}"/>']
     for one in series:
+        marks += [*_counts(one), *_band(one)]
         points = [f"{_x(a)} {_y(b)}" for a, b in zip(one.x, one.y, strict=True)]
         marks.append(f'<path class="line {one.kind}" d="M{"L".join(points)}"/>')
         if one.dots:
@@ -35,6 +53,27 @@ def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str,
             marks += [f'<circle class="dot {one.kind}" cx="{x}" cy="{y}" r="3.2"/>' for x, y in places]
     label = f"{title}. " + "; ".join(one.label for one in series) + (f"; diagonal: {diagonal}" if diagonal else "")
     return _figure(title, label, [*_axes(x_label, y_label, 1.0), *marks], _key(series, diagonal))
+
+
+def _band(one: Series) -> Iterator[str]:
+    """The area between both ends."""
+    if one.low is not None and one.high is not None:
+        there = [f"{_x(a)} {_y(b)}" for a, b in zip(one.x, one.low, strict=True)]
+        back = [f"{_x(a)} {_y(b)}" for a, b in zip(one.x[::-1], one.high[::-1], strict=True)]
+        yield f'<path class="spread {one.kind}" d="M{"L".join([*there, *back])}Z"/>'
+
+
+def _counts(one: Series) -> Iterator[str]:
+    """A bar from below for the rows of each point, the highest a fifth of the chart, with its number as a tooltip."""
+    if one.count is None:
+        return
+    for x, count in zip(one.x, one.count, strict=True):
+        top, bottom = _y(0.2 * count / one.count.max()), _y(0.0)
+        words = f"{number_of(round(count), 'row')}, predicted {x:.2f} on average"
+        yield (
+            f'<rect class="count" x="{_x(x) - 5:.2f}" y="{top}" width="10" height="{bottom - top:.2f}">'
+            f"<title>{escape(words)}</title></rect>"
+        )
 
 
 def histogram(series: Sequence[Series], title: str, x_label: str, y_label: str, top: float) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from everytree.base.words import number_of
 from everytree.boosting.mixed import boosted_trees
 from everytree.report.subject import Subject
-from everytree.report.words import counted
 from everytree.tables.code_names import one_line
 from everytree.view.describe import amount, number
 
@@ -31,7 +31,7 @@ def lead(subject: Subject) -> str:
 
 
 def _fitted_to(subject: Subject) -> str:
-    return f"Fitted to {counted(subject.n_rows, 'row')} of {counted(subject.model.schema_.n_inputs, 'column')}."
+    return f"Fitted to {number_of(subject.n_rows, 'row')} of {number_of(subject.model.schema_.n_inputs, 'column')}."
 
 
 def _boosted_lead(subject: Subject) -> str:

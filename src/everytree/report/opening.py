@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
+from everytree.base.words import number_of
 from everytree.fitting.scores import ClassScores, NumberScores, Scores
 from everytree.report.quality import Quality
 from everytree.report.subject import Subject
-from everytree.report.words import counted
 from everytree.view.describe import amount
 
 BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessing"),
@@ -81,7 +81,7 @@ def _skill(scores: Scores) -> float:
 def tiles(subject: Subject, scores: Scores | None, quality: Sequence[Quality]) -> str:
     """Three numbers in large print."""
     found = list(_of_scores(scores)) if scores is not None else _of_quality(quality)
-    learnt = f"and {counted(subject.model.schema_.n_inputs, 'column')} to learn from"
+    learnt = f"and {number_of(subject.model.schema_.n_inputs, 'column')} to learn from"
     size = Tile(amount(float(subject.n_rows)), "row" if subject.n_rows == 1 else "rows", learnt)
     items = "".join(
         f'<div class="tile"><b>{escape(one.value)}</b><span>{escape(one.name)}</span>'

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from everytree.base.words import number_of
 from everytree.files.atomic import replace_file
 from everytree.report.charts import ranges
 from everytree.report.embedding import model_data
@@ -22,11 +23,11 @@ from everytree.report.examples import examples
 from everytree.report.facts import expert_facts, facts, lead, parameters, priors
 from everytree.report.importances import importances
 from everytree.report.opening import scores_after_fit, target_name_of, tiles, title, verdict
+from everytree.report.pipelines import Given, last_step
 from everytree.report.quality import MIN_ROWS, Quality, judged
 from everytree.report.rows import JudgedRows, other_columns, read_rows
 from everytree.report.subject import Subject
 from everytree.report.trees import folding_tree, probable_trees
-from everytree.report.words import counted
 from everytree.view.describe import number
 
 SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "reasons.js", "settings.js", "whatif.js", "main.js")
@@ -88,6 +89,8 @@ def report_html(
     Parameters
     ----------
     model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble* or ExactTree* estimator, fitted
+        Or a pipeline that ends with one: the page is then about this last step, and the columns are those that the
+        steps before it make.
     table : data frame or (n_rows, n_features) array_like, optional
         Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
@@ -116,9 +119,12 @@ def report_html(
     if n_examples < 0:
         raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
     beside = {"target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored}
-    subject = Subject.of(model)
-    rows = None if table is None else _rows(model, table, beside)
-    name = target_name or target_name_of(target, [] if table is None else other_columns(model, table))
+    taken = [value for value in beside.values() if isinstance(value, str)]
+    others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
+    name = target_name or target_name_of(target, others)
+    given = last_step(Given(model, table, beside))
+    model, subject = given.model, Subject.of(given.model, given.names)
+    rows = None if given.table is None else _rows(model, given.table, given.beside)
     scores, (why_not, quality) = scores_after_fit(subject), _judged(model, rows, held_out)
     data = model_data(subject)
     data["examples"] = examples(subject, rows, n_examples, data["inputs"])
@@ -173,7 +179,7 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
 def _contains(n_examples: int) -> str:
     if not n_examples:
         return ": the model, but no rows of a table"
-    return f": the model, and {counted(n_examples, 'row')} of the table to try it with"
+    return f": the model, and {number_of(n_examples, 'row')} of the table to try it with"
 
 
 def _tree_sections(subject: Subject) -> dict[str, str]:
@@ -199,7 +205,7 @@ def _judged(model: Any, rows: JudgedRows | None, held_out: bool) -> tuple[str, l
         ), []
     if len(rows) < MIN_ROWS:
         return _absent(
-            f"The table has {counted(len(rows), 'row')}; fewer than {MIN_ROWS} say little about quality."
+            f"The table has {number_of(len(rows), 'row')}; fewer than {MIN_ROWS} say little about quality."
         ), []
     if len(np.unique(rows.y)) < 2:
         return _absent("All targets of the table are the same, so there is nothing to tell apart."), []

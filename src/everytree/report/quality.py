@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from everytree.base.arrays import FloatArray
 from everytree.report.charts import Series, histogram, unit_chart
 from everytree.report.contenders import (
     FOLDS,
+    THIS_MODEL,
     ClassPredictions,
     NumberPredictions,
     known_classes,
@@ -131,7 +134,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
     curves = [(one.label, one.kind, one.probs[:, shown].ravel()) for one in contenders]
     charts = [
         unit_chart(
-            [Series(label, kind, *_calibration(hits, p, weights), dots=True) for label, kind, p in curves],
+            [_calibration(label, kind, hits, p, weights) for label, kind, p in curves],
             "Calibration", "predicted probability", "observed share", "perfect",
         ),
         unit_chart(
@@ -140,7 +143,10 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
         ),
     ]  # fmt: skip
     what = "" if len(model.classes_) == 2 else " Curves are of all classes, each against the others, together."
-    note = f"Probabilities below {MIN_PROB:g} count as {MIN_PROB:g} in the log-loss.{what}"
+    note = (
+        "Calibration: the band holds 90% of what the observed share may be, bars count rows. "
+        f"Probabilities below {MIN_PROB:g} count as {MIN_PROB:g} in the log-loss.{what}"
+    )
     notes = [*_difference("log-loss", losses, weight), note, *_weighted(rows)]
     return [one.label for one in contenders], scores, charts, notes
 
@@ -152,11 +158,25 @@ def _area(probs: FloatArray, truth: FloatArray, weight: FloatArray) -> float:
     return float(np.mean([roc_auc_score(truth[:, c], probs[:, c], sample_weight=weight) for c in shown]))
 
 
-def _calibration(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean prediction and observed share in ten groups of equal size."""
-    groups = np.array_split(np.argsort(prob, kind="stable"), 10)
-    means = [[np.average(values[g], weights=weight[g]) for g in groups] for values in (prob, truth)]
-    return np.array(means[0]), np.array(means[1])
+def _calibration(label: str, kind: str, truth: FloatArray, prob: FloatArray, weight: FloatArray) -> Series:
+    """Mean prediction and observed share in tenths of the unit interval; of the model also how sure the share is.
+
+    The band holds 90% of the posterior of the share, from the prior Beta(1/2, 1/2) and the effective number of rows.
+    """
+    groups = [g for g in _by_tenth(prob) if weight[g].sum() > 0.0]
+    x, y = (np.array([np.average(values[g], weights=weight[g]) for g in groups]) for values in (prob, truth))
+    count = np.array([len(g) for g in groups], dtype=np.float64)
+    if kind != THIS_MODEL[1]:
+        return Series(label, kind, x, y, dots=True)
+    rows = np.array([weight[g].sum() ** 2 / (weight[g] ** 2).sum() for g in groups])
+    low, high = (betaincinv(0.5 + rows * y, 0.5 + rows * (1.0 - y), level) for level in (0.05, 0.95))
+    return Series(label, kind, x, y, True, np.asarray(low), np.asarray(high), count)
+
+
+def _by_tenth(prob: FloatArray) -> list[NDArray[np.int64]]:
+    """Numbers of the rows whose predictions are in each tenth of the unit interval; empty ones are left out."""
+    tenth = np.minimum((10.0 * prob).astype(np.int64), 9)
+    return [np.flatnonzero(tenth == k) for k in np.unique(tenth)]
 
 
 def _roc(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

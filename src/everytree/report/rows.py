@@ -71,7 +71,7 @@ def read_rows(
     given = {"target": target, "sample_weight": sample_weight, **row_data}
     if target is None:
         given["target"] = _only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
-    columns = {role: _column(frame, role, value) for role, value in given.items()}
+    columns = {role: column_of(frame, role, value) for role, value in given.items()}
     if is_frame:
         frame = _inputs(model, frame, [name for name in given.values() if isinstance(name, str)])
     elif frame.ndim != 2 or frame.shape[1] != model.schema_.n_inputs:
@@ -88,10 +88,11 @@ def read_rows(
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
 
 
-def other_columns(model: MetaEstimator, table: Any) -> list[str]:
-    """Names of a table's columns that the model does not read."""
-    frame, known = nw.from_native(table, eager_only=True, pass_through=True), model.schema_.input_names
-    if known is None or not isinstance(frame, nw.DataFrame):
+def other_columns(model: Any, table: Any) -> list[str]:
+    """Names of a table's columns that a model or pipeline does not read; none where it knows no names."""
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    known = list(getattr(model, "feature_names_in_", ()))
+    if not known or not isinstance(frame, nw.DataFrame):
         return []
     return [name for name in frame.columns if name not in known]
 
@@ -106,7 +107,7 @@ def _only_other(model: MetaEstimator, frame: Any, taken: list[str]) -> str:
     return str(others[0])
 
 
-def _column(frame: Any, role: str, given: Any) -> Any:
+def column_of(frame: Any, role: str, given: Any) -> Any:
     """Return a column by its name, or as it was given."""
     if not isinstance(given, str):
         return given

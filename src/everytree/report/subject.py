@@ -46,12 +46,12 @@ class Subject:
     first: int
 
     @classmethod
-    def of(cls, model: Any) -> Subject:
-        """Read a fitted estimator."""
+    def of(cls, model: Any, names: list[str] | None = None) -> Subject:
+        """Read a fitted estimator; `names` are those of its columns where it has none itself."""
         if not isinstance(model, MetaEstimator):
             raise TypeError(
                 "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble or ExactTree classifier or "
-                f"regressor, not {type(model).__name__}"
+                f"regressor, or a pipeline that ends with one, not {type(model).__name__}"
             )
         refuse_several_outputs(model)
         check_is_fitted(model, "forest_")
@@ -64,7 +64,7 @@ class Subject:
             forest = model.forest_.forest if is_boosted else model.forest_
             posts, weights = list(forest.posteriors), forest.weights.tolist()
         first = max(range(len(posts)), key=lambda i: (weights[i], posts[i].log_evidence), default=0)
-        return cls(model, Words.of(model), is_exact, is_boosted, posts, weights, first)
+        return cls(model, Words.of(model, names), is_exact, is_boosted, posts, weights, first)
 
     @property
     def average(self) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everytree.tables.code_names import CodeWords, one_line
-from everytree.view.describe import amount, leaf_classes
+from everytree.view.describe import leaf_classes
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,11 @@ class Words:
     classes: list[str]
 
     @classmethod
-    def of(cls, model: Any) -> Words:
+    def of(cls, model: Any, names: list[str] | None = None) -> Words:
+        """Read a fitted estimator; `names` are those of its columns where it has none itself."""
         schema = model.schema_
-        inputs = [one_line(name) for name in schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]]
+        names = schema.input_names or names or [f"x{k}" for k in range(schema.n_inputs)]
+        inputs = [one_line(name) for name in names]
         return cls(
             inputs,
             [inputs[k] for k in schema.input_of],
@@ -45,8 +47,3 @@ class Words:
         """Options for pictures of posteriors."""
         classes = leaf_classes(self.classes) or None
         return {"feature_names": self.features, "code_names": self.codes, "class_names": classes}
-
-
-def counted(n: float, noun: str) -> str:
-    """A number and a noun in its singular or plural."""
-    return f"{amount(float(n))} {noun}{'' if n == 1 else 's'}"

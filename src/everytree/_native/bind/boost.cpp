@@ -180,6 +180,24 @@ std::optional<Output<double>> scores(const AdditiveTrees& self, nb::handle X, in
     return to_numpy(std::move(out), {n_rows, n_outputs});
 }
 
+// Weight of the rows in each node of all trees, or None for a table that cannot be read in place.
+std::optional<Output<double>> count(const AdditiveTrees& self, nb::handle X, std::optional<Input<double>> weight,
+                                    int n_jobs) {
+    CodeBuffer buffer;
+    if (!buffer.open(X, {self.n_features(), true})) return std::nullopt;
+    if (weight && static_cast<std::int64_t>(weight->size()) != buffer.n_rows())
+        throw std::invalid_argument("weight must have one entry a row");
+    std::vector<double> out(self.n_nodes(), 0.0);
+    const double* const of_row = weight ? weight->data() : nullptr;
+    without_gil(true, [&] {
+        if (buffer.is_narrow())
+            self.count<std::uint8_t>(buffer.table(), of_row, n_jobs, out.data());
+        else
+            self.count<std::uint16_t>(buffer.table(), of_row, n_jobs, out.data());
+    });
+    return to_numpy(std::move(out));
+}
+
 }  // namespace
 
 void bind_boost(nb::module_& module) {
@@ -188,7 +206,7 @@ void bind_boost(nb::module_& module) {
              "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
              "column_share"_a, "most_rows"_a)
         .def("stop", [](Booster& self) { self.is_stopped = true; });
-    nb::class_<AdditiveTrees>(module, "AdditiveTrees").def("scores", &scores, "X"_a.none(), "n_jobs"_a);
+    nb::class_<AdditiveTrees>(module, "AdditiveTrees").def("scores", &scores, "X"_a.none(), "n_jobs"_a).def("count", &count, "X"_a.none(), "weight"_a.none(), "n_jobs"_a);
     module.def("additive_trees", &additive_trees, nb::kw_only(), "n_nodes"_a, "feature"_a, "first_child"_a,
                "threshold"_a, "missing_child"_a, "value"_a, "n_outputs"_a, "known"_a);
     module.def("booster", &booster, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a, "weight"_a.none(),

@@ -16,6 +16,7 @@ void bind_held_out(nanobind::module_& module);
 void bind_student(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);
 void bind_exact_tables(nanobind::module_& module);
+void bind_explain(nanobind::module_& module);
 void bind_online(nanobind::module_& module);
 void bind_row_dicts(nanobind::module_& module);
 void bind_columns(nanobind::module_& module);

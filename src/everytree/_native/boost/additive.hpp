@@ -27,6 +27,7 @@ class AdditiveTrees {
           limit_(known_.size(), 65535),
           shift_(known_.size(), 1) {}
     int n_outputs() const { return n_outputs_; }
+    std::size_t n_nodes() const { return value_.size(); }
     std::int64_t n_features() const { return static_cast<std::int64_t>(known_.size()); }
 
     // out[row, output], which is zero at first.
@@ -39,6 +40,33 @@ class AdditiveTrees {
         in_chunks((table.n_rows + together - 1) / together, n_jobs, [&](std::int64_t chunk, int worker) {
             const std::int64_t begin = chunk * together, n = std::min(together, table.n_rows - begin);
             add_all(reader.rows(begin, n, buffers[static_cast<std::size_t>(worker)]), begin, n, out);
+        });
+    }
+
+    // Adds the weight of the rows that go through each node of each tree to `out`, one entry a node, all trees one after
+    // another; a row that stops at a split, for want of a branch, is not counted.
+    // weight: one for each row, or null for 1. Trees are counted side by side and rows in their order.
+    template <class Code>
+    void count(const CodeTable& table, const double* weight, int n_jobs, double* out) const {
+        constexpr std::int64_t together = 2048;
+        const CodeReader<Code> reader(table, {limit_.data(), shift_.data(), static_cast<int>(known_.size())});
+        std::vector<std::vector<Code>> buffers(static_cast<std::size_t>(std::max(n_jobs, 1)));
+        in_chunks(static_cast<std::int64_t>(trees_.size()), n_jobs, [&](std::int64_t tree, int worker) {
+            const auto number = static_cast<std::size_t>(tree);
+            double* const mass = out + trees_.first_node(number);
+            for (std::int64_t begin = 0; begin < table.n_rows; begin += together) {
+                const std::int64_t n = std::min(together, table.n_rows - begin);
+                const Codes<Code> codes = reader.rows(begin, n, buffers[static_cast<std::size_t>(worker)]);
+                for (std::int64_t i = begin; i < begin + n; ++i) {
+                    const std::int32_t end = careful_end(number, codes.row(i));
+                    const RouteNode& node = trees_.routes(number)[end];
+                    if (node.next == end) mass[end] += weight ? weight[i] : 1.0;
+                }
+            }
+            for (std::int32_t s = trees_.view(number, false).n_nodes; s-- > 0;) {
+                const RouteNode& node = trees_.routes(number)[s];
+                if (node.next != s) mass[s] = mass[node.next] + mass[node.next + 1];
+            }
         });
     }
 

@@ -21,7 +21,7 @@ FLOORS = [
     ["predictive"],
     ["posterior"],
     ["structure", "exact", "boosting"],
-    ["fitting"],
+    ["explaining", "fitting"],
     ["batches"],
     ["estimators", "online", "view"],
     ["files", "export"],

@@ -24,8 +24,10 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 DOORS = {
     ("posterior.posterior", "view"),
     ("estimators.readable", "view"),
+    ("explaining.explanation", "view"),
+    ("explaining.effect", "view"),
 }
-"""Imports to a higher floor, made when a picture is asked for: a posterior and an estimator show themselves."""
+"""Imports to a higher floor, made when a picture is asked for: what a user holds in hand shows itself."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

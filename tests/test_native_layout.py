@@ -23,9 +23,10 @@ BEFORE = {
     "exact": {"core"},
     "online": {"core"},
     "columns": {"core"},
+    "explain": {"core"},
     "grow": {"core"},
     "boost": {"core", "grow"},
-    "bind": {"core", "exact", "online", "columns", "grow", "boost"},
+    "bind": {"core", "exact", "online", "columns", "explain", "grow", "boost"},
 }
 """Folders that a file of a folder may include, besides its own."""
 

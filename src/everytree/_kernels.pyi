@@ -240,6 +240,7 @@ def booster(
 
 class AdditiveTrees:
     def scores(self, X: Any, n_jobs: int) -> NDArray[np.float64] | None: ...
+    def count(self, X: Any, weight: NDArray[np.float64] | None, n_jobs: int) -> NDArray[np.float64] | None: ...
 
 def additive_trees(
     *,
@@ -252,6 +253,23 @@ def additive_trees(
     n_outputs: int,
     known: NDArray[np.uint16],
 ) -> AdditiveTrees: ...
+
+class TreeSum:
+    def explain(self, X: Any, n_jobs: int) -> NDArray[np.float64] | None: ...
+    def base(self) -> NDArray[np.float64]: ...
+
+def tree_sum(
+    *,
+    trees: Sequence[Any],
+    mass: Sequence[NDArray[np.float64]],
+    values: Sequence[NDArray[np.float64]],
+    weights: NDArray[np.float64],
+    first_output: NDArray[np.int32],
+    player: NDArray[np.int32],
+    known: NDArray[np.uint16],
+    n_players: int,
+    n_outputs: int,
+) -> TreeSum: ...
 
 class Forest:
     def __init__(self, trees: Sequence[Tree], known: NDArray[np.uint16]) -> None: ...
@@ -555,6 +573,7 @@ class Online:
     def log_evidence(self) -> NDArray[np.float64]: ...
     def learn(self, rows: NDArray[np.float64], y: NDArray[np.float64], begin: int) -> int: ...
     def predict(self, rows: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def views(self, rows: NDArray[np.float64], tree: int) -> NDArray[np.float64]: ...
     def shares(
         self, rows: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]: ...

@@ -31,6 +31,8 @@ class AdditiveTrees:
         Score without any tree.
     n_codes : (n_features,) int
         Codes of a column that are known.
+    mass : (n nodes of all trees,) float64 or None
+        Weight of the rows of fit in each node; None where it is not known.
     """
 
     def __init__(
@@ -40,7 +42,9 @@ class AdditiveTrees:
         value: FloatArray,
         base: FloatArray,
         n_codes: NDArray[Any],
+        mass: FloatArray | None = None,
     ) -> None:
+        self.mass = None if mass is None else read_only(mass)
         self.n_nodes, self.value, self.base = read_only(n_nodes), read_only(value), read_only(base)
         self.nodes = {name: read_only(nodes[name]) for name in NODE_ARRAYS}
         self.n_codes = read_only(np.asarray(n_codes, dtype=np.uint16))
@@ -75,6 +79,23 @@ class AdditiveTrees:
             scores = self._kernel.scores(as_codes(X), jobs)
         assert scores is not None, "as_codes promises arrays that the kernels read"
         return np.asarray(scores + self.base)
+
+    def mass_of(self, X: Any, weight: FloatArray | None = None, *, n_jobs: int | None = None) -> FloatArray:
+        """(n nodes of all trees,) weight of the rows of a table of codes in each node; 1 for each row by default.
+
+        Rows that stop at a split, since it has no branch for their value, are not counted.
+        """
+        jobs = resolve_n_jobs(n_jobs)
+        mass = self._kernel.count(X, weight, jobs)
+        if mass is None:
+            mass = self._kernel.count(as_codes(X), weight, jobs)
+        assert mass is not None, "as_codes promises arrays that the kernels read"
+        return mass
+
+    def counting(self, X: Any, weight: FloatArray | None = None, *, n_jobs: int | None = None) -> AdditiveTrees:
+        """The same trees, with the weight of these rows in each node."""
+        mass = self.mass_of(X, weight, n_jobs=n_jobs)
+        return AdditiveTrees(self.n_nodes, self.nodes, self.value, self.base, self.n_codes, mass)
 
     def metatrees(self) -> list[tuple[MetaTree, FloatArray]]:
         """Each tree, and the value of each of its nodes."""

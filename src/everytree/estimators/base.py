@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -13,12 +13,12 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows
+from everytree.estimators.explainable import Explainable
 from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import NoScores, Scores
@@ -35,7 +35,7 @@ ADDED_LATER = NoScores("rows were added after they were left out; only fit leave
 CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
 
 
-class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class MetaEstimator(Explainable):
     """An estimator around one `Fitted`.
 
     Attributes

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.explaining.tree_sums import mass_of_nodes
 from everytree.export.tables import TreeTable, column_names, read_inputs, table_of
 from everytree.posterior.forest import Forest
 from everytree.posterior.pooling import pool_nodes
@@ -61,7 +62,8 @@ def averaged_trees(model: Any, forest: Forest, schema: Schema) -> AveragedTrees:
     posteriors = [forest.posteriors[i] for i in kept]
     values, centre = _values(model, forest, kept)
     trees = tuple(
-        table_of(post.tree, schema.columns, table, _mass(post)) for post, table in zip(posteriors, values, strict=True)
+        table_of(post.tree, schema.columns, table, mass_of_nodes(post))
+        for post, table in zip(posteriors, values, strict=True)
     )
     classes = getattr(model, "classes_", None)
     return AveragedTrees(trees, forest.weights[kept], schema, classes, centre, forest.sharpness)
@@ -69,7 +71,7 @@ def averaged_trees(model: Any, forest: Forest, schema: Schema) -> AveragedTrees:
 
 def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[FloatArray], float]:
     """Return the values of the nodes of some trees, and the centre of their moments."""
-    tables, centre = forest._values()
+    tables, centre = forest.node_values()
     values = [tables[i] for i in kept]
     if len(getattr(model, "classes_", ())) == 1:  # the leaf model has two classes, and the other one never occurs
         return [np.ones((len(table), 1)) for table in values], centre
@@ -89,9 +91,3 @@ def _moments(post: Posterior, centre: float) -> FloatArray:
     dist = PooledPredictive(pool_nodes([post], np.ones(1)), ends, {}, 1.0)
     away = dist.mean() - centre
     return np.stack([away, dist.variance() + away**2], axis=1)
-
-
-def _mass(post: Posterior) -> FloatArray:
-    """(n_nodes,) weight of the rows in each node."""
-    family: Any = post.family
-    return np.asarray(post.statistics[:, family.mass].sum(axis=1))

@@ -32,6 +32,8 @@ def write_boosted(to: Writer, model: BoostedClasses | BoostedNumbers | MixedClas
         trees = trees.trees
     assert isinstance(trees, AdditiveTrees)
     to.put_arrays(n_nodes=trees.n_nodes, value=trees.value, base=trees.base, gains=model.gains, **trees.nodes)
+    if trees.mass is not None:
+        to.put_arrays(mass=trees.mass)
     to.put(n_steps=[int(n) for n in model.n_steps], split_prior=float(model.split_prior))
     if isinstance(model, BoostedClasses):
         to.put(sharpness=float(model.sharpness), n_rows=model.n_rows)
@@ -103,5 +105,9 @@ def _read_trees(of: Reader, schema: Schema) -> AdditiveTrees:
     value, base = of.array("value", np.float64, (n_all,)), of.array("base", np.float64, (None,))
     check_all(of, "value", value, np.isfinite(value), "must be finite")
     check_all(of, "base", base, np.isfinite(base), "must be finite")
+    mass = None
+    if "mass" in of:  # files of earlier versions have none
+        mass = of.array("mass", np.float64, (n_all,))
+        check_all(of, "mass", mass, np.isfinite(mass) & (mass >= 0.0), "must be finite and not negative")
     with of.checking("n_nodes"):
-        return AdditiveTrees(n_nodes, nodes, value, base, schema.n_codes)
+        return AdditiveTrees(n_nodes, nodes, value, base, schema.n_codes, mass)

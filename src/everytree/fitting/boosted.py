@@ -80,7 +80,7 @@ class BoostStructure:
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         scores = class_scores(boosted.left_out)
         _, sharpness = best_sharpness(softmax(scores, axis=1), rows.y, weight, self.sharpen)
-        trees = AdditiveTrees.average(boosted.chains, sharpness)
+        trees = self._counted(AdditiveTrees.average(boosted.chains, sharpness), rows, settings)
         model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps, len(rows))
         left_out = softmax(sharpness * scores, axis=1)
         return Learnt(model, out_of_bag=OutOfBag(left_out), unseen=partial(UnseenRows.of_probs, left_out))
@@ -88,8 +88,13 @@ class BoostStructure:
     def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers."""
         boosted = self._boost(rows, about.likelihood(rows), schema, settings)
-        trees = AdditiveTrees.average(boosted.chains)
+        trees = self._counted(AdditiveTrees.average(boosted.chains), rows, settings)
         return BoostedCentres(trees, boosted.left_out, boosted.gains, boosted.split_prior, boosted.n_steps)
+
+    @staticmethod
+    def _counted(trees: AdditiveTrees, rows: Rows, settings: Settings) -> AdditiveTrees:
+        """The trees with the rows in each node, by which contributions of columns are weighted."""
+        return trees.counting(rows.codes, rows.weight, n_jobs=settings.n_jobs)
 
     def _boost(self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings) -> Boosted:
         rule = self.rule

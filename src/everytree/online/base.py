@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number, whole_number
+from everytree.base.errors import ArgumentError
+from everytree.explaining.contributions import Contributions
+from everytree.explaining.effect import Effect, EffectRule
+from everytree.explaining.explanation import Explanation
+from everytree.online.effect import online_effect
+from everytree.online.explaining import online_contributions
 from everytree.online.leaves import Leaves
-from everytree.online.rows import Range, Row, as_dicts, check_ranges
+from everytree.online.rows import Range, Row, as_dicts, check_ranges, is_missing
 from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
 from everytree.predictive.predictive import Predictive
@@ -105,6 +113,60 @@ class OnlineForest(ABC):
     def _predict(self, rows: list[Row]) -> FloatArray:
         with self.lock:
             return self.trees.predict(self.trees.features.known(rows))
+
+    def explain(self, X: Any) -> Explanation:
+        """What each feature adds to the predictions of some rows; all of it adds up to them.
+
+        Contributions are exact Shapley values of the average over the trees, as in `MetaForestClassifier.explain`.
+
+        Parameters
+        ----------
+        X : dict, table of any library, or iterable of dict
+        """
+        rows = as_dicts([X]) if isinstance(X, Mapping) else rows_of(X)
+        with self.lock:
+            if self.trees.n_rows == 0:
+                raise ValueError(f"this {type(self).__name__} has learned no rows yet: there is nothing to explain")
+            features = self.trees.features
+            values = features.known(rows)
+            classes = self._explained_classes()
+            if classes is not None and len(classes) == 1:
+                found = Contributions(np.ones(1), np.zeros((len(rows), len(features.index), 1)))
+            else:
+                found = online_contributions(self.trees, values)
+        names = list(features.index)
+        cells = np.full((len(rows), len(names)), None, dtype=object)
+        for i, row in enumerate(rows):
+            cells[i] = [None if is_missing(row.get(name)) else row.get(name) for name in names]
+        columns, total = tuple(map(str, names)), found.total()
+        if classes is not None:
+            return Explanation(found.values, found.base, total, columns, cells, classes, "probability")
+        return Explanation(found.values[:, :, 0], float(found.base[0]), total[:, 0], columns, cells, None, "mean")
+
+    def effect(
+        self, column: Hashable, X: Any, *, max_points: int = 40, max_rows: int | None = 1000, spread: float = 0.8
+    ) -> Effect:
+        """The effect of a feature over some rows; see `MetaForestClassifier.effect`."""
+        rule, rows = EffectRule(max_points, max_rows, spread).checked(), rows_of(X)
+        with self.lock:
+            known, classes = list(self.trees.features.index), self._explained_classes()
+        if column not in known:
+            raise ArgumentError("column", f"is {column!r}, but the features are {known}")
+        if not rows:
+            raise ArgumentError("X", "has no rows to average over")
+        return online_effect(lambda some: self._predicted(some), column, rows, rule, classes)
+
+    def plot_effect(self, column: Hashable, X: Any, *, of: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw the effect of a feature with its spread over the rows; returns matplotlib's axes."""
+        return self.effect(column, X, **options).plot(of=of, ax=ax)
+
+    def _explained_classes(self) -> tuple[Any, ...] | None:
+        """The classes seen so far; None where the target is a number."""
+        return None
+
+    def _predicted(self, rows: list[Row]) -> FloatArray:
+        """(n_rows,) means, or (n_rows, n_classes) probabilities."""
+        return self._predict(rows)[:, 0]
 
     def predictive_one(self, x: Row) -> Predictive:
         """The distribution behind a prediction: of the number, or of the index of the class in `classes`.

@@ -116,6 +116,13 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
             return np.ones((len(rows), n_classes))
         return self.trees.predict(self.trees.features.known(rows))
 
+    def _explained_classes(self) -> tuple[Any, ...]:
+        return tuple(self._classes)
+
+    def _predicted(self, rows: list[Row]) -> FloatArray:
+        with self.lock:
+            return self._probabilities(rows)
+
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each class seen so far."""
         del kwargs

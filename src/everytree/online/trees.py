@@ -163,6 +163,33 @@ class OnlineTrees:
         paths = Paths(start, np.arange(len(nodes)), log_weights, np.arange(len(rows), dtype=np.int32))
         return PathPredictive(family, summary, paths, {})
 
+    def views(self, rows: FloatArray, tree: int) -> FloatArray:
+        """(n_rows, width) rows as a tree sees them: categories at their positions in this tree."""
+        return np.asarray(self._kernel.views(rows, tree))
+
+    def snapshot(self) -> tuple[NDArray[Any], FloatArray, FloatArray]:
+        """The nodes with their evidence, the weight of the rows in each, and what each predicts as a leaf.
+
+        (n_nodes,) nodes and weights, (n_nodes, n_classes) probabilities or (n_nodes, 1) means; slots that are not in
+        use are among them. Rows count by their age at present.
+        """
+        self._kernel.write_evidence()
+        used = int(self.counts[SLOTS_USED])
+        nodes, family = self.arrays["nodes"][:used].copy(), self.family
+        statistics = self.arrays["statistics"][:used, : family.n_statistics].copy()
+        if isinstance(self.leaves, ClassLists):
+            start, number, weight = self._kernel.class_lists()
+            statistics = np.zeros((used, family.n_statistics))
+            statistics[np.repeat(np.arange(used), np.diff(start)), number] = weight
+        if self.half_life is not None:
+            age = self.counts[N_SEEN] - nodes["stamp"]
+            statistics = statistics * np.exp2(-age / self.half_life)[:, None]
+        mass = np.asarray(statistics[:, family.mass].sum(axis=1))
+        statistics[nodes["tree"] < 0] = 0.0  # free slots
+        components: Any = family.predictive(statistics)
+        values = components.probs() if family.has_classes else components.mean()[:, None]
+        return nodes, mass, np.asarray(values)
+
     @property
     def family(self) -> NativeFamily:
         """The leaf model."""

@@ -271,13 +271,13 @@ class Forest:
         """(n_rows, n_classes) probability of each class; for families of classes."""
         if not self._has_classes():
             raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
-        return sharpen(self._average(X, self._values()[0], n_jobs), self.sharpness, resolve_n_jobs(n_jobs))
+        return sharpen(self._average(X, self.node_values()[0], n_jobs), self.sharpness, resolve_n_jobs(n_jobs))
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families of numbers without row data."""
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
-        tables, centre = self._values()
+        tables, centre = self.node_values()
         if not all(np.isfinite(table).all() for table in tables):  # some leaf has an infinite variance, or no mean
             dist = self.predictive(X, n_jobs=n_jobs)
             return dist.mean(), dist.variance()
@@ -299,7 +299,7 @@ class Forest:
         assert values is not None, "as_codes promises arrays that the kernels read"
         return values
 
-    def _values(self) -> tuple[list[FloatArray], float]:
+    def node_values(self) -> tuple[list[FloatArray], float]:
         """Return the prediction for a row that ends in each node, one table per tree, and the centre of moments."""
         now, made = [post._kernel.version for post in self._posteriors], self._tables
         if made is None or made[0] != now:

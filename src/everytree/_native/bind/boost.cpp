@@ -206,7 +206,9 @@ void bind_boost(nb::module_& module) {
              "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
              "column_share"_a, "most_rows"_a)
         .def("stop", [](Booster& self) { self.is_stopped = true; });
-    nb::class_<AdditiveTrees>(module, "AdditiveTrees").def("scores", &scores, "X"_a.none(), "n_jobs"_a).def("count", &count, "X"_a.none(), "weight"_a.none(), "n_jobs"_a);
+    nb::class_<AdditiveTrees>(module, "AdditiveTrees")
+        .def("scores", &scores, "X"_a.none(), "n_jobs"_a)
+        .def("count", &count, "X"_a.none(), "weight"_a.none(), "n_jobs"_a);
     module.def("additive_trees", &additive_trees, nb::kw_only(), "n_nodes"_a, "feature"_a, "first_child"_a,
                "threshold"_a, "missing_child"_a, "value"_a, "n_outputs"_a, "known"_a);
     module.def("booster", &booster, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a, "weight"_a.none(),

@@ -44,9 +44,9 @@ std::unique_ptr<TreeSum> tree_sum(const std::vector<nb::object>& trees, const st
                          weights.data()[i]});
     }
     return without_gil(true, [&] {
-        return std::make_unique<TreeSum>(
-            games, std::vector<std::int32_t>(player.data(), player.data() + player.size()),
-            std::vector<std::uint16_t>(known.data(), known.data() + known.size()), n_players, n_outputs);
+        return std::make_unique<TreeSum>(games, std::vector<std::int32_t>(player.data(), player.data() + player.size()),
+                                         std::vector<std::uint16_t>(known.data(), known.data() + known.size()),
+                                         n_players, n_outputs);
     });
 }
 

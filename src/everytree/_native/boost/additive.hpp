@@ -43,9 +43,9 @@ class AdditiveTrees {
         });
     }
 
-    // Adds the weight of the rows that go through each node of each tree to `out`, one entry a node, all trees one after
-    // another; a row that stops at a split, for want of a branch, is not counted.
-    // weight: one for each row, or null for 1. Trees are counted side by side and rows in their order.
+    // Adds the weight of the rows that go through each node of each tree to `out`, one entry a node, all trees one
+    // after another; a row that stops at a split, for want of a branch, is not counted. weight: one for each row, or
+    // null for 1. Trees are counted side by side and rows in their order.
     template <class Code>
     void count(const CodeTable& table, const double* weight, int n_jobs, double* out) const {
         constexpr std::int64_t together = 2048;

@@ -10,9 +10,9 @@
 //
 // and a Gauss-Legendre rule of half as many points as there are columns on a path integrates that polynomial exactly,
 // without any subtraction. One walk over the tree keeps the product at all points; on the way back, the sums over the
-// leaves below an edge are divided by the factor of its column. The factor changes only at splits on the same column, so
-// what an edge adds is the difference of (o - r) / (o t + r (1 - t)) below and above it. If o = 0 that is -1 / (1 - t):
-// nothing is ever divided by 0.
+// leaves below an edge are divided by the factor of its column. The factor changes only at splits on the same column,
+// so what an edge adds is the difference of (o - r) / (o t + r (1 - t)) below and above it. If o = 0 that is -1 / (1 -
+// t): nothing is ever divided by 0.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -91,6 +91,15 @@ class OnlineKernel {
     std::int64_t n_trees() const { return pool_.arrays().n_trees; }
     std::int64_t n_slots() const { return pool_.count(slots_used); }
 
+    // The row as a tree sees it: categories at their positions in this tree. Valid until the next call.
+    const double* view_of(const double* row, std::int64_t tree) {
+        if (nominal_.empty()) return row;
+        std::copy(row, row + view_.size(), view_.begin());
+        for (const std::int64_t f : nominal_)
+            if (!std::isnan(row[f])) view_[f] = place_of_category(row[f], seed_of_tree(options_.seed, tree));
+        return view_.data();
+    }
+
   private:
     void shares_of_tree(const double* row, std::int64_t tree, std::vector<OnlineShare>& out) {
         double reached = 1.0 / static_cast<double>(n_trees());  // that all nodes above are split; not in logs: one
@@ -109,15 +118,6 @@ class OnlineKernel {
     }
     void add_share(std::int32_t s, double weight, std::vector<OnlineShare>& out) const {
         if (weight > 0.0) out.push_back({s, weight, fraction(pool_.node(s).stamp)});
-    }
-
-    // The row as a tree sees it: categories at their positions in this tree.
-    const double* view_of(const double* row, std::int64_t tree) {
-        if (nominal_.empty()) return row;
-        std::copy(row, row + view_.size(), view_.begin());
-        for (const std::int64_t f : nominal_)
-            if (!std::isnan(row[f])) view_[f] = place_of_category(row[f], seed_of_tree(options_.seed, tree));
-        return view_.data();
     }
 
     // ---- structure -------------------------------------------------------------------------------------------------

@@ -1,0 +1,176 @@
+"""What each column adds to the prediction of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
+from everytree.base.errors import ArgumentError
+
+SHOWN = 12
+"""Columns that are listed one by one; the others are added up."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Contributions of the columns of some rows: `base` and the `values` of a row add up to its `prediction`.
+
+    Attributes
+    ----------
+    values : (n_rows, n_columns) or (n_rows, n_columns, n_classes) float64
+        What each column adds.
+    base : float or (n_classes,) float64
+        The prediction without any column: the mean over the rows of fit, as the trees see it.
+    prediction : (n_rows,) or (n_rows, n_classes) float64
+    columns : tuple of str
+    data : (n_rows, n_columns) object
+        The values of the rows; None where missing.
+    classes : tuple or None
+        None where the target is a number.
+    what : str
+        What is added up: "probability", "mean", or what the trees add up with `scale="trees"`.
+    """
+
+    values: FloatArray
+    base: Any
+    prediction: FloatArray
+    columns: tuple[str, ...]
+    data: NDArray[Any]
+    classes: tuple[Any, ...] | None
+    what: str
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Return some of the rows; one row for a number."""
+        if isinstance(rows, int | np.integer):
+            row = int(rows)
+            if not -len(self) <= row < len(self):
+                raise IndexError(f"row {row}: there are {len(self)} rows, 0..{len(self) - 1}")
+            rows = [row]
+        return replace(self, values=self.values[rows], prediction=self.prediction[rows], data=self.data[rows])
+
+    def of_row(self, row: int = 0, of: Any = None) -> RowContributions:
+        """The contributions of one row, largest first.
+
+        Parameters
+        ----------
+        row : int
+        of : class label, optional
+            By default the second of two classes, or the most probable one of more.
+        """
+        row = whole_number("row", row, 0, len(self) - 1)
+        if self.classes is None:
+            if of is not None:
+                raise ArgumentError("of", f"is for classes, but the target is a number: {of!r}")
+            values, base, total, what = self.values[row], float(self.base), float(self.prediction[row]), self.what
+        else:
+            place = self._class(row, of)
+            values, base = self.values[row, :, place], float(self.base[place])
+            total = float(self.prediction[row, place])
+            name = self.classes[place]
+            what = f"P({name})" if self.what == "probability" else f"{self.what} of {name}"
+        order = np.argsort(-np.abs(values), kind="stable")
+        cells = [cell_text(self.data[row, k]) for k in order]
+        return RowContributions(what, base, total, [self.columns[k] for k in order], cells, values[order])
+
+    def _class(self, row: int, of: Any) -> int:
+        assert self.classes is not None
+        if of is None:
+            return 1 if len(self.classes) == 2 else int(np.argmax(self.prediction[row]))
+        if of not in self.classes:
+            raise ArgumentError("of", f"must be one of the classes {list(self.classes)}, but is {of!r}")
+        return self.classes.index(of)
+
+    def to_frame(self, row: int = 0, of: Any = None) -> Any:
+        """A pandas table of one row's contributions, largest first; arguments as in `of_row`."""
+        import pandas as pd
+
+        one = self.of_row(row, of)
+        return pd.DataFrame({"column": one.columns, "value": one.cells, "contribution": one.values})
+
+    def plot(self, row: int = 0, *, of: Any = None, max_columns: int = SHOWN, ax: Any = None) -> Any:
+        """Draw one row's contributions as horizontal bars; returns matplotlib's axes. Arguments as in `of_row`."""
+        from everytree.view.plot.contributions import plot_contributions
+
+        return plot_contributions(self.of_row(row, of), max_columns=max_columns, ax=ax)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"Explanation(no rows, {len(self.columns)} columns)"
+        more = f"\n... and {len(self) - 1} more row{'s' if len(self) > 2 else ''}" if len(self) > 1 else ""
+        return self.of_row(0).text() + more
+
+    def _repr_html_(self) -> str:
+        from everytree.view.contributions import contributions_html
+
+        return contributions_html(self)
+
+
+@dataclass(frozen=True)
+class RowContributions:
+    """What each column adds to one number that is predicted for one row, largest first.
+
+    Attributes
+    ----------
+    what : str
+        What is predicted.
+    base, prediction : float
+    columns, cells : list of str
+        Names of columns, and their values in the row.
+    values : (n_columns,) float64
+    """
+
+    what: str
+    base: float
+    prediction: float
+    columns: list[str]
+    cells: list[str]
+    values: FloatArray
+
+    def lines(self, max_columns: int = SHOWN) -> list[tuple[str, str, float]]:
+        """Column, value and contribution of the largest ones, then the sum of all others."""
+        n = len(self.columns) if len(self.columns) <= max_columns + 1 else max_columns
+        listed = list(zip(self.columns[:n], self.cells[:n], self.values[:n].tolist(), strict=True))
+        n_others = len(self.columns) - n
+        return [*listed, (f"{n_others} other columns", "", float(self.values[n:].sum()))] if n_others else listed
+
+    def text(self) -> str:
+        """A table of plain text."""
+        rows = [("without any column", "", number_text(self.base))]
+        rows += [(name, cell, number_text(value, sign=True)) for name, cell, value in self.lines()]
+        rows += [(self.what, "", number_text(self.prediction))]
+        return "\n".join(line.rstrip() for line in aligned(rows))
+
+
+def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Lines of three columns, the first to the left and the others to the right."""
+    widths = [max(len(row[k]) for row in rows) for k in range(3)]
+    return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
+
+
+def number_text(value: float, *, sign: bool = False) -> str:
+    """A number in a few characters; small ones as 0.0004, not as powers of ten."""
+    if value == 0.0 or not np.isfinite(value):
+        return f"{value:+.4f}" if sign else f"{value:.4f}"
+    digits = 4 if 1e-4 <= abs(value) < 10.0 else 2 if abs(value) < 1e4 else 0
+    if abs(value) < 1e-4:
+        return f"{value:+.1e}" if sign else f"{value:.1e}"
+    return f"{value:+,.{digits}f}" if sign else f"{value:,.{digits}f}"
+
+
+def cell_text(value: Any) -> str:
+    """A cell of a table in a few characters."""
+    if value is None:
+        return "missing"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:23]}…"

@@ -1,0 +1,42 @@
+"""Contributions of columns as horizontal bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from everytree.base.checks import whole_number
+from everytree.explaining.explanation import number_text
+from everytree.view.contributions import LESS, MORE
+from everytree.view.describe import INK, LINE
+from everytree.view.plot.axes import new_axes
+from everytree.view.plot.layout import clipped
+
+if TYPE_CHECKING:
+    from everytree.explaining.explanation import RowContributions
+
+
+def plot_contributions(row: RowContributions, *, max_columns: int, ax: Any = None) -> Any:
+    """Draw how a prediction comes about: from the value without any column, step by step to that of the row."""
+    lines = row.lines(whole_number("max_columns", max_columns, 1))
+    values = np.array([value for _, _, value in lines])
+    ends = row.base + np.cumsum(values)
+    starts = ends - values
+    ax = new_axes(ax, (6.2, 1.3 + 0.28 * len(lines)))
+    places = np.arange(len(lines))
+    ax.barh(places, values, 0.66, left=starts, color=[MORE if value > 0.0 else LESS for value in values])
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if place + 1 < len(lines):
+            ax.plot([end, end], [place - 0.33, place + 1.33], color=LINE, linewidth=0.8)
+        right = max(start, end)
+        ax.annotate(number_text(values[place], sign=True), (right, place), xytext=(4.0, 0.0),
+                    textcoords="offset points", va="center", fontsize="small", color=INK)  # fmt: skip
+    ax.axvline(row.base, color=LINE, linewidth=0.8, linestyle=":")
+    labels = [f"{clipped(name, 28)} = {cell}" if cell else name for name, cell, _ in lines]
+    ax.set_yticks(places, labels, parse_math=False)
+    ax.set_ylim(len(lines) - 0.4, -0.6)
+    ax.margins(x=0.14)
+    words = f"{row.what}: {number_text(row.base)} without any column, {number_text(row.prediction)} for this row"
+    ax.set_xlabel(words, parse_math=False)
+    return ax

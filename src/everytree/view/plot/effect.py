@@ -1,0 +1,93 @@
+"""The effect of a column as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.view.describe import LINE, class_colour, split_colour
+from everytree.view.plot.along import legend
+from everytree.view.plot.axes import matplotlib_module, new_axes
+from everytree.view.plot.layout import clipped
+
+if TYPE_CHECKING:
+    from everytree.explaining.effect import Effect
+
+
+def draw_effect(effect: Effect, outputs: list[int], *, ax: Any = None) -> Any:
+    """Draw the mean over the rows, its spread where there is one line, and below how many rows are at each point."""
+    ax = new_axes(ax, (5.2, 3.4))
+    lines: list[tuple[str, str, FloatArray]] = [("mean over the rows", split_colour(0.9), effect.mean)]
+    if effect.classes is not None:
+        lines = [(f"P({effect.classes[c]})", class_colour(c), effect.mean[:, c]) for c in outputs]
+    has_band = len(lines) == 1
+    low, high = effect.low, effect.high
+    if has_band and effect.classes is not None:
+        low, high, lines = low[:, outputs[0]], high[:, outputs[0]], [(lines[0][0], split_colour(0.9), lines[0][2])]
+    x, is_curve = _places(effect)
+    marks = [_draw_line(ax, x, is_curve, mean, colour) for _, colour, mean in lines]
+    names = [name for name, _, _ in lines]
+    if has_band:
+        _draw_band(ax, x, is_curve, low, high)
+        marks.append(matplotlib_module("patches").Rectangle((0.0, 0.0), 1.0, 1.0, facecolor=split_colour(0.22)))
+        names.append(f"{100 * effect.spread:.3g} % of the {effect.n_rows:,} rows")
+    _draw_shares(ax, x, effect.share)
+    _label(ax, effect, x, is_curve)
+    ax.set_ylabel("prediction" if effect.classes is None else "probability")
+    ax.set_xlabel(effect.column, parse_math=False)
+    legend(ax, marks, names)
+    return ax
+
+
+def _places(effect: Effect) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Where the points are, and which of them are on a curve: numbers and dates are, a missing value stands apart."""
+    n = len(effect.points)
+    known = np.array([point is not None for point in effect.points], dtype=bool)
+    if effect.kind == "category" or known.sum() == 0:
+        return np.arange(n, dtype=np.float64), np.zeros(n, dtype=bool)
+    as_days = effect.kind == "date"
+    numbers = [float(np.datetime64(point, "us").astype(np.int64)) / 864e8 if as_days else float(point)
+               for point in effect.points if point is not None]  # fmt: skip
+    x = np.empty(n)
+    x[known] = numbers
+    x[~known] = max(numbers) + 0.1 * ((max(numbers) - min(numbers)) or 1.0)
+    return x, known
+
+
+def _draw_line(ax: Any, x: FloatArray, is_curve: Any, mean: FloatArray, colour: str) -> Any:
+    (mark,) = ax.plot(x[is_curve], mean[is_curve], color=colour, linewidth=2.0, drawstyle="steps-mid")
+    few = is_curve.sum() == 1
+    ax.plot(x[~is_curve | few], mean[~is_curve | few], "o", color=colour, markersize=6.0)
+    return mark
+
+
+def _draw_band(ax: Any, x: FloatArray, is_curve: Any, low: FloatArray, high: FloatArray) -> None:
+    pale = split_colour(0.22)
+    if is_curve.sum() > 1:
+        ax.fill_between(x[is_curve], low[is_curve], high[is_curve], step="mid", color=pale, linewidth=0.0)
+    alone = ~is_curve | (is_curve.sum() == 1)
+    ax.vlines(x[alone], low[alone], high[alone], color=pale, linewidth=7.0, zorder=1)
+
+
+def _draw_shares(ax: Any, x: FloatArray, share: FloatArray) -> None:
+    """Ticks along the lower edge, the taller the more rows."""
+    height = 0.06 * share / max(float(share.max()), 1e-12)
+    ax.vlines(x, 0.0, height, transform=ax.get_xaxis_transform(), color=LINE, linewidth=2.0)
+
+
+def _label(ax: Any, effect: Effect, x: FloatArray, is_curve: Any) -> None:
+    labels = [clipped(label, 18) for label in effect.labels()]
+    if effect.kind == "number" and is_curve.any():
+        if not is_curve.all():
+            ax.annotate("missing", (x[~is_curve][0], 0.0), xycoords=ax.get_xaxis_transform(), xytext=(0.0, -12.0),
+                        textcoords="offset points", ha="center", fontsize="small")  # fmt: skip
+        return
+    step = -(-len(labels) // 10)
+    shown = [i for i in range(len(labels)) if i % step == 0 or effect.points[i] is None]
+    if effect.kind == "date":
+        labels = [label[:10] if effect.points[i] is not None else label for i, label in enumerate(labels)]
+    long = max(len(labels[i]) for i in shown) * len(shown) > 64
+    ax.set_xticks(x[shown], [labels[i] for i in shown], rotation=35 if long else 0,
+                  ha="right" if long else "center", parse_math=False)  # fmt: skip

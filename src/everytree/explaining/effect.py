@@ -70,7 +70,8 @@ class Effect:
         """
         from everytree.view.plot.effect import draw_effect
 
-        return draw_effect(self, self.outputs(of), ax=ax)
+        band = f"{100 * self.spread:.3g} % of the {self.n_rows:,} rows"
+        return draw_effect(self, self.outputs(of), line="mean over the rows", band=band, ax=ax)
 
     def outputs(self, of: Any = None) -> list[int]:
         """Places of the classes to draw; of numbers, none."""

@@ -18,7 +18,7 @@ from everytree.explaining.explanation import Explanation
 from everytree.online.effect import online_effect
 from everytree.online.explaining import online_contributions
 from everytree.online.leaves import Leaves
-from everytree.online.rows import Range, Row, as_dicts, check_ranges, is_missing
+from everytree.online.rows import NOMINAL, Range, Row, as_dicts, check_ranges, is_missing
 from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
 from everytree.predictive.predictive import Predictive
@@ -159,6 +159,18 @@ class OnlineForest(ABC):
     def plot_effect(self, column: Hashable, X: Any, *, of: Any = None, ax: Any = None, **options: Any) -> Any:
         """Draw the effect of a feature with its spread over the rows; returns matplotlib's axes."""
         return self.effect(column, X, **options).plot(of=of, ax=ax)
+
+    def range_of(self, feature: Hashable) -> tuple[float, float]:
+        """The lowest and the highest value of a feature of numbers so far."""
+        with self.lock:
+            features = self.trees.features
+            if feature not in features.index:
+                raise ArgumentError("feature", f"is {feature!r}, but the features are {list(features.index)}")
+            column = features.index[feature]
+            if features.kinds[column] == NOMINAL:
+                raise ArgumentError("feature", f"{feature!r} is a text, which has no range; see effect()")
+            low, high = self.trees.ranges[column].tolist()
+        return low, high
 
     def _explained_classes(self) -> tuple[Any, ...] | None:
         """The classes seen so far; None where the target is a number."""

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from everytree.base.arrays import FloatArray, as_codes
 from everytree.base.checks import whole_number
+from everytree.base.errors import ArgumentError
 from everytree.view.describe import (
     CodeNames,
     Names,
@@ -23,15 +24,16 @@ from everytree.view.describe import (
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
-from everytree.view.plot.axes import matplotlib_module, new_axes
+from everytree.view.plot.axes import legend, matplotlib_module, new_axes
 from everytree.view.plot.layout import clipped
+from everytree.view.plot.model_along import along_model
 
 
 def plot_predictive(
-    post: Posterior,
+    post: Any,
     feature: int | str,
     *,
-    at: ArrayLike | None = None,
+    at: Any = None,
     codes: ArrayLike | None = None,
     coverage: float = 0.9,
     ax: Any = None,
@@ -47,11 +49,14 @@ def plot_predictive(
 
     Parameters
     ----------
-    post : Posterior
+    post : Posterior, fitted estimator or online forest
+        Estimators know the names of their columns and classes, and `codes` is not for them.
     feature : int or str
-        Number of a column, or its name in `feature_names`.
+        Number of a column, or its name: in `feature_names`, or in the table of an estimator.
     at : (n_features,) array_like of codes, optional
-        The row to vary; zeros by default. It may be longer if the tree has no declared number of columns.
+        The row to vary; zeros by default. It may be longer if the tree has no declared number of columns. For an
+        estimator, one row of a table, a dict or a pandas Series; by default the median of each column of numbers, and
+        the middle category in the order of their mean targets. For an online forest a dict, empty by default.
     codes : sequence of int, optional
         Codes of the feature to draw, -1 for missing; by default all that the tree distinguishes.
     coverage : float
@@ -66,6 +71,10 @@ def plot_predictive(
     -------
     matplotlib.axes.Axes
     """
+    if not hasattr(post, "tree"):
+        if codes is not None:
+            raise ArgumentError("codes", "is for a Posterior: a model has values, and all of them are drawn")
+        return along_model(post, feature, at, coverage, ax, row_data)
     names, tree = Names(post.tree, feature_names, code_names), post.tree
     row = _row(at, tree.n_features)
     column = column_of(len(row), feature, feature_names)
@@ -211,13 +220,3 @@ def _draw_band(ax: Any, along: _Along, mean: FloatArray, low: FloatArray, high: 
     square = matplotlib_module("patches").Rectangle((0.0, 0.0), 1.0, 1.0, facecolor=pale)
     ax.set_ylabel("y")
     legend(ax, [lines, square], ["mean", name])
-
-
-def legend(ax: Any, marks: Sequence[Any], names: Sequence[str]) -> None:
-    """Put the legend above the axes, where it hides no line."""
-    words = [f" {name}" if name.startswith("_") else name for name in names]  # matplotlib would hide it
-    legend = ax.legend(
-        marks, words, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)

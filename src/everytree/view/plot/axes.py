@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,3 +23,13 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Any:
         ax = matplotlib_module("pyplot").subplots(figsize=size, layout="constrained")[1]
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def legend(ax: Any, marks: Sequence[Any], names: Sequence[str]) -> None:
+    """Put the legend above the axes, where it hides no line."""
+    words = [f" {name}" if name.startswith("_") else name for name in names]  # matplotlib would hide it
+    legend = ax.legend(
+        marks, words, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)

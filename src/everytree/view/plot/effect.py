@@ -8,21 +8,20 @@ import numpy as np
 
 from everytree.base.arrays import FloatArray
 from everytree.view.describe import LINE, class_colour, split_colour
-from everytree.view.plot.along import legend
-from everytree.view.plot.axes import matplotlib_module, new_axes
+from everytree.view.plot.axes import legend, matplotlib_module, new_axes
 from everytree.view.plot.layout import clipped
 
 if TYPE_CHECKING:
     from everytree.explaining.effect import Effect
 
 
-def draw_effect(effect: Effect, outputs: list[int], *, ax: Any = None) -> Any:
-    """Draw the mean over the rows, its spread where there is one line, and below how many rows are at each point."""
+def draw_effect(effect: Effect, outputs: list[int], *, line: str, band: str | None, ax: Any = None) -> Any:
+    """Draw the mean, a band where it has a name and there is one line, and below how many rows are at each point."""
     ax = new_axes(ax, (5.2, 3.4))
-    lines: list[tuple[str, str, FloatArray]] = [("mean over the rows", split_colour(0.9), effect.mean)]
+    lines: list[tuple[str, str, FloatArray]] = [(line, split_colour(0.9), effect.mean)]
     if effect.classes is not None:
         lines = [(f"P({effect.classes[c]})", class_colour(c), effect.mean[:, c]) for c in outputs]
-    has_band = len(lines) == 1
+    has_band = len(lines) == 1 and band is not None
     low, high = effect.low, effect.high
     if has_band and effect.classes is not None:
         low, high, lines = low[:, outputs[0]], high[:, outputs[0]], [(lines[0][0], split_colour(0.9), lines[0][2])]
@@ -32,7 +31,7 @@ def draw_effect(effect: Effect, outputs: list[int], *, ax: Any = None) -> Any:
     if has_band:
         _draw_band(ax, x, is_curve, low, high)
         marks.append(matplotlib_module("patches").Rectangle((0.0, 0.0), 1.0, 1.0, facecolor=split_colour(0.22)))
-        names.append(f"{100 * effect.spread:.3g} % of the {effect.n_rows:,} rows")
+        names.append(str(band))
     _draw_shares(ax, x, effect.share)
     _label(ax, effect, x, is_curve)
     ax.set_ylabel("prediction" if effect.classes is None else "probability")
@@ -73,7 +72,9 @@ def _draw_band(ax: Any, x: FloatArray, is_curve: Any, low: FloatArray, high: Flo
 
 def _draw_shares(ax: Any, x: FloatArray, share: FloatArray) -> None:
     """Ticks along the lower edge, the taller the more rows."""
-    height = 0.06 * share / max(float(share.max()), 1e-12)
+    if not share.any():
+        return
+    height = 0.06 * share / float(share.max())
     ax.vlines(x, 0.0, height, transform=ax.get_xaxis_transform(), color=LINE, linewidth=2.0)
 
 

@@ -18,8 +18,7 @@ from everytree.view.describe import (
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
-from everytree.view.plot.along import legend
-from everytree.view.plot.axes import new_axes
+from everytree.view.plot.axes import legend, new_axes
 from everytree.view.plot.layout import clipped
 
 

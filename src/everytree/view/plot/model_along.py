@@ -1,0 +1,139 @@
+"""Predictions of a model along one column, all others fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.base.errors import ArgumentError
+from everytree.explaining.effect import Effect, input_number
+from everytree.predictive.predictive import Predictive
+from everytree.tables.column import Column
+from everytree.tables.one_row import cells_of, rows_table
+from everytree.tables.reading import Table, Values
+from everytree.tables.schema import Schema
+from everytree.view.describe import repeated
+from everytree.view.plot.effect import draw_effect
+
+
+def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_data: Mapping[str, Any]) -> Any:
+    """Draw the predictions of an estimator or an online forest along one of its columns."""
+    if not hasattr(model, "schema_"):
+        return _along_online(model, column, at, coverage, ax)
+    schema: Schema = model.schema_
+    number, owner = input_number(schema, column), type(model).__name__
+    values = _every_value(_reader(schema, number))
+    n = _length(values)
+    fixed = _typical_row(schema) if at is None else rows_table(at, owner)
+    if fixed.n_rows != 1:
+        raise ArgumentError("at", f"must be one row, but has {fixed.n_rows}")
+    place = schema.places(fixed, owner, range(schema.n_features))[int(np.flatnonzero(schema.input_of == number)[0])]
+    columns = {k: fixed.column(k).at(np.zeros(n, dtype=np.int64)) for k in range(fixed.n_columns)} | {place: values}
+    table = Table(n, fixed.n_columns, fixed.names, lambda label, k: columns[k])
+    dist = model.predictive(table, **repeated(row_data, n))
+    name = schema.input_names[number] if schema.input_names is not None else f"x{number}"
+    kind: Any = {"datetime": "date", "numeric": "number"}.get(_reader(schema, number).kind, "category")
+    classes = tuple(model.classes_) if hasattr(model, "classes_") else None
+    return _draw(dist, name, kind, tuple(cells_of(values, n)), classes, coverage, ax)
+
+
+def _along_online(model: Any, column: Any, at: Any, coverage: float, ax: Any) -> Any:
+    """The values that the model has seen are not kept: numbers from the lowest to the highest, at equal steps."""
+    low, high = model.range_of(column)
+    row = dict(at) if at is not None else {}
+    points = tuple(np.linspace(low, high, 60).tolist()) if high > low else (float(low),)
+    every = [model.predictive_one({**row, column: point}) for point in points]
+    if getattr(model, "classes", None) is not None:
+        probs = np.concatenate([dist.probs() for dist in every])
+        classes = tuple(model.classes) if len(model.classes) > 1 else (*model.classes, "any other")
+        return _drawn(probs, probs, probs, str(column), "number", points, classes, None, ax)
+    mean = np.concatenate([dist.mean() for dist in every])
+    low_high = np.concatenate([dist.interval(coverage) for dist in every])
+    name = _interval_name(coverage)
+    return _drawn(mean, low_high[:, 0], low_high[:, 1], str(column), "number", points, None, name, ax)
+
+
+def _draw(
+    dist: Predictive,
+    name: str,
+    kind: Any,
+    points: tuple[Any, ...],
+    classes: tuple[Any, ...] | None,
+    coverage: float,
+    ax: Any,
+) -> Any:
+    if classes is not None:
+        probs = dist.probs()[:, : len(classes)]
+        probs = np.ones_like(probs) if len(classes) == 1 else probs
+        return _drawn(probs, probs, probs, name, kind, points, classes, None, ax)
+    low, high = dist.interval(coverage).T
+    return _drawn(dist.mean(), low, high, name, kind, points, None, _interval_name(coverage), ax)
+
+
+def _drawn(
+    mean: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    name: str,
+    kind: Any,
+    points: tuple[Any, ...],
+    classes: tuple[Any, ...] | None,
+    band: str | None,
+    ax: Any,
+) -> Any:
+    shares = np.zeros(len(points))
+    curve = Effect(name, kind, points, mean, low, high, 0.0, shares, 1, classes)
+    outputs = [] if classes is None else list(range(len(classes)))
+    return draw_effect(curve, outputs, line="mean", band=band, ax=ax)
+
+
+def _interval_name(coverage: float) -> str:
+    return f"{100 * coverage:.3g} % interval"
+
+
+# ---- values of columns -----------------------------------------------------------------------------------------------
+
+
+def _reader(schema: Schema, number: int) -> Column:
+    """The first column of codes that reads an input."""
+    return schema.columns[int(np.flatnonzero(schema.input_of == number)[0])]
+
+
+def _every_value(column: Column) -> Values:
+    """One value for each code of a column, and a missing one where rows of fit had some."""
+    missing = [np.nan] if column.has_missing else []
+    if column.kind == "categorical":
+        index = np.append(np.arange(len(column.categories)), [-1] if missing else []).astype(np.int64)
+        return Values("categorical", None, column.categories, index)
+    if column.kind == "boolean":
+        return Values("boolean", np.array([0.0, 1.0, *missing]))
+    cuts = column.cuts
+    if not len(cuts):
+        return Values(column.kind, np.array([0.0, *missing]))
+    step = (cuts[-1] - cuts[0]) / len(cuts) or 1.0
+    middle = 0.5 * (cuts[:-1] + cuts[1:])
+    return Values(column.kind, np.array([cuts[0] - 0.5 * step, *middle, cuts[-1] + 0.5 * step, *missing]))
+
+
+def _length(values: Values) -> int:
+    found = values.index if values.index is not None else values.numbers
+    assert found is not None
+    return len(found)
+
+
+def _typical_row(schema: Schema) -> Table:
+    """The middle of each column: its median cut point, or the middle category in the order of mean targets."""
+    columns = []
+    for number in range(schema.n_inputs):
+        column = _reader(schema, number)
+        if column.kind == "categorical":
+            index = np.array([len(column.categories) // 2 if column.categories else -1])
+            columns.append(Values("categorical", None, column.categories, index))
+        else:
+            middle = float(column.cuts[len(column.cuts) // 2]) if len(column.cuts) else np.nan
+            columns.append(Values(column.kind, np.array([0.0 if column.kind == "boolean" else middle])))
+    names = None if schema.input_names is None else tuple(schema.input_names)
+    return Table(1, len(columns), names, lambda label, k: columns[k])

@@ -16,7 +16,7 @@ import pytest
 import everytree
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
 MODULES = [m.name for m in pkgutil.walk_packages(everytree.__path__, "everytree.") if not m.name.endswith("__main__")]
 
 
@@ -26,12 +26,21 @@ def test_docstring_examples(name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_code_blocks_of_a_page_run_in_order(page):
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    namespace: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page.name, "exec"), namespace)
+@pytest.mark.parametrize("page", OUTPUTS["pages"](), ids=lambda p: p.name)
+def test_code_blocks_of_a_page_run_in_order_and_print_what_stands_below_them(page):
+    for code, said, found in OUTPUTS["printed"](page.read_text(encoding="utf-8"), page.name):
+        problem = OUTPUTS["differs"](said, found)
+        assert not problem, f"{problem}\nafter\n{code}\nrun python docs/make_outputs.py {page.name}"
+
+
+def test_outputs_are_compared_word_by_word_and_number_by_number():
+    differs = OUTPUTS["differs"]
+    assert not differs("p = 0.500 of x1\n", "p = 0.501  of x1\n")
+    assert not differs("12,000 rows", "12,001 rows")
+    assert differs("p = 0.5", "p = 0.9")
+    assert differs("p = 0.5", "q = 0.5")
+    assert differs("p = 0.5", "p = 0.5 0.5")
+    assert differs("", "something")
 
 
 def test_the_derivation_names_every_equation_of_the_paper_once():

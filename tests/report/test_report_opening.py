@@ -155,6 +155,12 @@ def test_a_table_of_one_row_has_one_example(judged):
     assert "and 1 row of the table to try it with" in page
 
 
+def test_tables_with_numbers_as_names_have_examples_too(judged):
+    table = mixed_table(60)[["count"]].rename(columns={"count": 0})
+    model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(table, classes_of(mixed_table(60)))
+    assert "of the table to try it with" in report_html(model, table, target=classes_of(mixed_table(60)))
+
+
 def test_tables_without_names_have_examples_too():
     X = np.column_stack([np.arange(60.0), np.tile([0.0, np.nan], 30)])
     model = et.MetaTreeRegressor(max_depth=2, random_state=0).fit(X, np.arange(60.0))

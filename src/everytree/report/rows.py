@@ -52,7 +52,7 @@ class JudgedRows:
     def column(self, number: int) -> NDArray[Any]:
         """(n_rows,) the values of one column that the model reads."""
         if isinstance(self.table, nw.DataFrame):
-            return np.asarray(self.table[self.table.columns[number]].to_numpy())
+            return np.asarray(self.table.get_column(self.table.columns[number]).to_numpy())
         return np.asarray(self.table[:, number])
 
     def at(self, rows: NDArray[np.int64]) -> JudgedRows:

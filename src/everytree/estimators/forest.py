@@ -95,7 +95,11 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         return len(self._with_trees().posteriors_)
 
     def pictured(self) -> Posterior:
-        return max(self.posteriors_, key=lambda post: post.log_evidence)
+        return self.posteriors_[self._pictured_number()]
+
+    def _pictured_number(self) -> int:
+        number: int = self.forest_.best_tree()
+        return number
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n_rows, n_trees) the node in which each row ends in each tree, numbered as in `posteriors_[i].tree`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.posterior.posterior import Posterior
 from everytree.tables.code_names import CodeWords
@@ -16,6 +17,29 @@ class Readable(MetaEstimator):
     @abstractmethod
     def pictured(self) -> Posterior:
         """The posterior of the tree to show."""
+
+    def _pictured_number(self) -> int:
+        """Number of that tree in the forest."""
+        return 0
+
+    @property
+    def helpful_splits_(self) -> FloatArray:
+        """(n_nodes,) for the splits of `pictured()`: the probability that each helps rows on which it was not chosen.
+
+        Posterior split probabilities of grown trees are nearly all 1, because splits were chosen on the rows that count
+        in them. Here a split is judged by other rows, which are predicted better by it or by a leaf, with even odds
+        before any of them is seen. Forests: rows that the tree was not grown on. Single trees: every fifth row by a
+        tree that was grown without it, at the same place, as long as it asks for the same columns above. NaN at leaves.
+
+        Not there where no rows were left out: in exact trees, imported structures and trees that are grown on all rows;
+        nor where another tree has become the best one since.
+        """
+        helpful = self._learnt().helpful
+        if helpful is None or helpful.tree != self._pictured_number():
+            raise AttributeError(
+                f"this {type(self).__name__} has no helpful_splits_: no rows were left out for its tree"
+            )
+        return helpful.prob
 
     def to_text(self, **options: Any) -> str:
         """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
@@ -38,6 +62,8 @@ class Readable(MetaEstimator):
             "code_names": self.words_of_codes(),
             "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
         }
+        if hasattr(self, "helpful_splits_"):
+            words["helps"] = self.helpful_splits_
         if hasattr(self, "classes_"):
             from everytree.view.describe import leaf_classes
 

@@ -40,6 +40,7 @@ from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
 from everytree.fitting.fit import Fitted, Model
+from everytree.fitting.helpful_splits import HelpfulSplits
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
 from everytree.fitting.search import Choice
@@ -135,6 +136,11 @@ def _write_fitted(to: Writer, model: Any) -> None:
         _write_choice(to.section("choice"), model.choice_)
     if fitted.out_of_bag is not None:
         _write_out_of_bag(to.section("out_of_bag"), fitted.out_of_bag)
+    if fitted.helpful is not None:
+        helpful = to.section("helpful")
+        helpful.put(tree=fitted.helpful.tree, n_rows=fitted.helpful.n_rows)
+        helpful.put(is_cross_fitted=fitted.helpful.is_cross_fitted)
+        helpful.put_arrays(prob=fitted.helpful.prob)
     section = to.section("unseen")
     for field in fields(fitted.unseen):
         write_plain(section, field.name, getattr(fitted.unseen, field.name))
@@ -171,7 +177,10 @@ def _read_fitted(of: Reader, model: Any) -> None:
     factor, batches = _read_weight_factor(of), _read_batches(of)
     oob = _read_out_of_bag(of.section("out_of_bag"), target) if "out_of_bag" in of.values() else None
     unseen = _read_unseen(of, is_classifier(model))
-    model.fitted_ = Fitted(target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen)
+    model.fitted_ = Fitted(
+        target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
+        helpful=_read_helpful(of, forest),
+    )  # fmt: skip
 
 
 def _check_numbers(of: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
@@ -270,6 +279,21 @@ def _read_out_of_bag(of: Reader, target: Target) -> OutOfBag:
     if not isinstance(score, float):
         raise of.error("score", f"must be a number, but is {score!r:.200}")
     return OutOfBag(prediction, log_scores, score)
+
+
+def _read_helpful(of: Reader, forest: Model) -> HelpfulSplits | None:
+    """Which splits help other rows; files of earlier versions do not say it."""
+    if "helpful" not in of:
+        return None
+    section = of.section("helpful")
+    tree, n_rows = section.value("tree", int), section.value("n_rows", int)
+    if not isinstance(forest, Forest) or not 0 <= tree < len(forest) or n_rows < 1:
+        raise section.error("tree", f"must be a tree of the forest, judged by some rows, but is {tree}")
+    shape = forest.trees[tree]
+    prob = section.array("prob", np.float64, (shape.n_nodes,))
+    is_right = np.where(shape.is_terminal, np.isnan(prob), (prob >= 0.0) & (prob <= 1.0))
+    check_all(section, "prob", prob, is_right, "must be probabilities at splits and NaN at leaves")
+    return HelpfulSplits(tree, prob, n_rows, section.value("is_cross_fitted", bool))
 
 
 def _read_unseen(of: Reader, is_classes: bool) -> Scores | NoScores:

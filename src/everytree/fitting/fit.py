@@ -26,6 +26,7 @@ from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.held_out import held_out
+from everytree.fitting.helpful_splits import HelpfulSplits, cross_fitted_splits, held_out_splits
 from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
 from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.search import Choice, choose
@@ -189,6 +190,8 @@ class Fitted:
         Of the rows of `fit`, where it was asked for.
     unseen : Scores or NoScores
         Of rows of `fit` that the trees had not seen.
+    helpful : HelpfulSplits or None
+        Of the tree that pictures show: whether its splits help rows on which they were not chosen.
     """
 
     target: Target
@@ -201,6 +204,7 @@ class Fitted:
     origin: Origin | None = None
     out_of_bag: OutOfBag | None = None
     unseen: Scores | NoScores = GROWN_ON_ALL
+    helpful: HelpfulSplits | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
@@ -310,6 +314,7 @@ class Learnt(NamedTuple):
     out_of_bag: OutOfBag | None = None
     origin: Origin | None = None
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
+    helpful: HelpfulSplits | None = None
 
     def fitted(self, target: Target, schema: Schema, rows: Rows, weight: FloatArray | None, factor: float) -> Fitted:
         """The model of a table; `rows` are those of it that have a `weight` above 0."""
@@ -318,7 +323,17 @@ class Learnt(NamedTuple):
             oob = oob.on(weight > 0.0)
         unseen = self.unseen if isinstance(self.unseen, NoScores) else scores_of(target, rows, self.unseen())
         return Fitted(
-            target, schema, self.forest, self.choice, sorted(rows.row_data), factor, [], self.origin, oob, unseen
+            target,
+            schema,
+            self.forest,
+            self.choice,
+            sorted(rows.row_data),
+            factor,
+            [],
+            self.origin,
+            oob,
+            unseen,
+            self.helpful,
         ).with_batch(rows)
 
 
@@ -352,7 +367,18 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
     if held.is_honest:
         unseen = partial(unseen_rows, held, choice, None if stand_in else forest.weights)
-    return Learnt(forest, choice, oob, Origin.of(grown), unseen)
+    return Learnt(forest, choice, oob, Origin.of(grown), unseen, _helpful(grown, forest, choice, schema, n_jobs))
+
+
+def _helpful(
+    grown: GrownTrees, forest: Forest, choice: Choice, schema: Schema, n_jobs: int
+) -> HelpfulSplits | None:  # fmt: skip
+    """Whether splits help rows on which they were not chosen: of the tree that pictures show."""
+    rows, kept, judged = grown.rows, grown.kept, grown.judged
+    if judged is not kept:
+        return cross_fitted_splits(kept[0], judged, rows, choice.family, schema.n_codes, n_jobs)
+    number = forest.best_tree()
+    return held_out_splits(number, kept[number], rows, choice.family, schema.n_codes, n_jobs)
 
 
 def _posteriors(kept: Sequence[Grown], tally: Tally, choice: Choice, n_jobs: int) -> list[Posterior]:

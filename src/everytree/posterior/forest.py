@@ -130,6 +130,10 @@ class Forest:
         evidence = [post.log_evidence for post in self._posteriors]
         return float(logsumexp(evidence) - np.log(len(evidence)))
 
+    def best_tree(self) -> int:
+        """Number of the tree that explains the rows best: the one with the largest evidence, which pictures show."""
+        return int(np.argmax([post.log_evidence for post in self._posteriors]))
+
     def feature_importances(self) -> FloatArray:
         """(n_features,) weighted mean of the trees' importances; sums to 1 unless no tree has a useful split."""
         total = np.zeros(self.n_features)

@@ -68,6 +68,8 @@ class DrawnNode:
         The name of the feature it splits on; empty at a terminal.
     split_prob, split_prior : float
         0 at a terminal.
+    helps : float
+        Probability that the split helps rows on which it was not chosen; NaN where it is not known.
     node_prob : float
         P(s in T), the product of `split_prob` above.
     weight : float or None
@@ -86,10 +88,17 @@ class DrawnNode:
     question: str
     split_prob: float
     split_prior: float
+    helps: float
     node_prob: float
     weight: float | None
     n_hidden: int
     outcome: Outcome
+
+    @property
+    def shown_prob(self) -> float:
+        """The probability that pictures show: that the split helps other rows, or where that is not known, that of the
+        split given the rows."""
+        return self.split_prob if math.isnan(self.helps) else self.helps
 
 
 @dataclass(frozen=True)
@@ -105,12 +114,22 @@ class Drawing:
         The unit of `DrawnNode.weight`: "rows", or what the family keeps instead.
     scale : tuple of float or None
         Ends of a scale for means and standard deviations, the same for all nodes; None where there are none.
+    has_helps : bool
+        Whether it is known which splits help other rows.
     """
 
     nodes: tuple[DrawnNode, ...]
     classes: tuple[str, ...]
     unit: str
     scale: tuple[float, float] | None
+    has_helps: bool = False
+
+    @property
+    def shown_words(self) -> str:
+        """What the numbers on splits are."""
+        if self.has_helps:
+            return "probability that the split helps rows it was not grown on"
+        return "probability that the node is split"
 
     def on_scale(self, value: float) -> float:
         """Position of a value between the ends of the scale, from 0 to 1."""
@@ -129,6 +148,7 @@ def describe(
     max_depth: int = 4,
     max_nodes: int = 60,
     row_data: Mapping[str, Any] | None = None,
+    helps: FloatArray | None = None,
 ) -> Drawing:
     """Choose the part of a posterior's meta-tree that is worth drawing.
 
@@ -162,13 +182,15 @@ def describe(
                 question="" if tree.is_terminal[s] else names.feature(int(tree.feature[s])),
                 split_prob=float(split_prob[s]),
                 split_prior=float(split_prior[s]),
+                helps=math.nan if helps is None else float(helps[s]),
                 node_prob=node_prob[s],
                 weight=None if weights is None else float(weights[i]),
                 n_hidden=int(sizes[s]) - 1 - shown,
                 outcome=outcomes[i],
             )
         )
-    return Drawing(tuple(nodes), classes, unit, _scale(outcomes, post.family.support.lowest))
+    scale = _scale(outcomes, post.family.support.lowest)
+    return Drawing(tuple(nodes), classes, unit, scale, helps is not None)
 
 
 # ---- choice of nodes ------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from everytree.base.arrays import FloatArray
 from everytree.view.describe import (
     INK,
     LINE,
@@ -32,6 +33,7 @@ def tree_dot(
     class_names: Sequence[Any] | None = None,
     max_depth: int = 4,
     max_nodes: int = 60,
+    helps: FloatArray | None = None,
     **row_data: Any,
 ) -> str:
     """The top of a posterior's meta-tree as Graphviz source.
@@ -41,7 +43,7 @@ def tree_dot(
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, **row_data
+    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, **row_data
         As in `tree_text`.
 
     Examples
@@ -53,7 +55,7 @@ def tree_dot(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data,
+        max_nodes=max_nodes, row_data=row_data, helps=helps,
     )  # fmt: skip
     lines = [
         "digraph everytree {",
@@ -78,10 +80,11 @@ def _name(node: DrawnNode) -> str:
 
 
 def _look(drawing: Drawing, node: DrawnNode) -> dict[str, str]:
-    fill = "#ffffff" if node.is_terminal else faded(split_colour(node.split_prob), node.node_prob)
+    fill = "#ffffff" if node.is_terminal else faded(split_colour(node.shown_prob), node.node_prob)
     words = [outcome_text(node.outcome, drawing.classes), weight_text(node, drawing.unit)]
     if not node.is_terminal:
-        words = [f"{node.question}?", f"split {node.split_prob:.3f}", *words]
+        helps = [f"helps {node.helps:.3f}"] if drawing.has_helps else []
+        words = [f"{node.question}?", *helps, f"split {node.split_prob:.3f}", *words]
     if node.node_prob < 0.9995:
         words.append(f"in tree {node.node_prob:.3f}")
     ink = faded(INK, node.node_prob, 0.5) if node.is_terminal else ink_on(fill)

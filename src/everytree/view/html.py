@@ -8,6 +8,7 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from everytree.base.arrays import FloatArray
 from everytree.view.describe import (
     CodeNames,
     Drawing,
@@ -42,13 +43,14 @@ def tree_html(
     class_names: Sequence[Any] | None = None,
     max_depth: int = 2,
     max_nodes: int = 30,
+    helps: FloatArray | None = None,
     **row_data: Any,
 ) -> str:
     """Summary of a posterior and the top of its meta-tree, as a fragment of HTML.
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, **row_data
+    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, **row_data
         As in `tree_text`.
 
     Examples
@@ -60,7 +62,7 @@ def tree_html(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data,
+        max_nodes=max_nodes, row_data=row_data, helps=helps,
     )  # fmt: skip
     return "".join(["<div>", *_header(post), *_tree(drawing), *_key(drawing), "</div>"])
 
@@ -102,8 +104,8 @@ def _line(drawing: Drawing, node: DrawnNode) -> str:
     if node.is_terminal:
         parts.append("leaf")
     else:
-        fill = split_colour(node.split_prob)
-        badge = f'<span style="{_BADGE};background:{fill};color:{ink_on(fill)}">{node.split_prob:.3f}</span>'
+        fill = split_colour(node.shown_prob)
+        badge = f'<span style="{_BADGE};background:{fill};color:{ink_on(fill)}">{node.shown_prob:.3f}</span>'
         parts.append(f"<b>{escape(node.question)}?</b> {badge}")
     parts.append(_bar(drawing, node.outcome) + escape(outcome_text(node.outcome, drawing.classes)))
     if node.weight is not None:
@@ -145,7 +147,7 @@ def _key(drawing: Drawing) -> Iterator[str]:
     pale, dark = split_colour(0.0), split_colour(1.0)
     yield '<div style="font-size:85%;margin-top:.4em">'
     yield f'<span style="{_BADGE};background:{pale};color:{ink_on(pale)}">0</span> '
-    yield f'<span style="{_BADGE};background:{dark};color:{ink_on(dark)}">1</span> probability that the node is split'
+    yield f'<span style="{_BADGE};background:{dark};color:{ink_on(dark)}">1</span> {drawing.shown_words}'
     if drawing.scale is not None:
         low, high = drawing.scale
         yield f" &nbsp; bars: mean ± sd, from {number(low, 3)} to {number(high, 3)}"

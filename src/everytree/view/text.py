@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from everytree.base.arrays import FloatArray
 from everytree.view.describe import CodeNames, Drawing, DrawnNode, amount, describe, more, number
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def tree_text(
     class_names: Sequence[Any] | None = None,
     max_depth: int = 3,
     max_nodes: int = 200,
+    helps: FloatArray | None = None,
     **row_data: Any,
 ) -> str:
     """The top of a posterior's meta-tree, one line per node.
@@ -39,6 +41,8 @@ def tree_text(
     class_names : sequence of str, optional
     max_depth, max_nodes : int
         Nodes below, and those least likely to be in the tree, are only counted.
+    helps : (n_nodes,) array, optional
+        Probability that each split helps rows on which it was not chosen, a column of its own: `helps`.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 
@@ -56,10 +60,16 @@ def tree_text(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data,
+        max_nodes=max_nodes, row_data=row_data, helps=helps,
     )  # fmt: skip
     labels = _labels(drawing)
-    header = ["split", "in tree", *([drawing.unit] if drawing.unit else []), *_outcome_header(drawing)]
+    header = [
+        *(["helps"] if drawing.has_helps else []),
+        "split",
+        "in tree",
+        *([drawing.unit] if drawing.unit else []),
+        *_outcome_header(drawing),
+    ]
     table = [header, *(_cells(drawing, node) if node is not None else [] for _, node in labels)]
     widths = [max(len(row[i]) for row in table if row) for i in range(len(header))]
     margin = max(len(label) for label, _ in labels)
@@ -108,6 +118,8 @@ def _outcome_header(drawing: Drawing) -> list[str]:
 def _cells(drawing: Drawing, node: DrawnNode) -> list[str]:
     outcome, classes = node.outcome, drawing.classes
     cells = ["" if node.is_terminal else f"{node.split_prob:.3f}", f"{node.node_prob:.3f}"]
+    if drawing.has_helps:
+        cells = ["" if node.is_terminal else f"{node.helps:.3f}", *cells]
     if node.weight is not None:
         cells.append(amount(node.weight))
     if outcome.coefficients:

@@ -38,7 +38,8 @@ class KeyPart:
 
 def key_of(drawing: Drawing, width: float) -> tuple[list[KeyPart], float]:
     """The entries of the legend, in rows no wider than the tree if possible, and the width of the widest row."""
-    parts = [KeyPart("split", "probability of a split")] if not drawing.nodes[0].is_terminal else []
+    words = drawing.shown_words if drawing.has_helps else "probability of a split"
+    parts = [KeyPart("split", words)] if not drawing.nodes[0].is_terminal else []
     parts += [KeyPart(class_colour(c), clipped(name, 24)) for c, name in enumerate(drawing.classes)]
     if drawing.scale is not None:
         low, high = drawing.scale

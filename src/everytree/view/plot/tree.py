@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from everytree.base.arrays import FloatArray
 from everytree.view.describe import (
     INK,
     LINE,
@@ -35,6 +36,7 @@ def plot_tree(
     max_depth: int = 4,
     max_nodes: int = 60,
     ax: Any = None,
+    helps: FloatArray | None = None,
     **row_data: Any,
 ) -> Any:
     """Draw the top of a posterior's meta-tree, from the root on the left to the leaves on the right.
@@ -55,6 +57,9 @@ def plot_tree(
         Nodes below, and those least likely to be in the tree, are left out.
     ax : matplotlib.axes.Axes, optional
         Drawn on at a scale that fits; a new figure of the right size by default.
+    helps : (n_nodes,) array, optional
+        Probability that each split helps rows on which it was not chosen, shown instead of the posterior probability.
+        Estimators give it where they know it.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 
@@ -64,7 +69,7 @@ def plot_tree(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data,
+        max_nodes=max_nodes, row_data=row_data, helps=helps,
     )  # fmt: skip
     layout = Layout(drawing)
     key, key_width = key_of(drawing, max(layout.width, 320.0))
@@ -104,12 +109,12 @@ def _draw_card(pen: Pen, drawing: Drawing, item: Item, x: float, width: float) -
     ink = faded(INK, prob, 0.5)
     y = top
     if item.title:
-        fill, head = faded(split_colour(node.split_prob), prob), LINE_HEIGHT * len(item.title) + PAD
+        fill, head = faded(split_colour(node.shown_prob), prob), LINE_HEIGHT * len(item.title) + PAD
         pen.box(x, top, width, head, facecolor=fill)
         for i, line in enumerate(item.title):
             pen.text(x + PAD, top + PAD / 2 + LINE_HEIGHT * (i + 0.5), line, color=ink_on(fill))
         place = x + width - PAD, top + PAD / 2 + LINE_HEIGHT / 2
-        pen.text(*place, f"{node.split_prob:.2f}", color=ink_on(fill), ha="right", weight="bold")
+        pen.text(*place, f"{node.shown_prob:.2f}", color=ink_on(fill), ha="right", weight="bold")
         y += head
     pen.box(x, top, width, item.height, facecolor="none", edgecolor=faded(LINE, prob, 0.35), linewidth=0.8)
     pen.text(x + width, top - 1.2, f"#{node.number}", size=6.0, color=faded(LINE, prob, 0.6), ha="right", va="bottom")

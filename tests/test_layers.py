@@ -26,6 +26,8 @@ DOORS = {
     ("estimators.readable", "view"),
     ("explaining.explanation", "view"),
     ("explaining.effect", "view"),
+    ("estimators.notebook", "view"),
+    ("predictive.predictive", "view"),
 }
 """Imports to a higher floor, made when a picture is asked for: what a user holds in hand shows itself."""
 

@@ -72,7 +72,7 @@ def test_answers_about_categories_are_the_sets_that_the_tree_sends_there(n_categ
     y = table["kind"].map(effect) * np.where(table["flag"], 1.0, -0.5) + rng.normal(size=600)
     model = et.MetaTreeRegressor(max_depth=4, random_state=0).fit(table, y)
     post, columns = model.posterior_, model.schema_.columns
-    drawing = describe(post, **model._words({}), max_depth=20)
+    drawing = describe(post, **model.drawing_options({}), max_depth=20)
     seen = 0
     for node in drawing.nodes[1:]:
         above = int(post.tree.parent[node.number])

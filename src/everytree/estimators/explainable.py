@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import BoostedNumbers
+from everytree.estimators.notebook import ShownInNotebooks
 from everytree.explaining.contributions import Contributions
 from everytree.explaining.effect import Effect, EffectRule, effect_of
 from everytree.explaining.explanation import Explanation
@@ -25,7 +25,7 @@ from everytree.tables.reading import Table, read_table
 from everytree.tables.schema import Schema
 
 
-class Explainable(BaseEstimator, ABC):  # type: ignore[misc]
+class Explainable(ShownInNotebooks, ABC):
     """An estimator that says why, and how predictions change along a column."""
 
     n_jobs: int | None

@@ -43,20 +43,20 @@ class Readable(MetaEstimator):
 
     def to_text(self, **options: Any) -> str:
         """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
-        return self.pictured().to_text(**self._words(options))
+        return self.pictured().to_text(**self.drawing_options(options))
 
     def to_dot(self, **options: Any) -> str:
         """The tree as Graphviz source; options as in `Posterior.to_dot`."""
-        return self.pictured().to_dot(**self._words(options))
+        return self.pictured().to_dot(**self.drawing_options(options))
 
     def plot(self, **options: Any) -> Any:
         """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
         from everytree.view.plot import plot_tree
 
-        return plot_tree(self.pictured(), **self._words(options))
+        return plot_tree(self.pictured(), **self.drawing_options(options))
 
-    def _words(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Add names of columns, values and classes to the options, unless they are given."""
+    def drawing_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Add names of columns, values and classes, and which splits help, to options of pictures that lack them."""
         names = self.schema_.names
         words: dict[str, Any] = {
             "code_names": self.words_of_codes(),

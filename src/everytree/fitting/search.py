@@ -35,7 +35,7 @@ NULL_ODDS = 20.0
 by 4 nats in one case of ten; where columns matter, leads on 50 rows are mostly above 6."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choice:
     """The chosen prior and sharpness.
 
@@ -55,6 +55,20 @@ class Choice:
     parameters: dict[str, Any]
     score: float
     sharpness: float = 1.0
+
+    def __repr__(self) -> str:
+        """One line for each number that was chosen."""
+        rows = [(name, _plain(value)) for name, value in self.parameters.items()]
+        rows.append(("sharpness", _plain(self.sharpness)))
+        if not np.isnan(self.score):
+            rows.append(("mean log score of unseen rows", f"{self.score:.4f}"))
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _plain(value: Any) -> str:
+    """A chosen value in a few characters."""
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def choose(search: Search, held: HeldOut, *, sharpen: bool, show: bool = False) -> Choice:

@@ -67,6 +67,15 @@ def tree_html(
     return "".join(["<div>", *_header(post), *_tree(drawing), *_key(drawing), "</div>"])
 
 
+def tree_list_html(
+    post: Posterior, *, max_depth: int = 2, max_nodes: int = 30, helps: FloatArray | None = None, **options: Any
+) -> str:
+    """The top of a posterior's meta-tree alone; options as in `tree_html`."""
+    words = {name: options.pop(name, None) for name in ("feature_names", "code_names", "class_names")}
+    drawing = describe(post, **words, max_depth=max_depth, max_nodes=max_nodes, row_data=options, helps=helps)
+    return "".join([*_tree(drawing), *_key(drawing)])
+
+
 def _header(post: Posterior) -> Iterator[str]:
     """One row of numbers about the whole posterior."""
     facts = {

@@ -9,8 +9,10 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.fitting.helpful_splits import cross_fitted_splits, held_out_splits, same_places
+from everytree.fitting.chosen_again import cross_fitted_splits
+from everytree.fitting.helpful_splits import held_out_splits
 from everytree.posterior.rows import Rows
+from everytree.structure.grow_on import Classes
 from everytree.structure.grown import Grown
 
 
@@ -76,21 +78,49 @@ def test_rows_of_a_group_are_seen_together():
     assert held_out_splits(0, everything, Rows(X, y), et.Bernoulli(), np.full(3, 4), 1) is None
 
 
-def test_stand_ins_with_the_same_columns_add_their_log_odds():
+def slow_gain(X, y, part, inside):
+    """Every split of every column, chosen without a part by its Gini impurity and judged by that part."""
+    total = 0.0
+    for number in range(3):
+        train = inside & (part != number)
+        best, chosen = -np.inf, None
+        for k in range(X.shape[1]):
+            for cut in range(3):
+                left, right = y[train & (X[:, k] <= cut)], y[train & (X[:, k] > cut)]
+                if len(left) and len(right):
+                    score = sum((np.bincount(side, minlength=2) ** 2).sum() / len(side) for side in (left, right))
+                    if score > best + 1e-12:
+                        best, chosen = score, (k, cut)
+        if chosen is None:
+            continue
+        for sign, group in ((1, X[:, chosen[0]] <= chosen[1]), (1, X[:, chosen[0]] > chosen[1]), (-1, inside)):
+            before, after = y[train & group], y[inside & group & (part == number)]
+            total += sign * (log_evidence([*before, *after]) - log_evidence(before))
+    return total
+
+
+def test_splits_are_chosen_again_without_the_rows_that_judge_them():
     X, y, tree, _ = example()
-    folds = [np.arange(80) % 2 != k for k in range(2)]
-    found = cross_fitted_splits(
-        Grown(tree, np.ones(80, dtype=bool)), [Grown(tree, fold) for fold in folds], Rows(X, y), et.Bernoulli(),
-        np.full(3, 4), 1,
-    )  # fmt: skip
-    inner = ~tree.is_terminal
-    each = [held_out_splits(0, Grown(tree, fold), Rows(X, y), et.Bernoulli(), np.full(3, 4), 1).prob for fold in folds]
-    log_odds = sum(np.log(prob[inner] / (1.0 - prob[inner])) for prob in each)
-    np.testing.assert_allclose(found.prob[inner], 1.0 / (1.0 + np.exp(-log_odds)), rtol=1e-9)
+    part = rng_for("parts").integers(0, 3, 80)
+    rows, in_bags = Rows(X, y), [part != number for number in range(3)]
+    found = cross_fitted_splits(tree, in_bags, rows, Classes(y, None), et.Bernoulli(), np.full(3, 4))
     assert found.n_rows == 80
-    np.testing.assert_array_equal(same_places(tree, tree), np.arange(tree.n_nodes))
-    other = et.MetaTree.complete([(int(tree.feature[0]) + 1) % 3], n_children=2, n_features=3)
-    assert (same_places(tree, other)[1:] == -1).all()
+    ends, gain = tree.route(X), np.zeros(tree.n_nodes)
+    members = {}
+    for node in range(tree.n_nodes - 1, -1, -1):
+        below = [members[int(tree.first_child[node]) + c] for c in range(int(tree.n_children[node]))]
+        members[node] = np.any(below, axis=0) if below else ends == node
+        if below and members[node].sum() >= 10:
+            gain[node] = slow_gain(X, y, part, members[node])
+    total = gain.copy()
+    for node in range(tree.n_nodes - 1, -1, -1):
+        children = range(int(tree.first_child[node]), int(tree.first_child[node] + tree.n_children[node]))
+        total[node] += sum(
+            np.log(0.5 + 0.5 * np.exp(total[child])) for child in children if not tree.is_terminal[child]
+        )
+    inner = ~tree.is_terminal
+    np.testing.assert_allclose(found.prob[inner], 1.0 / (1.0 + np.exp(-total[inner])), rtol=1e-8)
+    assert np.isnan(found.prob[~inner]).all()
 
 
 def test_noise_does_not_help_and_signal_does():

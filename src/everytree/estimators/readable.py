@@ -28,8 +28,9 @@ class Readable(MetaEstimator):
 
         Posterior split probabilities of grown trees are nearly all 1, because splits were chosen on the rows that count
         in them. Here a split is judged by other rows, which are predicted better by it or by a leaf, with even odds
-        before any of them is seen. Forests: rows that the tree was not grown on. Single trees: every fifth row by a
-        tree that was grown without it, at the same place, as long as it asks for the same columns above. NaN at leaves.
+        before any of them is seen. Forests: rows that the tree was not grown on. Single trees: every fifth row, by the
+        split of the node's region that is chosen without it; 0.5 where fewer than ten rows are in a node, or six splits
+        above it. NaN at leaves.
 
         Not there where no rows were left out: in exact trees, imported structures and trees that are grown on all rows;
         nor where another tree has become the best one since.

@@ -25,8 +25,9 @@ from everytree.boosting.numbers import BoostedNumbers
 from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
+from everytree.fitting.chosen_again import cross_fitted_splits
 from everytree.fitting.held_out import held_out
-from everytree.fitting.helpful_splits import HelpfulSplits, cross_fitted_splits, held_out_splits
+from everytree.fitting.helpful_splits import HelpfulSplits, held_out_splits
 from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
 from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.search import Choice, choose
@@ -367,16 +368,19 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
     if held.is_honest:
         unseen = partial(unseen_rows, held, choice, None if stand_in else forest.weights)
-    return Learnt(forest, choice, oob, Origin.of(grown), unseen, _helpful(grown, forest, choice, schema, n_jobs))
+    return Learnt(
+        forest, choice, oob, Origin.of(grown), unseen, _helpful(grown, forest, choice, target, schema, n_jobs)
+    )
 
 
 def _helpful(
-    grown: GrownTrees, forest: Forest, choice: Choice, schema: Schema, n_jobs: int
-) -> HelpfulSplits | None:  # fmt: skip
+    grown: GrownTrees, forest: Forest, choice: Choice, target: Target, schema: Schema, n_jobs: int
+) -> HelpfulSplits | None:
     """Whether splits help rows on which they were not chosen: of the tree that pictures show."""
     rows, kept, judged = grown.rows, grown.kept, grown.judged
     if judged is not kept:
-        return cross_fitted_splits(kept[0], judged, rows, choice.family, schema.n_codes, n_jobs)
+        in_bags = [one.in_bag for one in judged]
+        return cross_fitted_splits(kept[0].tree, in_bags, rows, target.grow_on(rows), choice.family, schema.n_codes)
     number = forest.best_tree()
     return held_out_splits(number, kept[number], rows, choice.family, schema.n_codes, n_jobs)
 

@@ -8,7 +8,6 @@ even odds for every split, gives the probability that splitting the node predict
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,11 +31,11 @@ class HelpfulSplits:
     tree : int
         Number of the tree in its forest.
     prob : (n_nodes,) float64
-        0.5 where no such rows are in the node; NaN at terminals.
+        0.5 where no such rows are in the node, or it is not judged; NaN at terminals.
     n_rows : int
         Rows that judged.
     is_cross_fitted : bool
-        Whether stand-ins for the tree were judged, each grown without some of the rows.
+        Whether splits were chosen again without some of the rows, since the tree was grown on all of them.
     """
 
     tree: int
@@ -55,26 +54,6 @@ def held_out_splits(
     gain = _gains(grown.tree, rows, unseen, family, n_codes, n_jobs)
     prob = np.where(grown.tree.is_terminal, np.nan, expit(gain))
     return HelpfulSplits(number, prob, int(unseen.sum()), is_cross_fitted=False)
-
-
-def cross_fitted_splits(
-    kept: Grown, stand_ins: Sequence[Grown], rows: Rows, family: NativeFamily, n_codes: NDArray[np.int32], n_jobs: int
-) -> HelpfulSplits | None:
-    """Judge a tree that was grown on all rows by trees that were each grown without some of them.
-
-    A node is judged by the nodes at the same place of those trees that ask for the same columns on the way there; their
-    own splits there may differ. Each counts the rows that its tree was not grown on, and their log odds add up.
-    """
-    log_odds, n_rows = np.zeros(kept.tree.n_nodes), 0
-    for one in stand_ins:
-        unseen = _unseen(one, rows)
-        if not unseen.any():
-            continue
-        gain, place = _gains(one.tree, rows, unseen, family, n_codes, n_jobs), same_places(kept.tree, one.tree)
-        log_odds += np.where(place >= 0, gain[place], 0.0)
-        n_rows += int(unseen.sum())
-    prob = np.where(kept.tree.is_terminal, np.nan, expit(log_odds))
-    return HelpfulSplits(0, prob, n_rows, is_cross_fitted=True) if n_rows else None
 
 
 def _unseen(grown: Grown, rows: Rows) -> NDArray[np.bool_]:
@@ -105,24 +84,3 @@ def _gains(
     of_children = np.zeros(tree.n_nodes)
     np.add.at(of_children, tree.parent[1:], subtree[1:])
     return np.where(tree.is_terminal, 0.0, of_children - leaf)
-
-
-def same_places(tree: MetaTree, other: MetaTree) -> NDArray[np.int64]:
-    """(n_nodes,) for each node the one at the same place of another tree; -1 where other columns are asked above it."""
-    place = np.full(tree.n_nodes, -1, dtype=np.int64)
-    place[0] = 0
-    starts = np.searchsorted(tree.depth, np.arange(int(tree.depth[-1]) + 2))
-    for level in range(len(starts) - 2):
-        nodes = np.arange(starts[level], starts[level + 1])
-        nodes = nodes[(place[nodes] >= 0) & ~tree.is_terminal[nodes]]
-        there = place[nodes]
-        is_same = (
-            (other.feature[there] == tree.feature[nodes])
-            & (other.n_children[there] == tree.n_children[nodes])
-            & ((other.threshold[there] < 0) == (tree.threshold[nodes] < 0))
-        )
-        nodes, there = nodes[is_same], there[is_same]
-        for child in range(int(tree.n_children[nodes].max(initial=0))):
-            has_it = tree.n_children[nodes] > child
-            place[tree.first_child[nodes[has_it]] + child] = other.first_child[there[has_it]] + child
-    return place

@@ -37,6 +37,5 @@ def plot_contributions(row: RowContributions, *, max_columns: int, ax: Any = Non
     ax.set_yticks(places, labels, parse_math=False)
     ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.margins(x=0.14)
-    words = f"{row.what}: {number_text(row.base)} without any column, {number_text(row.prediction)} for this row"
-    ax.set_xlabel(words, parse_math=False)
+    ax.set_xlabel(f"{row.what}, from {number_text(row.base)} to {number_text(row.prediction)}", parse_math=False)
     return ax

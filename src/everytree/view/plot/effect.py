@@ -82,8 +82,8 @@ def _label(ax: Any, effect: Effect, x: FloatArray, is_curve: Any) -> None:
     labels = [clipped(label, 18) for label in effect.labels()]
     if effect.kind == "number" and is_curve.any():
         if not is_curve.all():
-            ax.annotate("missing", (x[~is_curve][0], 0.0), xycoords=ax.get_xaxis_transform(), xytext=(0.0, -12.0),
-                        textcoords="offset points", ha="center", fontsize="small")  # fmt: skip
+            ticks = [tick for tick in ax.get_xticks() if x[is_curve].min() <= tick <= x[is_curve].max()]
+            ax.set_xticks([*ticks, x[~is_curve][0]], [*(f"{tick:g}" for tick in ticks), "missing"])
         return
     step = -(-len(labels) // 10)
     shown = [i for i in range(len(labels)) if i % step == 0 or effect.points[i] is None]

@@ -21,6 +21,7 @@ FLOORS = [
     ["predictive"],
     ["posterior"],
     ["structure", "exact", "boosting"],
+    ["sampling"],
     ["explaining", "fitting"],
     ["batches"],
     ["estimators", "online", "view"],

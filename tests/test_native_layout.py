@@ -26,7 +26,8 @@ BEFORE = {
     "explain": {"core"},
     "grow": {"core"},
     "boost": {"core", "grow"},
-    "bind": {"core", "exact", "online", "columns", "explain", "grow", "boost"},
+    "sampling": {"core", "exact"},
+    "bind": {"core", "exact", "online", "columns", "explain", "grow", "boost", "sampling"},
 }
 """Folders that a file of a folder may include, besides its own."""
 

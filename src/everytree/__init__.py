@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
     from everytree.posterior import Forest, GenerativeModel, GrowingPosterior, Posterior, depth_prior, update_all
     from everytree.predictive import Predictive
+    from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
     from everytree.view import plot_predictive, plot_split_probs, plot_tree
@@ -88,6 +89,7 @@ __all__ = [
     "Predictive",
     "PrunedTree",
     "Schema",
+    "StructureSampler",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
@@ -127,6 +129,7 @@ _HOMES = {
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),
     "posterior": ("Forest", "GenerativeModel", "GrowingPosterior", "Posterior", "depth_prior", "update_all"),
     "predictive": ("Predictive",),
+    "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
     "view": ("plot_predictive", "plot_split_probs", "plot_tree"),

@@ -503,6 +503,47 @@ def make_exact(
     is_continued: bool,
     n_jobs: int,
 ) -> Exact: ...
+
+class Sampler:
+    def horizon(self) -> int: ...
+    def begin(self, from_worst: bool, n_jobs: int) -> None: ...
+    def set_powers(self, powers: Sequence[float]) -> None: ...
+    def run(
+        self, *, n_draws: int, thin: int, n_single: int, n_blocks: int, n_jobs: int
+    ) -> list[dict[str, NDArray[Any]]]: ...
+    def counts(self) -> dict[str, NDArray[Any]]: ...
+    def forget_counts(self) -> None: ...
+    def best(self) -> list[dict[str, Any]]: ...
+    def state(self) -> list[dict[str, Any]]: ...
+    def restore(
+        self,
+        *,
+        chain: int,
+        random: int,
+        n_draws: int,
+        sizes: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        codes: NDArray[np.int32],
+    ) -> None: ...
+
+def make_sampler(
+    *,
+    name: str,
+    size: int,
+    prior: NDArray[np.float64],
+    codes: NDArray[np.uint16],
+    n_codes: Sequence[int],
+    kinds: Sequence[int],
+    statistics: NDArray[np.float64],
+    log_split: Sequence[float],
+    log_stop: Sequence[float],
+    summed_depth: int,
+    only_nontrivial: bool,
+    block_depth: int,
+    max_block_cost: float,
+    powers: Sequence[float],
+    seeds: Sequence[int],
+) -> Sampler: ...
 def tabulate(
     *,
     weight: NDArray[np.float64],

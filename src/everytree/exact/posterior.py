@@ -149,7 +149,7 @@ class ExactPosterior:
         if candidates not in ("all", "nontrivial"):
             raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
         self.candidates = candidates
-        self.kinds = _checked_kinds(kinds, self.n_codes)
+        self.kinds = checked_kinds(kinds, self.n_codes)
         if not isinstance(truncation, int | float | np.number) or not 0.0 <= truncation < 1.0:
             raise ValueError(f"truncation must be a share of the posterior in [0, 1), but is {truncation!r}")
         if not isinstance(temperature, int | float | np.number) or not 0.0 <= temperature <= 1.0:
@@ -167,7 +167,7 @@ class ExactPosterior:
         """Number of possible regions above the last level, each counted once for every depth it may be at."""
         sizes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
         max_depth = whole_number("max_depth", max_depth, 0, 64)
-        return count_regions(sizes, _checked_kinds(kinds, sizes), max_depth)
+        return count_regions(sizes, checked_kinds(kinds, sizes), max_depth)
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
@@ -315,17 +315,7 @@ class ExactPosterior:
         )  # fmt: skip
 
     def _read_codes(self, X: ArrayLike, *, known: bool = True) -> NDArray[np.uint16]:
-        """Return the codes of every column; 65535 stands for an unknown code, where that is allowed."""
-        codes = as_codes(X)
-        if codes.shape[1] != len(self.n_codes):
-            raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(self.n_codes)}")
-        wrong = (codes < 0) | (codes >= np.array(self.n_codes))
-        missing = wrong & _is_missing(codes) & (not known)
-        if (wrong & ~missing).any():
-            row, column = np.argwhere(wrong & ~missing)[0]
-            must = f"there are codes 0..{self.n_codes[column] - 1}"
-            raise ArgumentError("X", must, f"column {column}", int(row), f"code {codes[row, column]}")
-        return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
+        return read_codes(X, self.n_codes, known=known)
 
     def _check_size(self, n_levels: int) -> None:
         """Raise if there can be more regions than `max_regions` in the first levels."""
@@ -694,7 +684,22 @@ def _rows_by_place(family: NativeFamily, statistics: FloatArray) -> NDArray[np.i
     return rows
 
 
-def _checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:
+def read_codes(X: ArrayLike, n_codes: Sequence[int], *, known: bool = True) -> NDArray[np.uint16]:
+    """Return the codes of every column; 65535 stands for an unknown code, where that is allowed."""
+    codes = as_codes(X)
+    if codes.shape[1] != len(n_codes):
+        raise ValueError(f"X has {codes.shape[1]} columns, but there are n_codes for {len(n_codes)}")
+    wrong = (codes < 0) | (codes >= np.array(n_codes))
+    missing = wrong & _is_missing(codes) & (not known)
+    if (wrong & ~missing).any():
+        row, column = np.argwhere(wrong & ~missing)[0]
+        must = f"there are codes 0..{n_codes[column] - 1}"
+        raise ArgumentError("X", must, f"column {column}", int(row), f"code {codes[row, column]}")
+    return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
+
+
+def checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:
+    """Return the kind of every column."""
     each: list[Any] = [kinds] * len(n_codes) if isinstance(kinds, str) else list(kinds)
     if len(each) != len(n_codes):
         raise ValueError(f"kinds has {len(each)} entries, but there are {len(n_codes)} columns")

@@ -17,6 +17,7 @@ NB_MODULE(_kernels, module) {
     bind_exact(module);
     bind_exact_tables(module);
     bind_explain(module);
+    bind_sampling(module);
     bind_online(module);
     bind_row_dicts(module);
     bind_columns(module);

@@ -17,6 +17,7 @@ void bind_student(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);
 void bind_exact_tables(nanobind::module_& module);
 void bind_explain(nanobind::module_& module);
+void bind_sampling(nanobind::module_& module);
 void bind_online(nanobind::module_& module);
 void bind_row_dicts(nanobind::module_& module);
 void bind_columns(nanobind::module_& module);

@@ -1,0 +1,56 @@
+// Several chains on the same points, each with random numbers of its own.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "sampling/chain.hpp"
+
+namespace everytree {
+
+template <class Family>
+class Sampler {
+  public:
+    Sampler(Points<Family> points, SamplerOptions options, const std::vector<double>& powers,
+            const std::vector<std::uint64_t>& seeds)
+        : points_(std::make_unique<Points<Family>>(std::move(points))),
+          options_(std::make_unique<SamplerOptions>(std::move(options))) {
+        for (const std::uint64_t seed : seeds)
+            chains_.push_back(std::make_unique<Chain<Family>>(*points_, *options_, powers, seed));
+    }
+
+    std::size_t n_chains() const { return chains_.size(); }
+    Chain<Family>& chain(std::size_t i) { return *chains_[i]; }
+    const Points<Family>& points() const { return *points_; }
+
+    // Depth of the sums of a block at the root.
+    int horizon() const {
+        Region region;
+        region.start(*points_);
+        std::vector<Point> all(static_cast<std::size_t>(points_->n_points()));
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Point>(i);
+        Candidates candidates;
+        candidates.list(*points_, region, all.data(), all.data() + all.size(), options_->only_nontrivial);
+        return options_->horizon(1.0, static_cast<double>(all.size()), points_->n_columns(), candidates.n(), 0);
+    }
+    void begin(bool from_worst, int n_jobs) {
+        in_chunks(static_cast<std::int64_t>(chains_.size()), n_jobs,
+                  [&](std::int64_t i, int) { chain(static_cast<std::size_t>(i)).begin(from_worst); });
+    }
+    std::vector<Record> run(const Schedule& schedule, int n_jobs) {
+        std::vector<Record> records(chains_.size());
+        in_chunks(static_cast<std::int64_t>(chains_.size()), n_jobs, [&](std::int64_t i, int) {
+            chain(static_cast<std::size_t>(i)).run(schedule, records[static_cast<std::size_t>(i)]);
+        });
+        return records;
+    }
+
+  private:
+    std::unique_ptr<Points<Family>> points_;  // chains refer to them
+    std::unique_ptr<SamplerOptions> options_;
+    std::vector<std::unique_ptr<Chain<Family>>> chains_;
+};
+
+}  // namespace everytree

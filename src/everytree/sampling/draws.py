@@ -1,0 +1,148 @@
+"""The draws of all chains: numbers of every draw, and the structures that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.trees.metatree import MetaTree
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Numbers of every draw, by chain.
+
+    Attributes
+    ----------
+    log_evidence : (n_chains, n_draws) float64
+        Log evidence of the structure, its prunings and leaves summed out.
+    n_leaves : (n_chains, n_draws) float64
+        Expected number of leaves, over the prunings of the structure.
+    used : (n_chains, n_draws, n_features) float64
+        Probability that each column is used, over the prunings of the structure.
+    root_column, root_code : (n_chains, n_draws) int32
+        The split of the root; -1 where it has none.
+    own, hotter, colder : (n_chains, n_draws, n_temperatures) float64
+        Log evidence of the structure at each power of the evidence, at that power and at the ones before and after.
+    """
+
+    log_evidence: FloatArray
+    n_leaves: FloatArray
+    used: FloatArray
+    root_column: NDArray[np.int32]
+    root_code: NDArray[np.int32]
+    own: FloatArray
+    hotter: FloatArray
+    colder: FloatArray
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+    @classmethod
+    def of(cls, records: Sequence[Mapping[str, NDArray[Any]]]) -> Self:
+        """From the records of a kernel, one per chain."""
+        return cls(**{name: np.stack([record[name] for record in records]) for name in cls.names()})
+
+    def then(self, other: Self) -> Self:
+        """These draws and those after them."""
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1) for name in self.names()}
+        return type(self)(**both)
+
+    @property
+    def n_chains(self) -> int:
+        return len(self.log_evidence)
+
+    @property
+    def n_draws(self) -> int:
+        return int(self.log_evidence.shape[1])
+
+
+@dataclass(frozen=True)
+class Structures:
+    """Structures in level order, one after another.
+
+    Attributes
+    ----------
+    sizes : (n_structures,) int64
+    feature, code, first_child, n_children : (n_nodes,) int32
+        As in `MetaTree`; the code is the threshold, the single category, or -1 for a split into all categories.
+    split_prior, split_prob : (n_nodes,) float64
+        Prior and posterior probability that a node is split, given that it is in the tree; 0 at terminals.
+    """
+
+    sizes: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    code: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    n_children: NDArray[np.int32]
+    split_prior: FloatArray
+    split_prob: FloatArray
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+    @classmethod
+    def of(cls, records: Sequence[Mapping[str, NDArray[Any]]]) -> Self:
+        """From the records of a kernel, one per chain."""
+        return cls(**{name: np.concatenate([record[name] for record in records]) for name in cls.names()})
+
+    def then(self, other: Self) -> Self:
+        """These structures and those after them."""
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.names()}
+        return type(self)(**both)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def one(self, number: int) -> dict[str, NDArray[Any]]:
+        """The arrays of one structure."""
+        start = int(self.sizes[:number].sum())
+        own = slice(start, start + int(self.sizes[number]))
+        return {name: getattr(self, name)[own] for name in self.names()[1:]}
+
+    def tree(self, number: int, n_features: int) -> MetaTree:
+        """One structure as a meta-tree."""
+        own = self.one(number)
+        return MetaTree.from_arrays(
+            own["feature"], own["first_child"], own["n_children"], own["code"], n_features=n_features
+        )
+
+
+def used_together(structures: Structures, n_features: int) -> FloatArray:
+    """(n_features, n_features) probability that both columns of a pair are used, averaged over structures.
+
+    By the complement: both are used unless one of them is not, and a tree avoids columns with a probability that is a
+    product over the children of a node.
+    """
+    total = np.zeros((n_features, n_features))
+    for number in range(len(structures)):
+        own = structures.one(number)
+        columns = np.unique(own["feature"][own["n_children"] > 0])
+        if not len(columns):
+            continue
+        first, second = np.triu_indices(len(columns))
+        avoided = _avoided(own, columns[first], columns[second])
+        alone = avoided[first == second]
+        both = 1.0 - alone[first] - alone[second] + avoided
+        total[columns[first], columns[second]] += both
+        off = first != second
+        total[columns[second[off]], columns[first[off]]] += both[off]
+    return np.clip(total / max(len(structures), 1), 0.0, 1.0)
+
+
+def _avoided(own: Mapping[str, NDArray[Any]], first: NDArray[Any], second: NDArray[Any]) -> FloatArray:
+    """Probability that a pruning uses neither column of each pair."""
+    unused = np.ones((len(own["feature"]), len(first)))
+    for node in np.flatnonzero(own["n_children"] > 0)[::-1]:
+        children = slice(own["first_child"][node], own["first_child"][node] + own["n_children"][node])
+        is_other = (own["feature"][node] != first) & (own["feature"][node] != second)
+        split = own["split_prob"][node]
+        unused[node] = 1.0 - split + split * is_other * unused[children].prod(axis=0)
+    return np.asarray(unused[0])

@@ -1,0 +1,75 @@
+"""The evidence, summed over all structures, from chains at several powers of it.
+
+The ratio of the evidences at neighbouring powers a < b is a mean of q_b / q_a over structures drawn at a, and one over
+a mean of q_a / q_b over those drawn at b. Stepping stones multiply such ratios from power 0, where the evidence is 1.
+Each is computed from the draws of both sides by Bennett's acceptance ratio, the estimate of least variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from everytree.base.arrays import FloatArray
+
+N_BATCHES = 10
+"""Batches of a chain for the error of its estimate."""
+
+
+@dataclass(frozen=True)
+class EvidenceEstimate:
+    """Log evidence with its standard error.
+
+    Attributes
+    ----------
+    value, error : float
+    """
+
+    value: float
+    error: float
+
+    def interval(self, n_errors: float = 2.0) -> tuple[float, float]:
+        """Value minus and plus this many errors."""
+        return self.value - n_errors * self.error, self.value + n_errors * self.error
+
+
+def estimate_evidence(own: FloatArray, hotter: FloatArray, colder: FloatArray) -> EvidenceEstimate:
+    """Log evidence at the last power, where the first power is 0.
+
+    Parameters
+    ----------
+    own, hotter, colder : (n_chains, n_draws, n_powers) float64
+        Log q of each structure at its own power, at the one before and at the one after.
+    """
+    upward = colder[:, :, :-1] - own[:, :, :-1]
+    downward = hotter[:, :, 1:] - own[:, :, 1:]
+    _, n_draws, n_steps = upward.shape
+    n_batches = min(N_BATCHES, n_draws)
+    edges = np.linspace(0, n_draws, n_batches + 1).astype(int)
+    value, variance = 0.0, 0.0
+    for step in range(n_steps):
+        up, down = upward[:, :, step], downward[:, :, step]
+        ratio = bennett_ratio(up.ravel(), down.ravel())
+        value += ratio
+        # At the solution both sums of weights are equal; their relative errors, by batches, add up to its error.
+        for weights in (expit(up - ratio), expit(down + ratio)):
+            batches = np.array([weights[:, a:b].mean(axis=1) for a, b in pairwise(edges)])
+            if batches.size > 1 and weights.mean() > 0.0:
+                variance += batches.var(ddof=1) / batches.size / weights.mean() ** 2
+    return EvidenceEstimate(float(value), float(np.sqrt(variance)))
+
+
+def bennett_ratio(up: FloatArray, down: FloatArray) -> float:
+    """Log of Z_b / Z_a from log q_b / q_a of draws at a and log q_a / q_b of as many draws at b."""
+    low = min(logsumexp(up) - np.log(len(up)), np.log(len(down)) - logsumexp(down)) - 1.0
+    high = max(logsumexp(up) - np.log(len(up)), np.log(len(down)) - logsumexp(down)) + 1.0
+    for _ in range(200):  # the difference of the two sums falls from positive to negative
+        middle = 0.5 * (low + high)
+        if expit(up - middle).sum() > expit(down + middle).sum():
+            low = middle
+        else:
+            high = middle
+    return float(0.5 * (low + high))

@@ -1,0 +1,70 @@
+"""Rows as distinct points: equal rows are never separated, so their statistics are added up once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray, as_column, check_lengths
+from everytree.exact.posterior import read_codes
+from everytree.families.base import NativeFamily
+from everytree.posterior.posterior import Posterior
+from everytree.trees.metatree import MetaTree
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Distinct rows of codes with the statistics of all rows that are equal to each.
+
+    Attributes
+    ----------
+    codes : (n_points, n_features) uint16
+    statistics : (n_points, n_statistics) float64
+    n_rows : int
+        Rows with positive weight.
+    """
+
+    codes: NDArray[np.uint16]
+    statistics: FloatArray
+    n_rows: int
+
+    @classmethod
+    def read(
+        cls,
+        family: NativeFamily,
+        n_codes: Sequence[int],
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        row_data: dict[str, Any],
+    ) -> Self:
+        """Check rows and group them."""
+        codes = read_codes(X, n_codes)
+        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
+        weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
+        statistics = family.statistics(as_column("y", y), weight, **row_data)
+        if len(statistics) != len(codes):
+            raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
+        if weight is not None:
+            codes, statistics = codes[weight > 0.0], statistics[weight > 0.0]
+        if not len(codes):
+            return cls(codes, statistics, 0)
+        points, group = np.unique(codes, axis=0, return_inverse=True)
+        return cls(points, _sums(family, statistics, group.ravel().astype(np.int64), len(points)), len(codes))
+
+    def posterior(self, tree: MetaTree, family: NativeFamily, split_prior: FloatArray) -> Posterior:
+        """The posterior of these rows over the prunings of one structure."""
+        ends = np.zeros(0, dtype=np.int64) if not len(self.codes) else tree.route(self.codes).astype(np.int64)
+        statistics = _sums(family, self.statistics, ends, tree.n_nodes)
+        return Posterior.from_statistics(tree, family, split_prior, statistics, self.n_rows)
+
+
+def _sums(family: NativeFamily, statistics: FloatArray, group: NDArray[np.int64], n_groups: int) -> FloatArray:
+    return np.asarray(
+        _kernels.sum_statistics(family.kernel, family.size, statistics=statistics, group=group, n_groups=n_groups)
+    )

@@ -1,0 +1,493 @@
+"""A sampler of structures: which column and which cut each inner node of a tree uses.
+
+The prunings of a structure and the parameters of its leaves are summed out, so what is drawn is p(k | data), k the
+splits. Chains run at several powers of the evidence, from 0, which is the prior, to that of the target, and exchange
+their structures. The kernels in `_native/sampling` make the moves; `replica.hpp` there has the derivation.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray
+from everytree.base.checks import resolve_n_jobs, whole_number
+from everytree.base.progress import Progress
+from everytree.base.randomness import RandomSource, random_generator
+from everytree.exact.posterior import checked_kinds
+from everytree.exact.regions import KINDS, Kind
+from everytree.exact.trees import ExactTree
+from everytree.families.base import NativeFamily
+from everytree.posterior.forest import Forest
+from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.predictive.predictive import Predictive
+from everytree.sampling.diagnostics import ess, mean_error, rhat
+from everytree.sampling.draws import Draws, Structures, used_together
+from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
+from everytree.sampling.ladder import adapted_powers, first_powers
+from everytree.sampling.points import DistinctRows
+from everytree.trees.metatree import read_only
+
+MOVES = ("change", "neighbour", "swap", "rotation", "prior", "block")
+"""Names of the moves, in the order of the kernel."""
+
+TREE_ARRAYS = ("feature", "code", "first_child", "n_children")
+"""Arrays of a tree, as the kernel returns them."""
+
+MAX_DEPTH = 64
+"""Maximum depth where none is given: with a split prior of 0.5 no tree in 1e19 is deeper."""
+
+SUMMED_DEPTH = 5
+"""Depth to which prunings are summed out; below it they are drawn with the structure."""
+
+MAX_BLOCK_STEPS = 1e6
+"""Steps that the sums of a block may take in each level."""
+
+N_SINGLE, N_BLOCKS = 20, 2
+"""Proposals of a draw at each temperature: of single nodes, and of blocks."""
+
+N_ROUNDS = 4
+"""Rounds of the burn-in after which the temperatures are adapted, each twice as long as the one before."""
+
+KEPT = 200
+"""Approximate number of structures that `thin="auto"` keeps."""
+
+
+class StructureSampler:
+    """Draws from p(k | data): the splits of a tree, its prunings and leaves summed out exactly.
+
+    The prior is that of `ExactPosterior`: a region is split with probability `split_prior` (of its depth) unless it is
+    at `max_depth` or has nothing left to split; a split is chosen uniformly from the candidates of the region. With the
+    same arguments the chains draw from the posterior that `ExactPosterior` sums over.
+
+    Parameters
+    ----------
+    n_codes : sequence of int
+        Number of codes of each column.
+    family : NativeFamily
+        The leaf model, with one prior for all leaves.
+    max_depth : int, optional
+        No limit by default. Regions with equal rows stay at the prior and are not stored.
+    split_prior : float or callable
+        A number, or a function of depth such as `depth_prior(0.95, 1.0)`.
+    candidates : {"all", "nontrivial"}
+        Every split of the codes that are possible in a region, or only those that separate its rows.
+    kinds : str or sequence of str
+        For each column, or for all: "ordered" is split at thresholds, "one_against_rest" into one category and the
+        others, "multiway" into all categories at once.
+    temperature : float
+        Power of the evidence by which structures are drawn, as in `ExactPosterior`: 1 is the posterior, less spreads
+        it over structures that explain the rows a little worse. Predictions weigh the prunings of each structure by
+        the full evidence.
+    n_chains : int
+        Independent chains; their agreement is measured by `rhat`.
+    n_temperatures : int
+        Powers of the evidence in each chain, from 0 to `temperature`. With 1 nothing is exchanged, and there is no
+        estimate of the evidence.
+    block_depth : int or "auto"
+        Levels over which a block is summed, at most; where the sum would take too long, blocks have fewer.
+    start : {"prior", "worst"}
+        Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
+        see whether results depend on it.
+    random_state : int, Generator, RandomState or None
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np, everytree as et
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, dtype=np.uint8)
+    >>> sampler = et.StructureSampler([2, 2], et.Bernoulli(0.5, 0.5), max_depth=2, random_state=0)
+    >>> sampler.fit(X, X[:, 0], n_draws=200).map_tree().n_leaves
+    2
+    """
+
+    def __init__(
+        self,
+        n_codes: Sequence[int],
+        family: NativeFamily,
+        max_depth: int | None = None,
+        split_prior: SplitPriorLike = 0.5,
+        *,
+        candidates: Literal["all", "nontrivial"] = "all",
+        kinds: Kind | Sequence[Kind] = "ordered",
+        temperature: float = 1.0,
+        n_chains: int = 4,
+        n_temperatures: int = 10,
+        block_depth: int | Literal["auto"] = "auto",
+        start: Literal["prior", "worst"] = "prior",
+        random_state: RandomSource = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        if not isinstance(n_codes, Sequence | np.ndarray):
+            raise TypeError(f"n_codes must have one number a column, but is {n_codes!r}")
+        self.n_codes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
+        if not self.n_codes:
+            raise ValueError("n_codes is empty: there must be at least one column")
+        if not isinstance(family, NativeFamily) or not family.has_one_prior:
+            raise TypeError(f"family must be a built-in one with the same prior for all leaves, not {family!r}")
+        self.family = family
+        self.max_depth = None if max_depth is None else whole_number("max_depth", max_depth, 0, MAX_DEPTH)
+        if candidates not in ("all", "nontrivial"):
+            raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
+        self.candidates = candidates
+        self.kinds = checked_kinds(kinds, self.n_codes)
+        if not isinstance(temperature, int | float | np.number) or not 0.0 < temperature <= 1.0:
+            raise ValueError(f"temperature must be a power above 0 and at most 1, but is {temperature!r}")
+        self.temperature = float(temperature)
+        self.n_chains = whole_number("n_chains", n_chains, 1)
+        self.n_temperatures = whole_number("n_temperatures", n_temperatures, 1)
+        if not (isinstance(block_depth, str) and block_depth == "auto"):
+            block_depth = whole_number("block_depth", block_depth, 1, 8)
+        self.block_depth = block_depth
+        if start not in ("prior", "worst"):
+            raise ValueError(f"start must be 'prior' or 'worst', but is {start!r}")
+        self.start = start
+        self.random_state = random_state
+        resolve_n_jobs(n_jobs)
+        self.n_jobs = n_jobs
+        self.split_prior = split_prior
+        depths = MAX_DEPTH if self.max_depth is None else self.max_depth
+        self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, depths))
+
+    # ---- drawing ----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_draws: int = 1000,
+        burn_in: int | None = None,
+        thin: int | Literal["auto"] = "auto",
+        progress: bool = False,
+        **row_data: Any,
+    ) -> Self:
+        """Draw structures given rows.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) array_like of codes
+        y : (n_rows,) array_like
+        sample_weight : (n_rows,) array_like, optional
+        n_draws : int
+            Draws of each chain. A draw is made of some twenty proposals for single nodes and two for blocks, at each
+            temperature, and an exchange.
+        burn_in : int, optional
+            Draws before them that are not used; the temperatures are adapted there. By default half of `n_draws`.
+        thin : int or "auto"
+            Every thin-th draw is kept as a structure; "auto" keeps about 200 of all chains.
+        progress : bool
+            Whether to show a progress bar.
+        **row_data
+            Row data of the family.
+
+        Notes
+        -----
+        An interrupt (Ctrl-C) after the burn-in ends the drawing; the draws that were made are kept, with a warning.
+        """
+        n_draws = whole_number("n_draws", n_draws, 1)
+        burn_in = n_draws // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
+        if isinstance(thin, str) and thin == "auto":
+            thin = max(n_draws * self.n_chains // KEPT, 1)
+        thin = whole_number("thin", thin, 1, n_draws)
+        rows = DistinctRows.read(self.family, self.n_codes, X, y, sample_weight, row_data)
+        powers = first_powers(self.n_temperatures, self.temperature)
+        seeds = random_generator(None, self.random_state).integers(0, 2**63, self.n_chains).tolist()
+        engine = self._make(rows, powers, seeds)
+        self._warn_of_small_blocks(engine)
+        jobs = resolve_n_jobs(self.n_jobs)
+        engine.begin(self.start == "worst", jobs)
+        with Progress("sampling", burn_in + n_draws, progress) as bar:
+            powers = self._burn_in(engine, powers, burn_in, bar)
+            self._rows, self._thin, self.powers = rows, thin, read_only(powers)
+            self._draws: Draws | None = None
+            self._kept: Structures | None = None
+            self._best: dict[str, Any] | None = None
+            self._moves: dict[str, NDArray[Any]] | None = None
+            self._forest: Forest | None = None
+            self._engine: _kernels.Sampler | None = engine
+            self._advance(n_draws, bar)
+        return self
+
+    def run(self, n_draws: int, *, progress: bool = False) -> Self:
+        """Continue the chains with this many more draws each."""
+        self._check_fitted()
+        n_draws = whole_number("n_draws", n_draws, 1)
+        with Progress("sampling", n_draws, progress) as bar:
+            self._advance(n_draws, bar)
+        return self
+
+    def _make(self, rows: DistinctRows, powers: FloatArray, seeds: list[int]) -> _kernels.Sampler:
+        family = self.family
+        return _kernels.make_sampler(
+            name=family.kernel, size=family.size, prior=family.kernel_prior, codes=rows.codes, n_codes=self.n_codes,
+            kinds=[KINDS.index(kind) for kind in self.kinds], statistics=rows.statistics,
+            log_split=self._log_split.tolist(), log_stop=self._log_stop.tolist(), summed_depth=SUMMED_DEPTH,
+            only_nontrivial=self.candidates == "nontrivial",
+            block_depth=3 if self.block_depth == "auto" else self.block_depth, max_block_cost=MAX_BLOCK_STEPS,
+            powers=powers.tolist(), seeds=seeds,
+        )  # fmt: skip
+
+    def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
+        if isinstance(self.block_depth, str):
+            return
+        asked, fits = min(self.block_depth, len(self._log_split)), engine.horizon()
+        if fits < asked:
+            warnings.warn(
+                f"block_depth={self.block_depth} would take more than {MAX_BLOCK_STEPS:.0e} steps for a sum over all "
+                f"structures: blocks at the root have depth {fits}",
+                stacklevel=3,
+            )
+
+    def _burn_in(self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, bar: Progress) -> FloatArray:
+        """Draw without keeping anything, and adapt the powers between rounds."""
+        total = 2**N_ROUNDS - 1
+        ends = [n_draws * (2 ** (i + 1) - 1) // total for i in range(N_ROUNDS)]
+        done = 0
+        for number, end in enumerate(ends):
+            engine.forget_counts()
+            _run(engine, end - done, 0, resolve_n_jobs(self.n_jobs), bar)
+            done = end
+            counts = engine.counts()
+            tried = counts["tried"].sum(axis=0)[:-1]
+            if number + 1 < N_ROUNDS and (tried > 0).all():
+                powers = adapted_powers(powers, counts["exchanged"].sum(axis=0)[:-1] / tried)
+                engine.set_powers(powers.tolist())
+        engine.forget_counts()
+        return powers
+
+    def _advance(self, n_draws: int, bar: Progress) -> None:
+        engine = self._running()
+        records, was_interrupted = _run_until_interrupted(engine, n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar)
+        for each in records:
+            draws, kept = Draws.of(each), Structures.of(each)
+            self._draws = draws if self._draws is None else self._draws.then(draws)
+            self._kept = kept if self._kept is None else self._kept.then(kept)
+        n_done = sum(len(each[0]["log_evidence"]) for each in records)
+        self._note(engine)
+        if was_interrupted and self._draws is None:
+            raise KeyboardInterrupt
+        if was_interrupted:
+            warnings.warn(f"interrupted after {n_done} of {n_draws} draws: they are kept", stacklevel=3)
+
+    def _note(self, engine: _kernels.Sampler) -> None:
+        """Keep what the engine knows beside the draws."""
+        self._state = engine.state()
+        counts = engine.counts()
+        engine.forget_counts()
+        before = self._moves
+        self._moves = counts if before is None else {name: before[name] + counts[name] for name in counts}
+        best = max(engine.best(), key=lambda each: float(each["log_joint"]))
+        if self._best is None or best["log_joint"] > self._best["log_joint"]:
+            self._best = best
+        self._forest = None
+
+    def _running(self) -> _kernels.Sampler:
+        """Return the engine, made anew from the state of the chains if need be."""
+        if self._engine is None:
+            engine = self._make(self._rows, self.powers, [0] * self.n_chains)
+            for chain, state in enumerate(self._state):
+                engine.restore(chain=chain, **state)
+            self._engine = engine
+        return self._engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if "_engine" in state:
+            state["_engine"] = None
+        return state
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise ValueError("this StructureSampler has no rows yet: call fit(X, y) first")
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def draws(self) -> Draws:
+        """Numbers of every draw, by chain."""
+        self._check_fitted()
+        assert self._draws is not None
+        return self._draws
+
+    @property
+    def structures(self) -> Structures:
+        """The structures that were kept."""
+        self._check_fitted()
+        assert self._kept is not None
+        return self._kept
+
+    @property
+    def n_rows(self) -> int:
+        self._check_fitted()
+        return self._rows.n_rows
+
+    @property
+    def posterior(self) -> Forest:
+        """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
+        kept = self.structures
+        if "one_against_rest" in self.kinds:
+            raise ValueError("splits of one category against the rest are not thresholds: no forest has them")
+        if self._forest is None:
+            self._forest = Forest(
+                [
+                    self._rows.posterior(kept.tree(i, len(self.n_codes)), self.family, kept.one(i)["split_prior"])
+                    for i in range(len(kept))
+                ],
+                n_codes=self.n_codes,
+            )
+        return self._forest
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row, averaged over structures and their prunings."""
+        return self.posterior.predictive(X, **row_data)
+
+    def probs(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, for families of classes."""
+        return self.posterior.probs(X)
+
+    @property
+    def feature_prob(self) -> FloatArray:
+        """(n_features,) probability that a region that holds rows is split on each column."""
+        return np.asarray(self.draws.used.mean(axis=(0, 1)))
+
+    @property
+    def feature_prob_error(self) -> FloatArray:
+        """(n_features,) Monte Carlo standard error of `feature_prob`."""
+        used = self.draws.used
+        return np.array([mean_error(used[:, :, k]) for k in range(used.shape[2])])
+
+    @property
+    def co_inclusion(self) -> FloatArray:
+        """(n_features, n_features) probability that both columns are used, over the kept structures."""
+        return used_together(self.structures, len(self.n_codes))
+
+    @property
+    def log_evidence(self) -> EvidenceEstimate:
+        """Log p(y | X), to the power of the temperature, summed over all trees and splits, with its error."""
+        if self.n_temperatures < 2:
+            raise ValueError("the evidence is estimated from several temperatures: set n_temperatures to 2 or more")
+        draws = self.draws
+        return estimate_evidence(draws.own, draws.hotter, draws.colder)
+
+    def map_tree(self) -> ExactTree:
+        """The most probable tree that a chain visited, with its splits.
+
+        Its `log_prob` is the log of its posterior probability, by the estimate of the evidence; NaN with one
+        temperature.
+        """
+        self._check_fitted()
+        assert self._best is not None
+        best = self._best
+        total = self.log_evidence.value if self.n_temperatures > 1 else float("nan")
+        feature, code, first_child, n_children = (read_only(np.array(best[name])) for name in TREE_ARRAYS)
+        log_prob = float(best["log_joint"]) - total
+        return ExactTree(feature, code, first_child, n_children, log_prob, tuple(self.kinds))
+
+    @property
+    def rhat(self) -> dict[str, float]:
+        """R-hat of the log evidence, of the number of leaves, and the largest of the columns' inclusion."""
+        return {name: rhat(values) for name, values in self._traced().items()}
+
+    @property
+    def ess(self) -> dict[str, float]:
+        """Effective number of draws, of the same numbers as `rhat`."""
+        return {name: ess(values) for name, values in self._traced().items()}
+
+    def _traced(self) -> dict[str, FloatArray]:
+        draws = self.draws
+        each = {"log_evidence": draws.log_evidence, "n_leaves": draws.n_leaves}
+        for column in np.flatnonzero(np.ptp(draws.used, axis=(0, 1)) > 0.0):
+            each[f"used[{column}]"] = draws.used[:, :, column]
+        return each
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals of each move at the target's temperature, and of exchanges of all."""
+        self._check_fitted()
+        moves = self._moves
+        assert moves is not None
+        proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
+        rates = {
+            name: float(a / p) if p else float("nan") for name, a, p in zip(MOVES, accepted, proposed, strict=True)
+        }
+        tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]
+        rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean()) if len(tried) else float("nan")
+        return rates
+
+    def summary(self) -> str:
+        """What was drawn and how well the chains agree, as text."""
+        draws, agreement, sizes = self.draws, self.rhat, self.ess
+        worst = max(agreement, key=lambda name: agreement[name])
+        lines = [
+            f"{draws.n_chains} chains of {draws.n_draws} draws, {len(self.structures)} structures kept, "
+            f"{self._rows.n_rows} rows",
+            f"R-hat at most {agreement[worst]:.3f} ({worst}); effective draws at least {min(sizes.values()):.0f}",
+        ]
+        if self.n_temperatures > 1:
+            lines.append(f"log evidence {self.log_evidence.value:.3f} +- {self.log_evidence.error:.3f}")
+        best = self.map_tree()
+        lines.append(f"most probable tree: {best.n_leaves} leaves, log probability {best.log_prob:.3f}")
+        lines.append("accepted: " + ", ".join(f"{name} {rate:.1%}" for name, rate in self.acceptance.items()))
+        probs, errors = self.feature_prob, self.feature_prob_error
+        lines += [
+            f"column {column}: used with probability {probs[column]:.3f} +- {errors[column]:.3f}"
+            for column in np.argsort(-probs, kind="stable")[:10]
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        seen = f", n_rows={self.n_rows}, n_draws={self.draws.n_draws}" if hasattr(self, "_rows") else ""
+        return f"StructureSampler({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
+
+
+SECONDS_AT_ONCE = 0.3
+"""Approximate time that the kernel draws before it returns; how draws are divided does not change them."""
+
+
+def _run(
+    engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress
+) -> list[list[dict[str, NDArray[Any]]]]:
+    """Draw, some draws at a time."""
+    records: list[list[dict[str, NDArray[Any]]]] = []
+    _run_into(records, engine, n_draws, thin, n_jobs, bar)
+    return records
+
+
+def _run_until_interrupted(
+    engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress
+) -> tuple[list[list[dict[str, NDArray[Any]]]], bool]:
+    """Draw; also return whether an interrupt by the user ended it."""
+    records: list[list[dict[str, NDArray[Any]]]] = []
+    try:
+        _run_into(records, engine, n_draws, thin, n_jobs, bar)
+    except KeyboardInterrupt:
+        return records, True
+    return records, False
+
+
+def _run_into(
+    records: list[list[dict[str, NDArray[Any]]]],
+    engine: _kernels.Sampler,
+    n_draws: int,
+    thin: int,
+    n_jobs: int,
+    bar: Progress,
+) -> None:
+    n_next, done = 1, 0
+    while done < n_draws:
+        n_next = min(n_next, n_draws - done)
+        begun = time.perf_counter()
+        records.append(engine.run(n_draws=n_next, thin=thin, n_single=N_SINGLE, n_blocks=N_BLOCKS, n_jobs=n_jobs))
+        done += n_next
+        bar.step(n_next)
+        per_draw = (time.perf_counter() - begun) / n_next
+        n_next = max(int(SECONDS_AT_ONCE / max(per_draw, 1e-9)), 1)

@@ -1,0 +1,103 @@
+"""Frequencies of drawn structures against the list of all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import everytree as et
+from cases import LONG, rng_for
+from everytree import _kernels
+from everytree.exact.regions import KINDS
+from everytree.sampling.points import DistinctRows
+from naive_sampling import AllStructures
+
+MIXED = (("ordered", "ordered", "ordered"), ("ordered", "one_against_rest", "multiway"))
+
+
+def kernel(rows, family, n_codes, kinds, max_depth, g, candidates, summed_depth, block_depth, seeds, power=1.0):
+    return _kernels.make_sampler(
+        name=family.kernel, size=family.size, prior=family.kernel_prior, codes=rows.codes, n_codes=n_codes,
+        kinds=[KINDS.index(kind) for kind in kinds], statistics=rows.statistics, log_split=[np.log(g)] * max_depth,
+        log_stop=[np.log1p(-g)] * max_depth, summed_depth=summed_depth, only_nontrivial=candidates == "nontrivial",
+        block_depth=block_depth, max_block_cost=1e9, powers=[0.0, 0.5 * power, power], seeds=seeds,
+    )  # fmt: skip
+
+
+def drawn(engine, n_chains, n_times, **schedule):
+    """Structures of the coldest replicas, some draws apart."""
+    engine.begin(False, 1)
+    found: Counter[tuple[tuple[int, int], ...]] = Counter()
+    for _ in range(n_times):
+        engine.run(thin=0, n_jobs=1, **schedule)
+        for state in engine.state():
+            first = int(state["sizes"][:-1].sum())
+            found[tuple(zip(state["columns"][first:].tolist(), state["codes"][first:].tolist(), strict=True))] += 1
+    assert found.total() == n_chains * n_times
+    return found
+
+
+def check_frequencies(found, prob):
+    """A chi-square test of all structures that are expected at least ten times, and of the others together."""
+    assert set(found) <= set(prob)
+    keys = [key for key, p in prob.items() if p * found.total() >= 10.0]
+    expected = np.array([prob[key] for key in keys] + [1.0 - sum(prob[key] for key in keys)])
+    counts = np.array([found[key] for key in keys] + [found.total() - sum(found[key] for key in keys)])
+    used = expected > 1e-9
+    result = chisquare(counts[used], expected[used] / expected[used].sum() * counts[used].sum())
+    assert result.pvalue > 1e-3, (result, len(keys))
+
+
+SCHEDULES = {
+    "single": ({"n_draws": 4, "n_single": 40, "n_blocks": 0}, 1),
+    "exact blocks": ({"n_draws": 2, "n_single": 0, "n_blocks": 2}, 3),
+    "shallow blocks": ({"n_draws": 4, "n_single": 0, "n_blocks": 4}, 1),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("summed_depth", [0, 1, 9])
+@pytest.mark.parametrize("candidates", ["all", "nontrivial"])
+@pytest.mark.parametrize("kinds", MIXED, ids=["ordered", "mixed"])
+def test_structures_are_drawn_by_their_posterior(kinds, candidates, summed_depth, schedule):
+    rng = rng_for("structures", kinds, candidates, summed_depth, schedule)
+    n_codes = [3, 3, 3] if LONG else [2, 3, 2]
+    X = rng.integers(0, n_codes, (9, 3))
+    y = ((X[:, 0] > 0) ^ (rng.random(9) < 0.3)).astype(int)
+    family = et.Bernoulli(0.5, 0.5)
+    every = AllStructures(X, y, n_codes, kinds, family, 2, 0.6, candidates, summed_depth)
+    rows = DistinctRows.read(family, n_codes, X, y, None, {})
+    steps, block_depth = SCHEDULES[schedule]
+    n_chains = 20
+    engine = kernel(rows, family, n_codes, kinds, 2, 0.6, candidates, summed_depth, block_depth, list(range(n_chains)))
+    n_times = 10_000 if LONG else 100
+    check_frequencies(drawn(engine, n_chains, n_times, **steps), every.prob)
+
+
+@pytest.mark.parametrize("candidates", ["all", "nontrivial"])
+def test_three_levels_and_another_power(candidates):
+    rng = rng_for("three levels", candidates)
+    n_codes, kinds = [2, 4], ("ordered", "ordered")
+    X = rng.integers(0, n_codes, (8, 2))
+    y = rng.poisson(1.0 + 3.0 * X[:, 0])
+    family = et.Poisson(2.0, 1.0)
+    every = AllStructures(X, y, n_codes, kinds, family, 3, 0.5, candidates, 2, power=0.5)
+    rows = DistinctRows.read(family, n_codes, X, y, None, {})
+    engine = kernel(rows, family, n_codes, kinds, 3, 0.5, candidates, 2, 1, list(range(20)), power=0.5)
+    check_frequencies(drawn(engine, 20, 100, n_draws=3, n_single=30, n_blocks=2), every.prob)
+
+
+def test_exact_blocks_are_always_accepted():
+    """A block whose sum reaches the last depth is a Gibbs step."""
+    rng = rng_for("gibbs")
+    X = rng.integers(0, 3, (30, 3))
+    rows = DistinctRows.read(et.Bernoulli(0.5, 0.5), [3, 3, 3], X, (X[:, 0] > 1).astype(int), None, {})
+    engine = kernel(rows, et.Bernoulli(0.5, 0.5), [3] * 3, MIXED[1], 3, 0.5, "all", 9, 3, [1])
+    engine.begin(False, 1)
+    engine.run(n_draws=200, thin=0, n_single=0, n_blocks=1, n_jobs=1)
+    counts = engine.counts()
+    np.testing.assert_array_equal(counts["accepted"][0, 1:, 5], counts["proposed"][0, 1:, 5])
+    assert counts["proposed"][0, 1:, 5].tolist() == [200, 200]

@@ -326,6 +326,18 @@ def test_an_explanation_reads_as_a_table():
     assert any("site = west" in label.get_text() for label in ax.get_yticklabels())
 
 
+def test_explanations_for_the_pictures_of_shap():
+    shap = pytest.importorskip("shap")
+    X, score, new = mixed_table(60, "shap")
+    for y in (score, np.digitize(score, [0.0, 1.0])):
+        model = (et.MetaTreeRegressor if y.dtype.kind == "f" else et.MetaTreeClassifier)(random_state=0).fit(X, y)
+        why = model.explain(new)
+        found = why.to_shap()
+        assert isinstance(found, shap.Explanation)
+        np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), why.prediction, atol=1e-12)
+        assert list(found.feature_names) == list(why.columns)
+
+
 def test_questions_about_explanations_that_have_no_answer():
     X, score, new = mixed_table(60, "refused")
     model = et.MetaTreeRegressor(random_state=0)

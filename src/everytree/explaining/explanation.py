@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,19 @@ class Explanation:
 
         one = self.of_row(row, of)
         return pd.DataFrame({"column": one.columns, "value": one.cells, "contribution": one.values})
+
+    def to_shap(self) -> Any:
+        """The same as a `shap.Explanation`, for the pictures of shap; needs that library."""
+        try:
+            shap: Any = import_module("shap")
+        except ImportError:
+            raise ImportError("to_shap makes an object of shap, which is not installed: pip install shap") from None
+        n_rows = len(self)
+        base = np.full(n_rows, self.base) if self.classes is None else np.tile(self.base, (n_rows, 1))
+        names = None if self.classes is None else [str(name) for name in self.classes]
+        return shap.Explanation(
+            self.values, base, data=self.data, feature_names=list(self.columns), output_names=names
+        )  # fmt: skip
 
     def plot(self, row: int = 0, *, of: Any = None, max_columns: int = SHOWN, ax: Any = None) -> Any:
         """Draw one row's contributions as horizontal bars; returns matplotlib's axes. Arguments as in `of_row`."""

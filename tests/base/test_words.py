@@ -1,0 +1,22 @@
+"""Numbers of things in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import everytree as et
+from everytree.base.words import number_of
+from everytree.fitting.scores import ClassScores
+from everytree.report import report_html
+
+
+def test_one_is_singular():
+    assert [number_of(n, "row") for n in (0, 1, 2, 12000)] == ["0 rows", "1 row", "2 rows", "12,000 rows"]
+    assert number_of(1, "leaf", "leaves") == "1 leaf"
+    assert number_of(2, "leaf", "leaves") == "2 leaves"
+
+
+def test_summaries_of_one_row_and_one_column():
+    assert repr(ClassScores(1, 0.1, 1.0, 0.7, 0.5)).startswith("1 row that the trees")
+    page = report_html(et.MetaTreeClassifier(random_state=0).fit(np.zeros((1, 1)), [0]))
+    assert "Fitted to 1 row of 1 column." in page

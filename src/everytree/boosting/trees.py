@@ -53,14 +53,14 @@ class AdditiveTrees:
         )
 
     @classmethod
-    def average(cls, every: Sequence[AdditiveTrees], factor: float = 1.0) -> AdditiveTrees:
-        """The trees whose scores are the mean of the scores of these, times a factor."""
+    def average(cls, every: Sequence[AdditiveTrees], factor: float = 1.0, shift: float = 0.0) -> AdditiveTrees:
+        """The trees whose scores are the mean of the scores of these, times a factor, plus a shift."""
         share = factor / len(every)
         return cls(
             np.concatenate([one.n_nodes for one in every]),
             {name: np.concatenate([one.nodes[name] for one in every]) for name in NODE_ARRAYS},
             np.concatenate([one.value * share for one in every]),
-            share * np.sum([one.base for one in every], axis=0),
+            shift + share * np.sum([one.base for one in every], axis=0),
             every[0].n_codes,
         )
 

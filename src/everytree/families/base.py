@@ -170,6 +170,8 @@ class NativeFamily(Family):
         The statistics that add up to a weight of the node's rows; None where leaves are not constants.
     is_in_browser : bool
         Whether the script of the report can evaluate this family.
+    grows_standardised : bool
+        Whether trees are grown on numbers that are the same bits in any unit of the target.
     """
 
     kernel: ClassVar[str]
@@ -180,6 +182,7 @@ class NativeFamily(Family):
     never_negative: ClassVar[tuple[int, ...] | None] = None
     mass: ClassVar[slice | None] = slice(0, 1)
     is_in_browser: ClassVar[bool] = False
+    grows_standardised: ClassVar[bool] = False
     size: int = 0
 
     # ---- for estimators of numbers ---------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class Normal(NativeFamily):
     kernel: ClassVar[str] = "normal"
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     is_in_browser: ClassVar[bool] = True
+    grows_standardised: ClassVar[bool] = True
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     shape: ArrayLike = 1.0

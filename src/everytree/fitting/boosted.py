@@ -20,6 +20,7 @@ from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, with_centre
 from everytree.boosting.trees import AdditiveTrees
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
+from everytree.fitting.grow_on import standardised
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import NoScores
 from everytree.fitting.sharpness import best_sharpness
@@ -86,10 +87,15 @@ class BoostStructure:
         return Learnt(model, out_of_bag=OutOfBag(left_out), unseen=partial(UnseenRows.of_probs, left_out))
 
     def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
-        """Boost the centres of numbers."""
-        boosted = self._boost(rows, about.likelihood(rows), schema, settings)
-        trees = self._counted(AdditiveTrees.average(boosted.chains), rows, settings)
-        return BoostedCentres(trees, boosted.left_out, boosted.gains, boosted.split_prior, boosted.n_steps)
+        """Boost the centres of numbers, in standard deviations where they have a unit."""
+        likelihood, centre, scale = about.likelihood(rows), 0.0, 1.0
+        if likelihood.loss == "squared":
+            values, centre, scale = standardised(likelihood.y, rows.weight)
+            likelihood = likelihood._replace(y=values)
+        boosted = self._boost(rows, likelihood, schema, settings)
+        trees = self._counted(AdditiveTrees.average(boosted.chains, scale, centre), rows, settings)
+        left_out = centre + scale * boosted.left_out
+        return BoostedCentres(trees, left_out, boosted.gains, boosted.split_prior, boosted.n_steps)
 
     @staticmethod
     def _counted(trees: AdditiveTrees, rows: Rows, settings: Settings) -> AdditiveTrees:

@@ -27,6 +27,9 @@ from everytree.posterior.split_prior import SplitPriorLike
 MIN_STEP_GAIN = 2.0
 """Nats that a step along a ladder must gain over all rows; at its ends scores approach a limit slowly."""
 
+EQUAL = 1e-9
+"""Scores that differ by no more are equal."""
+
 STRENGTH_NAMES = ("alpha", "strength", "precision")
 """Parameters that count rows. Their ladders end; those of other parameters come close enough to certainty."""
 
@@ -89,7 +92,7 @@ def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) ->
         with_null = "split_prior" in stage and "split_prior" in search.ladders and without_splits == -np.inf
         found, null_score = _try_all(search, held, stage, best.parameters, sharpen, with_null=with_null)
         without_splits = max(without_splits, null_score)
-        best = best if best.score >= found.score else found
+        best = best if best.score >= found.score - EQUAL else found
         best = _follow(search, held, stage, best, sharpen)
         progress.step()
     if _is_no_better(search, held, best, without_splits):
@@ -148,7 +151,8 @@ def _try_all(
     null_score = -np.inf
     if with_null:
         null_score, scores = float(scores[:, -1].max()), scores[:, :-1]
-    leaf, split = np.unravel_index(np.argmax(scores), scores.shape)
+    # Of scores that differ by rounding the first is taken, so that the choice is the same in any unit of the target.
+    leaf, split = np.unravel_index(np.argmax(scores >= scores.max() - EQUAL), scores.shape)
     parameters = leaves[leaf] | {"split_prior": split_priors[split]}
     return _Tried(parameters, float(scores[leaf, split]), float(sharpnesses[leaf, split])), null_score
 

@@ -256,16 +256,19 @@ def grow_trees(
         return _grow_in_turn(rows, target, schema, settings, seeds, progress, growth, first)
     has_missing, n_jobs = np.array([column.has_missing for column in schema.columns]), resolve_n_jobs(settings.n_jobs)
     if not isinstance(growth.grower, str):
-        grow_on = target.grow_on(rows)
-        return grow_as_given(rows.codes, grow_on, growth.grower, has_missing, seeds[0], n_jobs, progress.step)
+        numbers = target.grow_on(rows)
+        return grow_as_given(rows.codes, numbers, growth.grower, has_missing, seeds[0], n_jobs, progress.step)
     family = target.counted_by(rows)
     assert family is not None, "several targets are grown on one by one"
-    by_evidence = growth.criterion == "evidence"
+    if growth.criterion == "evidence":
+        assert isinstance(target, Target)
+        grow_on: Any = evidence_of(*target.evidence_on(rows))
+    else:
+        grow_on = target.grow_on(rows, growth.criterion)
     return grow(
-        rows.codes, evidence_of(rows, family) if by_evidence else target.grow_on(rows, growth.criterion), growth,
-        len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds, first=first, step=step,
-        group=rows.group, n_jobs=n_jobs, finish=partial(with_statistics, rows, family, schema, growth),
-        progress=progress.step,
+        rows.codes, grow_on, growth, len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds,
+        first=first, step=step, group=rows.group, n_jobs=n_jobs,
+        finish=partial(with_statistics, rows, family, schema, growth), progress=progress.step,
     )  # fmt: skip
 
 

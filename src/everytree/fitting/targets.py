@@ -22,7 +22,7 @@ from everytree.families.categorical import Bernoulli, Categorical, class_search
 from everytree.families.prior_search import Search
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.families.traits import RowColumn
-from everytree.fitting.grow_on import centred_and_scaled
+from everytree.fitting.grow_on import centred_and_scaled, standardised
 from everytree.posterior.rows import Rows
 from everytree.structure.grow_on import Classes, Numbers
 from everytree.tables.schema import Schema
@@ -111,6 +111,10 @@ class Target(GrowthTarget):
     def counted_by(self, rows: Rows) -> NativeFamily:
         family: NativeFamily = self.search(rows).first_family
         return family
+
+    def evidence_on(self, rows: Rows) -> tuple[Rows, NativeFamily]:
+        """Return the rows and the leaf model by whose evidence trees are grown."""
+        return rows, self.counted_by(rows)
 
     @abstractmethod
     def search(self, rows: Rows) -> Search:
@@ -383,12 +387,20 @@ class NumberTarget(Target):
         return columns
 
     def order_by(self, y: NDArray[Any]) -> FloatArray:
-        return np.asarray(y, dtype=np.float64)
+        numbers = np.asarray(y, dtype=np.float64)
+        return standardised(numbers, None).values if self.leaves.grows_standardised else numbers
 
     def grow_on(self, rows: Rows, criterion: str | None = None) -> Numbers:
         del criterion  # the squared error is the only one
         follow, weight = self.leaves.to_grow_on(rows.y, rows.weight, rows.row_data)
+        if self.leaves.grows_standardised:
+            return Numbers(standardised(follow, weight).values, weight)
         return Numbers(centred_and_scaled(follow, weight), weight)
+
+    def evidence_on(self, rows: Rows) -> tuple[Rows, NativeFamily]:
+        if self.leaves.grows_standardised and self.leaves.support.is_real_line:
+            rows = replace(rows, y=standardised(rows.y, rows.weight).values)
+        return super().evidence_on(rows)
 
     def search(self, rows: Rows) -> Search:
         prior = {} if isinstance(self.prior, str) else dict(self.prior)

@@ -283,7 +283,7 @@ def test_version_and_completion():
     assert b"_EVERYTREE_COMPLETE=complete_bash" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "update", "merge", "show", "report", "bench"])
+@pytest.mark.parametrize("command", ["fit", "predict", "update", "merge", "show", "explain", "report", "bench"])
 def test_every_command_has_examples(command, capfd):
     assert main([command, "--help"]) == 0
     assert f"everytree {command} " in capfd.readouterr().out.split("Arguments")[0].split("\n", 3)[3]

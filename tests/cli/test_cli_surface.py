@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow.csv
 import pytest
 
 import everytree as et
@@ -84,6 +86,37 @@ def test_targets_from_which_nothing_can_be_learnt_are_said(memory, capfd):
         assert "a model of it is useless" in error
     assert main([*FIT, "-q", "--force", *memory]) == 0
     assert capfd.readouterr().err == ""
+
+
+# ---- explanations ---------------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_explained_as_python_explains_it(capfd):
+    assert main([*FIT, "-q"]) == 0
+    model, table = et.load("model.et"), pyarrow.csv.read_csv("t.csv")
+    said = says(capfd, "explain", "model.et", "t.csv", "--row", "30")
+    head, text = said.split("\n", 1)
+    assert head == "t.csv, line 32: yes"
+    expected = model.explain(table.select(["a", "b"]).slice(30, 1))
+    assert text == expected.of_row(0).text() + "\n"
+    assert "P(no)" in says(capfd, "explain", "model.et", "t.csv", "--row", "30", "--class", "no")
+    assert main(["explain", "model.et", "t.csv", "-o", "why.csv"]) == 0
+    assert capfd.readouterr().err == "why.csv: 40 rows, what each of 2 columns adds\n"
+    why = pyarrow.csv.read_csv("why.csv").to_pandas()
+    assert list(why.columns) == ["class", "prediction", "base", "from_a", "from_b"]
+    assert np.abs(why["base"] + why["from_a"] + why["from_b"] - why["prediction"]).max() < 1e-10
+    assert np.allclose(why["prediction"], model.predict_proba(table).max(axis=1), rtol=0, atol=1e-12)
+
+
+def test_rows_and_classes_that_are_not_there(capfd):
+    assert main([*FIT, "-q"]) == 0
+    said = fails(capfd, "explain", "model.et", "t.csv", "--row", "40")
+    assert said == "everytree: t.csv: there is no row 40; it has 40 rows, counted from 0\n"
+    said = fails(capfd, "explain", "model.et", "t.csv", "--class", "Yes")
+    assert "--class is 'Yes', which is no class of model.et; the nearest is 'yes'" in said
+    assert main(["fit", "t.csv", "-y", "a", "--trees", "2", "-q", "-o", "numbers.et"]) == 0
+    assert "--class is for classes" in fails(capfd, "explain", "numbers.et", "t.csv", "--class", "yes")
+    assert main(["explain", "numbers.et", "t.csv", "-o", "why.parquet", "-q"]) == 0
 
 
 # ---- options --------------------------------------------------------------------------------------------------------

@@ -246,6 +246,33 @@ def show(
 
 
 @app.command()
+def explain(
+    model: options.ModelPath,
+    table: options.TablePath,
+    row: options.Row = 0,
+    label: options.Label = None,
+    out: options.OutContributions = None,
+    delimiter: options.Delimiter = None,
+    format: options.FormatOption = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Why a row is predicted so: what each column adds to the prediction.
+
+    The value without any column and all contributions add up to the prediction, a probability or a mean.
+
+    \b
+    everytree explain model.et new.csv --row 3
+    everytree explain model.et new.csv --row 3 --class yes
+    everytree explain model.et new.csv --out contributions.csv
+    """
+    from everytree.cli.explaining import explain_file
+    from everytree.cli.tables import Reading
+
+    how = Reading(format, delimiter=delimiter)
+    explain_file(model, table, out, how, row=row, label=label, say=_sayer(quiet))
+
+
+@app.command()
 def report(
     model: options.ModelPath,
     table: options.MaybeTable = None,

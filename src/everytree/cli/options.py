@@ -64,6 +64,14 @@ Twice = Annotated[bool, typer.Option("--allow-twice", help="Count rows that are 
 OutModel = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Where the model goes.")]
 OutNewer = Annotated[str | None, typer.Option("--out", "-o", metavar="MODEL", help="MODEL itself by default.")]
 OutTable = Annotated[str, typer.Option("--out", "-o", metavar="TABLE", help="Where predictions go.")]
+OutContributions = Annotated[
+    str | None, typer.Option("--out", "-o", metavar="TABLE", help="Contributions to all rows, as a table, go here.")
+]
+Row = Annotated[int, typer.Option(min=0, help="Which row, counted from 0.")]
+Label = Annotated[
+    str | None,
+    typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
+]
 OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
 Refit = Annotated[bool, typer.Option("--refit", help="Do not score the model itself on TABLE, though new.")]
 Proba = Annotated[bool, typer.Option("--proba", help="The probability of each class.")]

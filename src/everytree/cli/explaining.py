@@ -1,0 +1,141 @@
+"""Why rows of a table are predicted as they are: what each column adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from everytree.base.words import number_of
+from everytree.cli.models import ModelFile, column_types, input_names, open_model
+from everytree.cli.problems import UserError, one_of
+from everytree.cli.rows import TableRows
+from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
+from everytree.cli.writing import check_output, output_format, to_standard_output, write_file
+from everytree.explaining.explanation import Explanation
+
+ROWS_AT_ONCE = 2**12
+"""Rows explained at a time: for each there are as many numbers as columns and classes."""
+
+
+def explain_file(
+    model: str,
+    table: str,
+    out: str | None,
+    how: Reading,
+    *,
+    row: int,
+    label: str | None,
+    say: Callable[[str], object],
+) -> None:
+    """One row of a table in words, or all rows as a table of contributions.
+
+    Parameters
+    ----------
+    model, table : str
+        Paths.
+    out : str or None
+        Where contributions of all rows go; None for one row in words.
+    how : Reading
+    row : int
+        Which row, where it is one; they are counted from 0.
+    label : str or None
+        The class whose probability is explained.
+    say : callable
+    """
+    if out is not None:
+        check_output(out, model, table)
+        output_format(out, how.format)
+    of = open_model(model)
+    which = _class(of, label)
+    source = open_table(table, replace(how, has_header=of.memory.has_header, types=column_types(of, with_target=False)))
+    if out is None:
+        to_standard_output(f"{_row_in_words(of, source, row, which)}\n".encode())
+        return
+    n_rows = write_file_counted(_contributions(of, source, which), out, how.format)
+    if out != STREAM:
+        say(f"{out}: {number_of(n_rows, 'row')}, what each of {len(of.model.schema_.columns)} columns adds")
+
+
+def write_file_counted(parts: Iterator[dict[str, Any]], path: str, given: str | None) -> int:
+    """Columns to a file, and how many rows these were."""
+    n_rows = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal n_rows
+        for part in parts:
+            yield part
+            n_rows += len(part["prediction"])
+
+    write_file(counted(), path, given)
+    return n_rows
+
+
+def _class(of: ModelFile, label: str | None) -> Any:
+    """The class that is named; None where none is."""
+    if label is None:
+        return None
+    if not hasattr(of.model, "classes_"):
+        raise UserError(f"--class is for classes, but {of.path} predicts numbers")
+    known = {str(one): one for one in of.model.classes_.tolist()}
+    if label not in known:
+        raise UserError(f"--class is {label!r}, which is no class of {of.path}; {one_of(label, known)}")
+    return known[label]
+
+
+def _row_in_words(of: ModelFile, table: OpenTable, row: int, which: Any) -> str:
+    """The row's place, its prediction, and what each column adds to it."""
+    n_before = 0
+    for part, explained in _explained(of, table, only=row):
+        if explained is not None:
+            place = part.place(row - n_before)
+            predicted = _said(of, part, row - n_before)
+            return f"{table.name}, {place}: {predicted}\n{explained.of_row(0, which).text()}"
+        n_before += part.n_rows
+    raise UserError(f"{table.name}: there is no row {row}; it has {number_of(n_before, 'row')}, counted from 0")
+
+
+def _said(of: ModelFile, part: TableRows, row: int) -> str:
+    """The prediction of a row."""
+    X = part.table.select(input_names(part.name, part.columns, of)).slice(row, 1)
+    (prediction,) = of.model.predict(X)
+    return str(prediction) if hasattr(of.model, "classes_") else f"{prediction:.6g}"
+
+
+def _explained(
+    of: ModelFile, table: OpenTable, only: int | None = None
+) -> Iterator[tuple[TableRows, Explanation | None]]:
+    """The parts of a table with their explanations; of `only` one row, None for the parts before it."""
+    names, n_before = input_names(table.name, table.columns, of), 0
+    for part in table.parts(names):
+        X = part.table.select(names)
+        if only is not None and only >= n_before + part.n_rows:
+            n_before += part.n_rows
+            yield part, None
+            continue
+        if only is not None:
+            X = X.slice(only - n_before, 1)
+        with part.blamed():
+            for start in range(0, X.num_rows, ROWS_AT_ONCE):
+                yield part, of.model.explain(X.slice(start, ROWS_AT_ONCE))
+        if only is not None:
+            return
+
+
+def _contributions(of: ModelFile, table: OpenTable, which: Any) -> Iterator[dict[str, Any]]:
+    """What is predicted, its value without any column, and what each column adds to that; a row each."""
+    for _, explained in _explained(of, table):
+        assert explained is not None
+        values, base, total = explained.values, np.asarray(explained.base), explained.prediction
+        columns: dict[str, Any] = {}
+        if explained.classes is not None:
+            classes, every = np.array(explained.classes), np.arange(len(explained))
+            place = total.argmax(axis=1)
+            if which is not None:
+                place = np.full(len(explained), explained.classes.index(which))
+            columns["class"] = classes[place]
+            values, base, total = values[every, :, place], base[place], total[every, place]
+        columns |= {"prediction": total, "base": np.broadcast_to(base, len(explained)).copy()}
+        yield columns | {f"from_{name}": values[:, k].copy() for k, name in enumerate(explained.columns)}

@@ -25,7 +25,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import everytree as et
 from cases import rng_for
 from estimator_cases import as_pandas, mixed_columns, state
-from everytree.fitting.grow_on import centred_and_scaled
+from everytree.fitting.grow_on import standardised
 from everytree.report import write_report
 from everytree.structure.grow_on import Classes, Numbers
 from everytree.structure.growers import Growth, grow
@@ -104,7 +104,7 @@ def test_trees_of_a_forest_follow_the_outputs_in_turn(kind):
     codes, columns = first.schema_.encode(X), len(X.T)
     for place, y in enumerate(Y.T):
         own = seeds[place::3]
-        follow = Classes(y, None) if is_classifier(model) else Numbers(centred_and_scaled(y, None), None)
+        follow = Classes(y, None) if is_classifier(model) else Numbers(standardised(y, None).values, None)
         grown = grow(
             codes, follow, Growth(), len(own),
             n_codes=first.schema_.n_codes, has_missing=np.zeros(columns, dtype=bool), seeds=own,

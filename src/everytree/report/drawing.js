@@ -78,7 +78,7 @@ function weightText(statistics, i) {
   if (!family) return "";
   const weight = family.seen(statistics, i);
   const amount = Math.abs(weight - Math.round(weight)) < 1e-9 * Math.max(1, weight) ? Math.round(weight).toLocaleString("en") : weight.toFixed(1);
-  return `${amount} ${amount === "1" ? family.unit.replace(/s$/, "") : family.unit}`;
+  return `${amount} ${family.unit}`;
 }
 
 function leafOutcome(statistics, i) {

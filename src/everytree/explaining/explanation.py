@@ -149,6 +149,15 @@ class RowContributions:
     cells: list[str]
     values: FloatArray
 
+    def number(self, value: float, *, sign: bool = False) -> str:
+        """A number of this row as text; all of them have the same number of digits after the point."""
+        largest = max(abs(self.base), abs(self.prediction), float(np.abs(self.values).max(initial=0.0)))
+        if not np.isfinite(largest):
+            return f"{value:+.4g}" if sign else f"{value:.4g}"
+        first = int(np.floor(np.log10(largest))) if largest > 0.0 else 0
+        digits = min(max(3 - first, 2 if first < 4 else 0), 15)
+        return f"{value:+,.{digits}f}" if sign else f"{value:,.{digits}f}"
+
     def lines(self, max_columns: int = SHOWN) -> list[tuple[str, str, float]]:
         """Column, value and contribution of the largest ones, then the sum of all others."""
         n = len(self.columns) if len(self.columns) <= max_columns + 1 else max_columns
@@ -158,9 +167,9 @@ class RowContributions:
 
     def text(self) -> str:
         """A table of plain text."""
-        rows = [("without any column", "", number_text(self.base))]
-        rows += [(name, cell, number_text(value, sign=True)) for name, cell, value in self.lines()]
-        rows += [(self.what, "", number_text(self.prediction))]
+        rows = [("without any column", "", self.number(self.base))]
+        rows += [(name, cell, self.number(value, sign=True)) for name, cell, value in self.lines()]
+        rows += [(self.what, "", self.number(self.prediction))]
         return "\n".join(line.rstrip() for line in aligned(rows))
 
 
@@ -168,16 +177,6 @@ def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
     """Lines of three columns, the first to the left and the others to the right."""
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
-
-
-def number_text(value: float, *, sign: bool = False) -> str:
-    """A number in a few characters; small ones as 0.0004, not as powers of ten."""
-    if value == 0.0 or not np.isfinite(value):
-        return f"{value:+.4f}" if sign else f"{value:.4f}"
-    digits = 4 if 1e-4 <= abs(value) < 10.0 else 2 if abs(value) < 1e4 else 0
-    if abs(value) < 1e-4:
-        return f"{value:+.1e}" if sign else f"{value:.1e}"
-    return f"{value:+,.{digits}f}" if sign else f"{value:,.{digits}f}"
 
 
 def cell_text(value: Any) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from everytree.explaining.explanation import number_text
-
 if TYPE_CHECKING:
     from everytree.explaining.explanation import Explanation, RowContributions
 
@@ -32,15 +30,15 @@ def contributions_html(explanation: Explanation) -> str:
 def _one(row: RowContributions, number: int, n_rows: int) -> Iterator[str]:
     lines = row.lines()
     largest = max((abs(value) for _, _, value in lines), default=0.0) or 1.0
-    name = f"{row.what} = {number_text(row.prediction)}" + (f", row {number}" if n_rows > 1 else "")
+    name = f"{row.what} = {row.number(row.prediction)}" + (f", row {number}" if n_rows > 1 else "")
     yield f"<table><caption><b>{escape(name)}</b></caption>"
     names = "".join(f'<th style="{_CELL}">{name}</th>' for name in ("column", "value", "adds"))
     yield f"<tr>{names}<th></th></tr>"
     yield f'<tr><td style="{_CELL}">without any column</td><td></td>'
-    yield f'<td style="{_CELL}">{number_text(row.base)}</td><td></td></tr>'
+    yield f'<td style="{_CELL}">{row.number(row.base)}</td><td></td></tr>'
     for column, cell, value in lines:
         yield f'<tr><td style="{_CELL}">{escape(column)}</td><td style="{_CELL}">{escape(cell)}</td>'
-        yield f'<td style="{_CELL}">{number_text(value, sign=True)}</td><td>{_bar(value / largest)}</td></tr>'
+        yield f'<td style="{_CELL}">{row.number(value, sign=True)}</td><td>{_bar(value / largest)}</td></tr>'
     yield "</table>"
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from everytree.base.checks import whole_number
-from everytree.explaining.explanation import number_text
 from everytree.view.contributions import LESS, MORE
 from everytree.view.describe import INK, LINE
 from everytree.view.plot.axes import new_axes
@@ -30,12 +29,12 @@ def plot_contributions(row: RowContributions, *, max_columns: int, ax: Any = Non
         if place + 1 < len(lines):
             ax.plot([end, end], [place - 0.33, place + 1.33], color=LINE, linewidth=0.8)
         right = max(start, end)
-        ax.annotate(number_text(values[place], sign=True), (right, place), xytext=(4.0, 0.0),
+        ax.annotate(row.number(values[place], sign=True), (right, place), xytext=(4.0, 0.0),
                     textcoords="offset points", va="center", fontsize="small", color=INK)  # fmt: skip
     ax.axvline(row.base, color=LINE, linewidth=0.8, linestyle=":")
     labels = [f"{clipped(name, 28)} = {cell}" if cell else name for name, cell, _ in lines]
     ax.set_yticks(places, labels, parse_math=False)
     ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.margins(x=0.14)
-    ax.set_xlabel(f"{row.what}, from {number_text(row.base)} to {number_text(row.prediction)}", parse_math=False)
+    ax.set_xlabel(f"{row.what}, from {row.number(row.base)} to {row.number(row.prediction)}", parse_math=False)
     return ax

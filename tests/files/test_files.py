@@ -420,7 +420,7 @@ def test_merge_refuses_what_does_not_fit():
     before = [snapshot(post) for post in model.posteriors_]
     with pytest.raises(TypeError, match="must be a MetaForestClassifier, not MetaTreeClassifier"):
         model.merge(FOUR[2].fitted()[0])
-    with pytest.raises(ValueError, match="other reads column 0 in another way"):
+    with pytest.raises(ValueError, match="other has other cut points of column 0"):
         model.merge(other)
     with pytest.raises(NotFittedError):
         model.merge(et.MetaForestClassifier())

@@ -189,13 +189,13 @@ IMPOSSIBLE = {  # what `update` refuses, predictions refuse too: (family, row da
     "no exposure": ("poisson", {"exposure": [1.0, 0.0]}, r"exposure\[1\] is 0"),
     "negative exposure": ("poisson", {"exposure": [1.0, -1.0]}, r"exposure\[1\] is -1"),
     "unknown exposure": ("poisson", {"exposure": [np.nan, 1.0]}, r"exposure\[0\] is nan"),
-    "too few exposures": ("poisson", {"exposure": [1.0]}, "exposure has 1 entries, but X has 2 rows"),
+    "too few exposures": ("poisson", {"exposure": [1.0]}, "exposure has 1 entry, but X has 2 rows"),
     "too many exposures": ("poisson", {"exposure": [1.0] * 3}, "exposure has 3 entries, but X has 2 rows"),
     "a number": ("poisson", {"exposure": 1.0}, "exposure must have one entry a row"),
     "half censored": ("exponential", {"censored": [0.0, 0.5]}, r"censored\[1\] is 0.5"),
     "infinite input": ("linear", {"inputs": [[1.0, 2.0], [1.0, np.inf]]}, r"inputs\[1, 1\] is inf"),
     "too few inputs": ("linear", {"inputs": [[1.0], [2.0]]}, r"inputs must have shape \(n_rows, 2\)"),
-    "too few rows of inputs": ("linear", {"inputs": [[1.0, 2.0]]}, "inputs has 1 entries, but X has 2 rows"),
+    "too few rows of inputs": ("linear", {"inputs": [[1.0, 2.0]]}, "inputs has 1 entry, but X has 2 rows"),
 }
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy.stats import beta
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -17,6 +21,8 @@ from sklearn.preprocessing import StandardScaler
 import everytree as et
 from everytree.fitting.scores import ClassScores, NumberScores
 from everytree.report import report_html, write_report
+from everytree.report.charts import scale
+from everytree.report.effects import effects
 from everytree.report.examples import examples
 from everytree.report.opening import better, verdict
 from everytree.report.quality import _calibration
@@ -169,6 +175,69 @@ def test_tables_without_names_have_examples_too():
     first, *_, last = examples(Subject.of(model), rows, 3, fields)
     assert first["values"][1] in (0.0, None)
     assert first["values"][0] < last["values"][0]
+
+
+# ---- effects and reasons ---------------------------------------------------------------------------------------------
+
+
+def test_reasons_add_up_to_the_prediction(judged):
+    model, table = judged
+    _, shown = fields_and_examples(model, table, 5)
+    for one in shown:
+        number = int(one["label"].split(":")[0].removeprefix("row ")) - 1
+        row, why = table.drop(columns="outcome").iloc[[number]], one["reasons"]
+        np.testing.assert_allclose(why["value"], model.predict_proba(row)[0, 1], atol=1e-12)
+        np.testing.assert_allclose(why["base"] + sum(why["parts"]), why["value"], atol=1e-10)
+        assert why["of"].startswith("Probability of ")
+
+
+def test_effect_curves_are_those_of_the_most_important_columns(judged):
+    model, table = judged
+    rows = read_rows(model, table, "outcome", None, {})
+    page = effects(Subject.of(model), rows)
+    order = np.argsort(-model.feature_importances_, kind="stable")
+    assert page.count('<figure class="chart">') == min(6, (model.feature_importances_ > 0.0).sum())
+    best = model.feature_names_in_[order[0]]
+    assert page.index("<figcaption>") == page.index(f"<figcaption>{escape(best)}</figcaption>")
+    assert "had the value below" in page
+    assert effects(Subject.of(model), None) == ""
+
+
+MODELS = {
+    "three classes": et.MetaForestClassifier(3, random_state=0),
+    "numbers": et.MetaForestRegressor(3, random_state=0),
+    "boosted": et.MetaBoostClassifier(max_iter=5, random_state=0),
+    "ensemble numbers": et.MetaEnsembleRegressor(3, max_iter=5, random_state=0),
+    "exact": et.ExactTreeClassifier(max_depth=2),
+    "continued": et.ExactTreeClassifier(max_depth=2, continuation="grown", random_state=0),
+    "lines": et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_model_has_a_page_with_a_table(kind):
+    table, model = mixed_table(90)[["count", "colour"]], clone(MODELS[kind])
+    table = table[["count"]].fillna(0) if kind == "lines" else table
+    n_classes = 3 if kind == "three classes" else 2
+    y = (
+        classes_of(mixed_table(90), n_classes)
+        if hasattr(model, "predict_proba")
+        else 3.0 * mixed_table(90)["count"].fillna(0).to_numpy(float)
+    )
+    page = report_html(model.fit(table, y), table[:30], target=y[:30])
+    assert ("What they do" in page) == (kind != "lines")
+    assert "of the table to try it with" in page
+
+
+@given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
+@example(low=0.0286, span=0.8)
+@example(low=0.5, span=0.0)
+def test_scales_have_a_few_round_numbers_around_the_values(low, span):
+    ticks = scale(low, low + span)
+    assert 2 <= len(ticks) <= 8
+    step = ticks[1] - ticks[0]
+    assert ticks[0] <= low + 1e-6 * step
+    assert ticks[-1] >= low + span - 1e-6 * step
 
 
 # ---- the panel -------------------------------------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.words import number_of
+from everytree.view.describe import CLASS_COLOURS
 
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 
@@ -53,6 +55,110 @@ def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str,
             marks += [f'<circle class="dot {one.kind}" cx="{x}" cy="{y}" r="3.2"/>' for x, y in places]
     label = f"{title}. " + "; ".join(one.label for one in series) + (f"; diagonal: {diagonal}" if diagonal else "")
     return _figure(title, label, [*_axes(x_label, y_label, 1.0), *marks], _key(series, diagonal))
+
+
+def curve_chart(
+    title: str,
+    y_label: str,
+    labels: Sequence[str],
+    places: FloatArray | None,
+    curves: Sequence[FloatArray],
+    *,
+    bands: tuple[FloatArray, FloatArray] | None,
+    ticks: FloatArray,
+    keys: Sequence[str],
+) -> str:
+    """Curves over numbers, or dots over categories; a missing value stands apart on the right.
+
+    Parameters
+    ----------
+    title, y_label : str
+    labels : sequence of str
+        Of the points.
+    places : (n_points,) float64 or None
+        Places of the points on a scale of numbers, NaN for a missing value; None for categories.
+    curves : sequence of (n_points,) float64
+    bands : pair of (n_points,) float64 or None
+        Ends of a band about the only curve.
+    ticks : (n_ticks,) float64
+        Of the vertical scale, from its lower end to its upper one.
+    keys : sequence of str
+        Names of several curves.
+    """
+    x = _across(len(labels), places)
+    is_apart = np.ones(len(labels), dtype=bool) if places is None else np.isnan(places)
+
+    def y(value: float) -> float:
+        return _y((float(value) - ticks[0]) / (ticks[-1] - ticks[0]))
+
+    marks = [*_vertical_scale(ticks, y), *_below(labels, x, is_apart)]
+    for number, curve in enumerate(curves):
+        style = f' style="--of:{CLASS_COLOURS[number % len(CLASS_COLOURS)]}"' if keys else ""
+        on_line = np.flatnonzero(~is_apart)
+        if bands is not None and len(on_line):
+            there = [f"{x[k]:.2f} {y(bands[0][k])}" for k in on_line]
+            back = [f"{x[k]:.2f} {y(bands[1][k])}" for k in on_line[::-1]]
+            marks.append(f'<path class="spread ours" d="M{"L".join([*there, *back])}Z"/>')
+        if len(on_line):
+            points = "L".join(f"{x[k]:.2f} {y(curve[k])}" for k in on_line)
+            marks.append(f'<path class="line of"{style} d="M{points}"/>')
+        for k in np.flatnonzero(is_apart):
+            if bands is not None:
+                marks.append(f'<path class="whisker-line" d="M{x[k]:.2f} {y(bands[0][k])}V{y(bands[1][k])}"/>')
+            marks.append(f'<circle class="dot of"{style} cx="{x[k]:.2f}" cy="{y(curve[k])}" r="3.6"/>')
+    key = "".join(
+        f'<span class="key of" style="--of:{CLASS_COLOURS[number % len(CLASS_COLOURS)]}">{escape(name)}</span>'
+        for number, name in enumerate(keys)
+    )
+    return _figure(title, f"{y_label} by {title}", marks, key)
+
+
+def _across(n_points: int, places: FloatArray | None) -> FloatArray:
+    """Horizontal places of points."""
+    if places is None or np.isnan(places).all():
+        return np.array([_x((k + 0.5) / n_points) for k in range(n_points)])
+    has_missing = bool(np.isnan(places).any())
+    first, last = float(np.nanmin(places)), float(np.nanmax(places))
+    share = (places - first) / (last - first or 1.0) * (0.88 if has_missing else 1.0)
+    return np.array([_x(0.97 if np.isnan(one) else one) for one in share])
+
+
+def _below(labels: Sequence[str], x: FloatArray, is_apart: NDArray[np.bool_]) -> Iterator[str]:
+    """Labels of a scale's ends and middle, and of values that stand apart, as far as there is room."""
+    on_line, apart = (np.flatnonzero(some).tolist() for some in (~is_apart, is_apart))
+    if not on_line:
+        room = max(int((WIDTH - LEFT) / 6.5 / len(apart)), 3)
+        for k in apart:
+            yield _label(labels[k], x[k], "middle", room)
+        return
+    first, middle, last = on_line[0], on_line[len(on_line) // 2], on_line[-1]
+    yield _label(labels[first], x[first], "start")
+    if min(x[middle] - x[first], x[last] - x[middle]) > 7.0 * len(labels[middle]) + 40.0:
+        yield _label(labels[middle], x[middle], "middle")
+    if last != first:
+        yield _label(labels[last], x[last], "middle" if apart else "end")
+    for k in apart:
+        yield _label(labels[k], x[k] + 8.0, "end")
+
+
+def _label(text: str, x: float, anchor: str, room: int = 14) -> str:
+    text = text if len(text) <= room else f"{text[: room - 1]}…"
+    return f'<text x="{x:.2f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def scale(low: float, high: float) -> FloatArray:
+    """Three to seven round numbers from below `low` to above `high`."""
+    rough = (high - low if high > low else 1.0) / 4.0
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = power * next((one for one in (1.0, 2.0, 5.0) if one * power >= rough * (1.0 - 1e-9)), 10.0)
+    first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+    return np.asarray(np.arange(first, max(last, first + 1.0) + 0.5) * step)
+
+
+def _vertical_scale(ticks: FloatArray, y: Callable[[float], float]) -> Iterator[str]:
+    for value in ticks:
+        yield f'<path class="grid" d="M{_x(0)} {y(value)}H{_x(1)}"/>'
+        yield f'<text x="{_x(0) - 6}" y="{y(value) + 4}" text-anchor="end">{value:.4g}</text>'
 
 
 def _band(one: Series) -> Iterator[str]:

@@ -5,7 +5,7 @@ const NARROW = 600; // pixels: below, boxes are smaller and closer
 const BOX = { width: 190, height: 52, across: 248, down: 66 };
 const CHIP = { width: 43 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
-const READABLE = 0.72; // zoom from which the words in a box can be read: the tree opens with as many nodes as that allows
+const READABLE = 0.68; // zoom from which the words in a box can be read: the tree opens with as many nodes as that allows
 const FIRST_UNFOLDED = 31;
 const MOST_ZOOM = 1.6;
 
@@ -505,7 +505,7 @@ function showTree(number) {
 
 function startDrawing() {
   byId("picture").hidden = false;
-  if (svg.clientWidth < NARROW) Object.assign(BOX, { width: 124, across: 138 });
+  if (svg.clientWidth < NARROW) Object.assign(BOX, { width: 116, across: 130 });
   const select = byId("tree-select");
   if (trees.length > 1) {
     const order = trees.map((_, t) => t).sort((a, b) => data.weights[b] - data.weights[a] || data.evidence[b] - data.evidence[a]);

@@ -35,10 +35,26 @@ def examples(subject: Subject, rows: JudgedRows | None, n_examples: int, inputs:
     order = np.argsort(_predicted(subject, judged), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(n_examples, len(order))).round().astype(int))]
     columns = [_values(judged.column(k), field) for k, field in enumerate(inputs)]
+    reasons = _reasons(subject, judged.at(chosen))
     return [
-        {"label": f"row {i + 1}: {one_line(judged.y[i])}", "values": [column[i] for column in columns], "reasons": None}
-        for i in chosen.tolist()
+        {"label": f"row {i + 1}: {one_line(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
+        for i, why in zip(chosen.tolist(), reasons, strict=True)
     ]
+
+
+def _reasons(subject: Subject, rows: JudgedRows) -> list[dict[str, Any] | None]:
+    """What each column adds to the predictions of the rows."""
+    if not len(rows) or not subject.can_be_explained:
+        return [None] * len(rows)
+    explained, names = subject.model.explain(rows.inputs), subject.words.classes
+    found: list[dict[str, Any] | None] = []
+    for i in range(len(rows)):
+        base, value, parts, of = explained.base, explained.prediction[i], explained.values[i], "Mean"
+        if names:  # the second of two classes, or the most probable one
+            place = int(np.argmax(value)) if len(names) > 2 else len(names) - 1
+            base, value, parts, of = base[place], value[place], parts[:, place], f"Probability of {names[place]}"
+        found.append({"of": of, "base": float(base), "value": float(value), "parts": parts.tolist()})
+    return found
 
 
 def _predicted(subject: Subject, rows: JudgedRows) -> FloatArray:

@@ -18,6 +18,7 @@ import numpy as np
 from everytree.base.words import number_of
 from everytree.files.atomic import replace_file
 from everytree.report.charts import ranges
+from everytree.report.effects import effects
 from everytree.report.embedding import model_data
 from everytree.report.examples import examples
 from everytree.report.facts import expert_facts, facts, lead, parameters, priors
@@ -139,7 +140,7 @@ def report_html(
         "parameters": _pairs(parameters(subject)),
         "quality": why_not or _quality_section(model, quality),
         "importances": _importances(subject),
-        "effects": "",
+        "effects": effects(subject, rows),
         "tree_links": "",
         "tree_sections": "",
         "no_whatif": escape(_no_whatif(subject)),

@@ -130,10 +130,11 @@ def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
                 f"{model.schema_.n_inputs}, by their place"
             )
         return rest
-    absent = [name for name in known if name not in frame.columns]
+    by_name = {str(name): name for name in frame.columns}  # names may be numbers
+    absent = [name for name in known if name not in by_name]
     if absent:
         raise ValueError(f"table lacks the columns {absent}, which the model reads; it has {frame.columns}")
-    return frame.select(known)
+    return frame.select([nw.col(by_name[name]) for name in known])
 
 
 def _row_data(model: MetaEstimator, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:

@@ -80,3 +80,8 @@ class Subject:
     @property
     def n_rows(self) -> int:
         return int(self.average.n_rows)
+
+    @property
+    def can_be_explained(self) -> bool:
+        """Whether predictions are sums of what columns add: leaves are classes or constants."""
+        return "inputs" not in self.family.row_data

@@ -1,0 +1,98 @@
+"""Effect curves of the columns that matter most: the average prediction at each value, and its spread over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.explaining.effect import Effect
+from everytree.report.charts import curve_chart, scale
+from everytree.report.importances import importances
+from everytree.report.rows import JudgedRows
+from everytree.report.subject import Subject
+
+MAX_COLUMNS = 6
+MAX_POINTS = 25
+MAX_ROWS = 200
+MAX_CLASSES = 6
+"""Number of classes, at most, whose curves are drawn; of more, the most frequent ones."""
+
+
+def effects(subject: Subject, rows: JudgedRows | None) -> str:
+    """Charts on one scale; nothing without a table, or where leaves are lines."""
+    if rows is None or not len(rows) or not subject.can_be_explained:
+        return ""
+    found = [
+        subject.model.effect(k, rows.inputs, max_points=MAX_POINTS, max_rows=MAX_ROWS) for k in _most_important(subject)
+    ]
+    found = [one for one in found if len(one.points) > 1]
+    if not found:
+        return ""
+    outputs = _outputs(subject, rows)
+    ticks = scale(*_ends(found, outputs))
+    names = subject.words.classes
+    charts = [
+        curve_chart(
+            one.column, _label(subject, outputs), one.labels(), _numbers(one), [_of(one.mean, c) for c in outputs],
+            bands=(_of(one.low, outputs[0]), _of(one.high, outputs[0])) if len(outputs) == 1 else None,
+            ticks=ticks, keys=[names[c] for c in outputs if c is not None] if len(outputs) > 1 else [],
+        )
+        for one in found
+    ]  # fmt: skip
+    said = (
+        f"Effects of the columns: the average {_label(subject, outputs)} of {found[0].n_rows:,} rows of the table if "
+        "all of them had the value below, and nothing else changed."
+    )
+    if len(outputs) == 1:
+        said += f" The band holds {found[0].spread:.0%} of the rows: a wide one says that other columns matter more."
+    head = f'<h3 class="below">What they do</h3><p>{escape(said)}</p>'
+    return f'{head}<div class="charts effects">{"".join(charts)}</div>'
+
+
+def _most_important(subject: Subject) -> list[int]:
+    middle = importances(subject).middle
+    order = (-middle).argsort(kind="stable")[:MAX_COLUMNS]
+    return [int(k) for k in order if middle[k] > 0.0]
+
+
+def _outputs(subject: Subject, rows: JudgedRows) -> list[int | None]:
+    """Places of the classes whose curves are drawn; None for a number."""
+    n_classes = len(subject.words.classes)
+    if n_classes <= 2:
+        return [n_classes - 1 if n_classes else None]
+    counts = [float(rows.weight[rows.y == label].sum()) for label in subject.model.classes_]
+    return sorted(np.argsort(-np.array(counts), kind="stable")[:MAX_CLASSES].tolist())
+
+
+def _label(subject: Subject, outputs: Sequence[int | None]) -> str:
+    if outputs[0] is None:
+        return "prediction"
+    return "probability" if len(outputs) > 1 else f"probability of {subject.words.classes[outputs[0]]}"
+
+
+def _of(values: FloatArray, place: int | None) -> FloatArray:
+    return values if place is None else np.asarray(values[:, place])
+
+
+def _ends(found: Sequence[Effect], outputs: Sequence[int | None]) -> tuple[float, float]:
+    """Lowest and highest value of all charts."""
+    ends = [(one.low, one.high) if len(outputs) == 1 else (one.mean, one.mean) for one in found]
+    low = min(float(_of(low, c).min()) for low, _ in ends for c in outputs)
+    return low, max(float(_of(high, c).max()) for _, high in ends for c in outputs)
+
+
+def _numbers(one: Effect) -> FloatArray | None:
+    """Places of the points on a scale of numbers or dates, NaN where the value is missing; None for categories."""
+    if one.kind == "category":
+        return None
+    return np.array([_number(point) for point in one.points])
+
+
+def _number(point: Any) -> float:
+    if point is None:
+        return np.nan
+    return float(np.datetime64(point, "us").astype(np.int64)) if not isinstance(point, int | float) else float(point)

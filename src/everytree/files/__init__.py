@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from everytree.exact.posterior import ExactPosterior
 from everytree.files.container import ModelFileError, parse_json, read, to_json, write
-from everytree.files.others import read_exact, read_growing, write_exact, write_growing
+from everytree.files.others import read_exact, read_growing, read_sampler, write_exact, write_growing, write_sampler
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import (
@@ -26,6 +26,7 @@ from everytree.files.trees import (
 from everytree.posterior.forest import Forest
 from everytree.posterior.growing import GrowingPosterior
 from everytree.posterior.posterior import Posterior
+from everytree.sampling.sampler import StructureSampler
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
 
@@ -39,6 +40,7 @@ _KINDS: dict[str, tuple[type, Write, Read]] = {
     "Posterior": (Posterior, lambda to, post: write_posteriors(to, [post]), lambda of: _only(of, read_posteriors(of))),
     "GrowingPosterior": (GrowingPosterior, write_growing, read_growing),
     "ExactPosterior": (ExactPosterior, write_exact, read_exact),
+    "StructureSampler": (StructureSampler, write_sampler, read_sampler),
     "Schema": (Schema, write_schema, read_schema),
     "Forest": (Forest, write_forest, read_forest),
 }
@@ -72,8 +74,8 @@ def save(
     Parameters
     ----------
     model : Posterior, GrowingPosterior, ExactPosterior, MetaTree, Forest, Schema, an estimator or an online forest
-        Fitted or not. Leaves of a family of your own cannot be stored, nor can a `split_prior` that is a function of
-        your own.
+        Or a `StructureSampler`. Fitted or not. Leaves of a family of your own cannot be stored, nor can a
+        `split_prior` that is a function of your own.
     path : path-like
         By custom it ends in `.safetensors`. A file of this name is replaced.
     layout : {"packed", "compressed", "mappable"}

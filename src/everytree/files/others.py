@@ -1,4 +1,4 @@
-"""Growing posteriors and exact posteriors in a file."""
+"""Growing posteriors, exact posteriors and samplers of structures in a file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from everytree.files.families import check_all, read_family, read_statistics, wr
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.growing import GrowingPosterior
+from everytree.sampling.sampler import ARRAY_TYPES, StructureSampler
 
 
 def write_growing(to: Writer, grow: GrowingPosterior) -> None:
@@ -72,3 +73,28 @@ def read_exact(of: Reader) -> ExactPosterior:
             check_all(of, "given", arrays["given"], np.isfinite(arrays["given"]), "must be finite")
     with of.checking("state"):
         return ExactPosterior.from_state(family, plain, arrays)
+
+
+def write_sampler(to: Writer, sampler: StructureSampler) -> None:
+    """Write arguments, rows, draws, kept structures and the state of the chains."""
+    write_family(to.section("family"), sampler.family)
+    plain, arrays = sampler.to_state()
+    for name, value in plain.items():
+        write_plain(to.section("state"), name, value)
+    if arrays:
+        write_statistics(to, arrays.pop("statistics"))
+        to.section("drawn").put_arrays(**arrays)
+
+
+def read_sampler(of: Reader) -> StructureSampler:
+    """Read the sampler, which can be continued."""
+    family = read_family(of.section("family"))
+    state = of.section("state")
+    plain = {name: read_plain(state, name) for name in state.values()}
+    arrays = {}
+    if "thin" in plain:
+        drawn = of.section("drawn")
+        arrays = {name: drawn.array(name, dtype) for name, dtype in ARRAY_TYPES.items()}
+        arrays["statistics"] = read_statistics(of, family, None)
+    with of.checking("state"):
+        return StructureSampler.from_state(family, plain, arrays)

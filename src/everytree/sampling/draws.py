@@ -54,6 +54,15 @@ class Draws:
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1) for name in self.names()}
         return type(self)(**both)
 
+    def check(self, n_chains: int, n_features: int, n_temperatures: int) -> None:
+        """Refuse arrays whose shapes do not belong together."""
+        n_draws = self.n_draws if self.log_evidence.ndim == 2 else -1
+        last = {"used": (n_features,)} | dict.fromkeys(("own", "hotter", "colder"), (n_temperatures,))
+        for name in self.names():
+            shape = (n_chains, n_draws, *last.get(name, ()))
+            if n_draws < 1 or getattr(self, name).shape != shape:
+                raise ValueError(f"{name} must have shape {shape}, but has {getattr(self, name).shape}")
+
     @property
     def n_chains(self) -> int:
         return len(self.log_evidence)
@@ -97,6 +106,17 @@ class Structures:
         """These structures and those after them."""
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.names()}
         return type(self)(**both)
+
+    def check(self, n_features: int) -> None:
+        """Refuse arrays that are not those of meta-trees with probabilities."""
+        n_nodes = int(self.sizes.sum())
+        if (self.sizes < 1).any() or any(getattr(self, name).shape != (n_nodes,) for name in self.names()[1:]):
+            raise ValueError(f"every array of structures must have {n_nodes} entries, one a node")
+        for name in ("split_prior", "split_prob"):
+            if not ((getattr(self, name) >= 0.0) & (getattr(self, name) <= 1.0)).all():
+                raise ValueError(f"{name} must be from 0 to 1")
+        for number in range(len(self)):
+            self.tree(number, n_features)
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -7,7 +7,6 @@ their structures. The kernels in `_native/sampling` make the moves; `replica.hpp
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -20,25 +19,16 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.progress import Progress
 from everytree.base.randomness import RandomSource, random_generator
-from everytree.exact.posterior import checked_kinds
+from everytree.exact.posterior import checked_kinds, read_codes
 from everytree.exact.regions import KINDS, Kind
-from everytree.exact.trees import ExactTree
 from everytree.families.base import NativeFamily
-from everytree.posterior.forest import Forest
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
-from everytree.predictive.predictive import Predictive
-from everytree.sampling.diagnostics import ess, mean_error, rhat
-from everytree.sampling.draws import Draws, Structures, used_together
-from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
+from everytree.sampling.answers import MOVE_COUNTS, TREE_ARRAYS, Answers
+from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
+from everytree.sampling.running import run, run_until_interrupted
 from everytree.trees.metatree import read_only
-
-MOVES = ("change", "neighbour", "swap", "rotation", "prior", "block")
-"""Names of the moves, in the order of the kernel."""
-
-TREE_ARRAYS = ("feature", "code", "first_child", "n_children")
-"""Arrays of a tree, as the kernel returns them."""
 
 MAX_DEPTH = 64
 """Maximum depth where none is given: with a split prior of 0.5 no tree in 1e19 is deeper."""
@@ -49,9 +39,6 @@ SUMMED_DEPTH = 5
 MAX_BLOCK_STEPS = 1e6
 """Steps that the sums of a block may take in each level."""
 
-N_SINGLE, N_BLOCKS = 20, 2
-"""Proposals of a draw at each temperature: of single nodes, and of blocks."""
-
 N_ROUNDS = 4
 """Rounds of the burn-in after which the temperatures are adapted, each twice as long as the one before."""
 
@@ -59,7 +46,7 @@ KEPT = 200
 """Approximate number of structures that `thin="auto"` keeps."""
 
 
-class StructureSampler:
+class StructureSampler(Answers):
     """Draws from p(k | data): the splits of a tree, its prunings and leaves summed out exactly.
 
     The prior is that of `ExactPosterior`: a region is split with probability `split_prior` (of its depth) unless it is
@@ -208,11 +195,7 @@ class StructureSampler:
         with Progress("sampling", burn_in + n_draws, progress) as bar:
             powers = self._burn_in(engine, powers, burn_in, bar)
             self._rows, self._thin, self.powers = rows, thin, read_only(powers)
-            self._draws: Draws | None = None
-            self._kept: Structures | None = None
-            self._best: dict[str, Any] | None = None
-            self._moves: dict[str, NDArray[Any]] | None = None
-            self._forest: Forest | None = None
+            self._draws = self._kept = self._best = self._moves = self._forest = None
             self._engine: _kernels.Sampler | None = engine
             self._advance(n_draws, bar)
         return self
@@ -254,7 +237,7 @@ class StructureSampler:
         done = 0
         for number, end in enumerate(ends):
             engine.forget_counts()
-            _run(engine, end - done, 0, resolve_n_jobs(self.n_jobs), bar)
+            run(engine, end - done, 0, resolve_n_jobs(self.n_jobs), bar)
             done = end
             counts = engine.counts()
             tried = counts["tried"].sum(axis=0)[:-1]
@@ -266,7 +249,7 @@ class StructureSampler:
 
     def _advance(self, n_draws: int, bar: Progress) -> None:
         engine = self._running()
-        records, was_interrupted = _run_until_interrupted(engine, n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar)
+        records, was_interrupted = run_until_interrupted(engine, n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar)
         for each in records:
             draws, kept = Draws.of(each), Structures.of(each)
             self._draws = draws if self._draws is None else self._draws.then(draws)
@@ -299,195 +282,109 @@ class StructureSampler:
             self._engine = engine
         return self._engine
 
+    # ---- state ------------------------------------------------------------------------------------------------------
+
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if "_engine" in state:
             state["_engine"] = None
         return state
 
-    def _check_fitted(self) -> None:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain values and arrays from which `from_state` makes the same sampler, chains included."""
+        seed = self.random_state
+        plain: dict[str, Any] = {
+            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
+            "candidates": self.candidates, "kinds": list(self.kinds), "temperature": self.temperature,
+            "n_chains": self.n_chains, "n_temperatures": self.n_temperatures, "block_depth": self.block_depth,
+            "start": self.start, "n_jobs": self.n_jobs,
+            "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
+        }  # fmt: skip
         if not hasattr(self, "_rows"):
-            raise ValueError("this StructureSampler has no rows yet: call fit(X, y) first")
+            return plain, {}
+        return plain | self._fitted_values(), self._fitted_arrays()
 
-    # ---- answers ----------------------------------------------------------------------------------------------------
-
-    @property
-    def draws(self) -> Draws:
-        """Numbers of every draw, by chain."""
-        self._check_fitted()
-        assert self._draws is not None
-        return self._draws
-
-    @property
-    def structures(self) -> Structures:
-        """The structures that were kept."""
-        self._check_fitted()
-        assert self._kept is not None
-        return self._kept
-
-    @property
-    def n_rows(self) -> int:
-        self._check_fitted()
-        return self._rows.n_rows
-
-    @property
-    def posterior(self) -> Forest:
-        """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
-        kept = self.structures
-        if "one_against_rest" in self.kinds:
-            raise ValueError("splits of one category against the rest are not thresholds: no forest has them")
-        if self._forest is None:
-            self._forest = Forest(
-                [
-                    self._rows.posterior(kept.tree(i, len(self.n_codes)), self.family, kept.one(i)["split_prior"])
-                    for i in range(len(kept))
-                ],
-                n_codes=self.n_codes,
-            )
-        return self._forest
-
-    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
-        """One predictive distribution for each row, averaged over structures and their prunings."""
-        return self.posterior.predictive(X, **row_data)
-
-    def probs(self, X: ArrayLike) -> FloatArray:
-        """(n_rows, n_classes) probability of each class, for families of classes."""
-        return self.posterior.probs(X)
-
-    @property
-    def feature_prob(self) -> FloatArray:
-        """(n_features,) probability that a region that holds rows is split on each column."""
-        return np.asarray(self.draws.used.mean(axis=(0, 1)))
-
-    @property
-    def feature_prob_error(self) -> FloatArray:
-        """(n_features,) Monte Carlo standard error of `feature_prob`."""
-        used = self.draws.used
-        return np.array([mean_error(used[:, :, k]) for k in range(used.shape[2])])
-
-    @property
-    def co_inclusion(self) -> FloatArray:
-        """(n_features, n_features) probability that both columns are used, over the kept structures."""
-        return used_together(self.structures, len(self.n_codes))
-
-    @property
-    def log_evidence(self) -> EvidenceEstimate:
-        """Log p(y | X), to the power of the temperature, summed over all trees and splits, with its error."""
-        if self.n_temperatures < 2:
-            raise ValueError("the evidence is estimated from several temperatures: set n_temperatures to 2 or more")
-        draws = self.draws
-        return estimate_evidence(draws.own, draws.hotter, draws.colder)
-
-    def map_tree(self) -> ExactTree:
-        """The most probable tree that a chain visited, with its splits.
-
-        Its `log_prob` is the log of its posterior probability, by the estimate of the evidence; NaN with one
-        temperature.
-        """
-        self._check_fitted()
+    def _fitted_values(self) -> dict[str, Any]:
         assert self._best is not None
-        best = self._best
-        total = self.log_evidence.value if self.n_temperatures > 1 else float("nan")
-        feature, code, first_child, n_children = (read_only(np.array(best[name])) for name in TREE_ARRAYS)
-        log_prob = float(best["log_joint"]) - total
-        return ExactTree(feature, code, first_child, n_children, log_prob, tuple(self.kinds))
+        return {
+            "thin": self._thin, "n_rows": self._rows.n_rows, "log_joint": float(self._best["log_joint"]),
+            "random": [int(state["random"]) for state in self._state],
+            "n_before": [int(state["n_draws"]) for state in self._state],
+        }  # fmt: skip
 
-    @property
-    def rhat(self) -> dict[str, float]:
-        """R-hat of the log evidence, of the number of leaves, and the largest of the columns' inclusion."""
-        return {name: rhat(values) for name, values in self._traced().items()}
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        assert self._best is not None
+        assert self._moves is not None
+        return {
+            "codes": self._rows.codes, "statistics": self._rows.statistics, "powers": self.powers,
+            **{f"draws_{name}": getattr(self.draws, name) for name in Draws.names()},
+            **{f"kept_{name}": getattr(self.structures, name) for name in Structures.names()},
+            **{f"moves_{name}": self._moves[name] for name in MOVE_COUNTS},
+            **{f"best_{name}": np.asarray(self._best[name]) for name in TREE_ARRAYS},
+            "chain_sizes": np.stack([state["sizes"] for state in self._state]),
+            "chain_columns": np.concatenate([state["columns"] for state in self._state]),
+            "chain_codes": np.concatenate([state["codes"] for state in self._state]),
+        }  # fmt: skip
 
-    @property
-    def ess(self) -> dict[str, float]:
-        """Effective number of draws, of the same numbers as `rhat`."""
-        return {name: ess(values) for name, values in self._traced().items()}
-
-    def _traced(self) -> dict[str, FloatArray]:
-        draws = self.draws
-        each = {"log_evidence": draws.log_evidence, "n_leaves": draws.n_leaves}
-        for column in np.flatnonzero(np.ptp(draws.used, axis=(0, 1)) > 0.0):
-            each[f"used[{column}]"] = draws.used[:, :, column]
-        return each
-
-    @property
-    def acceptance(self) -> dict[str, float]:
-        """Share of accepted proposals of each move at the target's temperature, and of exchanges of all."""
-        self._check_fitted()
-        moves = self._moves
-        assert moves is not None
-        proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
-        rates = {
-            name: float(a / p) if p else float("nan") for name, a, p in zip(MOVES, accepted, proposed, strict=True)
-        }
-        tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]
-        rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean()) if len(tried) else float("nan")
-        return rates
-
-    def summary(self) -> str:
-        """What was drawn and how well the chains agree, as text."""
-        draws, agreement, sizes = self.draws, self.rhat, self.ess
-        worst = max(agreement, key=lambda name: agreement[name])
-        lines = [
-            f"{draws.n_chains} chains of {draws.n_draws} draws, {len(self.structures)} structures kept, "
-            f"{self._rows.n_rows} rows",
-            f"R-hat at most {agreement[worst]:.3f} ({worst}); effective draws at least {min(sizes.values()):.0f}",
-        ]
-        if self.n_temperatures > 1:
-            lines.append(f"log evidence {self.log_evidence.value:.3f} +- {self.log_evidence.error:.3f}")
-        best = self.map_tree()
-        lines.append(f"most probable tree: {best.n_leaves} leaves, log probability {best.log_prob:.3f}")
-        lines.append("accepted: " + ", ".join(f"{name} {rate:.1%}" for name, rate in self.acceptance.items()))
-        probs, errors = self.feature_prob, self.feature_prob_error
-        lines += [
-            f"column {column}: used with probability {probs[column]:.3f} +- {errors[column]:.3f}"
-            for column in np.argsort(-probs, kind="stable")[:10]
-        ]
-        return "\n".join(lines)
+    @classmethod
+    def from_state(
+        cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> StructureSampler:
+        """Rebuild a sampler; rows, structures and the state of the chains are checked."""
+        names = ("thin", "n_rows", "log_joint", "random", "n_before")
+        fitted = {name: plain.pop(name) for name in names if name in plain}
+        sampler = cls(family=family, **plain)
+        if not fitted:
+            return sampler
+        codes = read_codes(arrays["codes"], sampler.n_codes)
+        statistics = family.checked_statistics(arrays["statistics"])
+        if len(codes) != len(statistics):
+            raise ValueError(f"there are {len(codes)} rows of codes, but {len(statistics)} of statistics")
+        sampler._rows = DistinctRows(codes, statistics, whole_number("n_rows", fitted["n_rows"], len(codes)))
+        sampler._thin, sampler.powers = whole_number("thin", fitted["thin"], 1), read_only(arrays["powers"])
+        sampler._draws = Draws(**{name: arrays[f"draws_{name}"] for name in Draws.names()})
+        sampler._kept = Structures(**{name: arrays[f"kept_{name}"] for name in Structures.names()})
+        sampler._draws.check(sampler.n_chains, len(sampler.n_codes), sampler.n_temperatures)
+        sampler._kept.check(len(sampler.n_codes))
+        sampler._best = {name: arrays[f"best_{name}"] for name in TREE_ARRAYS} | {"log_joint": fitted["log_joint"]}
+        sampler._moves = {name: arrays[f"moves_{name}"] for name in MOVE_COUNTS}
+        sampler._state = _chain_states(fitted["random"], fitted["n_before"], arrays)
+        sampler._forest, sampler._engine = None, None
+        sampler._running()
+        return sampler
 
     def __repr__(self) -> str:
         seen = f", n_rows={self.n_rows}, n_draws={self.draws.n_draws}" if hasattr(self, "_rows") else ""
         return f"StructureSampler({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
 
 
-SECONDS_AT_ONCE = 0.3
-"""Approximate time that the kernel draws before it returns; how draws are divided does not change them."""
+_WHOLE = {"root_column", "root_code", "feature", "code", "first_child", "n_children"}
+
+ARRAY_TYPES: dict[str, type[np.generic]] = {
+    "codes": np.uint16, "powers": np.float64,
+    **{f"draws_{name}": np.int32 if name in _WHOLE else np.float64 for name in Draws.names()},
+    **{f"kept_{name}": np.int32 if name in _WHOLE else np.float64 for name in Structures.names()},
+    "kept_sizes": np.int64,
+    "moves_proposed": np.int64, "moves_accepted": np.int64, "moves_exchanged": np.float64, "moves_tried": np.float64,
+    **{f"best_{name}": np.int32 for name in TREE_ARRAYS},
+    "chain_sizes": np.int64, "chain_columns": np.int32, "chain_codes": np.int32,
+}  # fmt: skip
+"""Arrays of `StructureSampler.to_state` except the statistics, and their types."""
 
 
-def _run(
-    engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress
-) -> list[list[dict[str, NDArray[Any]]]]:
-    """Draw, some draws at a time."""
-    records: list[list[dict[str, NDArray[Any]]]] = []
-    _run_into(records, engine, n_draws, thin, n_jobs, bar)
-    return records
-
-
-def _run_until_interrupted(
-    engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress
-) -> tuple[list[list[dict[str, NDArray[Any]]]], bool]:
-    """Draw; also return whether an interrupt by the user ended it."""
-    records: list[list[dict[str, NDArray[Any]]]] = []
-    try:
-        _run_into(records, engine, n_draws, thin, n_jobs, bar)
-    except KeyboardInterrupt:
-        return records, True
-    return records, False
-
-
-def _run_into(
-    records: list[list[dict[str, NDArray[Any]]]],
-    engine: _kernels.Sampler,
-    n_draws: int,
-    thin: int,
-    n_jobs: int,
-    bar: Progress,
-) -> None:
-    n_next, done = 1, 0
-    while done < n_draws:
-        n_next = min(n_next, n_draws - done)
-        begun = time.perf_counter()
-        records.append(engine.run(n_draws=n_next, thin=thin, n_single=N_SINGLE, n_blocks=N_BLOCKS, n_jobs=n_jobs))
-        done += n_next
-        bar.step(n_next)
-        per_draw = (time.perf_counter() - begun) / n_next
-        n_next = max(int(SECONDS_AT_ONCE / max(per_draw, 1e-9)), 1)
+def _chain_states(random: list[int], n_before: list[int], arrays: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """The state of each chain, as the kernel takes it."""
+    sizes = arrays["chain_sizes"]
+    if sizes.ndim != 2 or not len(sizes) == len(random) == len(n_before) or (sizes < 0).any():
+        raise ValueError("chain_sizes must have one row for each chain")
+    ends = np.cumsum(sizes.sum(axis=1))
+    if len(arrays["chain_columns"]) != ends[-1] or len(arrays["chain_codes"]) != ends[-1]:
+        raise ValueError(f"chain_columns and chain_codes must have {ends[-1]} entries")
+    return [
+        {
+            "random": random[i], "n_draws": n_before[i], "sizes": np.ascontiguousarray(sizes[i]),
+            "columns": np.ascontiguousarray(arrays["chain_columns"][ends[i] - sizes[i].sum() : ends[i]]),
+            "codes": np.ascontiguousarray(arrays["chain_codes"][ends[i] - sizes[i].sum() : ends[i]]),
+        }
+        for i in range(len(sizes))
+    ]  # fmt: skip

@@ -49,8 +49,11 @@ class Lookahead {
     // the next call.
     const Prospect& of(Region& region, const Point* begin, const Point* end, int depth, double n_candidates,
                        double leaf) {
-        if (end - begin < min_points_known) {
-            compute(region, begin, end, depth, n_candidates, leaf, scratch_);
+        const auto n_points = static_cast<double>(end - begin);
+        const double share = n_points / static_cast<double>(points_.n_points());
+        const int horizon = options_.horizon(share, n_points, points_.n_columns(), n_candidates, depth);
+        if (end - begin < min_points_known && horizon == 1) {
+            compute(region, begin, end, depth, horizon, leaf, scratch_);
             return scratch_;
         }
         const Key key = region.key + key_of(Condition{-1 - depth, 0});
@@ -58,20 +61,17 @@ class Lookahead {
         if (found != known_.end()) return found->second;
         if (n_known_ > max_known) known_.clear(), n_known_ = 0;
         Prospect& made = known_[key];
-        compute(region, begin, end, depth, n_candidates, leaf, made);
+        compute(region, begin, end, depth, horizon, leaf, made);
         n_known_ += made.log_share.size() + 8;
         return made;
     }
 
   private:
     static constexpr std::size_t max_known = std::size_t{1} << 19;  // numbers kept: 4 MiB
-    static constexpr std::ptrdiff_t min_points_known = 24;          // fewer are counted again as fast
+    static constexpr std::ptrdiff_t min_points_known = 24;          // of one level, fewer are counted again as fast
 
-    void compute(Region& region, const Point* begin, const Point* end, int depth, double n_candidates, double leaf,
+    void compute(Region& region, const Point* begin, const Point* end, int depth, int horizon, double leaf,
                  Prospect& made) {
-        const auto n_points = static_cast<double>(end - begin);
-        const double share = n_points / static_cast<double>(points_.n_points());
-        const int horizon = options_.horizon(share, n_points, points_.n_columns(), n_candidates, depth);
         std::vector<double>& terms = levels_[static_cast<std::size_t>(horizon)].terms;
         const double log_stop = options_.log_stop[depth] + power_ * leaf;
         list_terms(region, begin, end, depth, horizon, leaf);
@@ -131,9 +131,19 @@ class Lookahead {
         std::fill(level.by_code.begin() + lo * static_cast<std::ptrdiff_t>(size),
                   level.by_code.begin() + (hi + 1) * static_cast<std::ptrdiff_t>(size), 0.0);
         const std::uint16_t* own = points_.codes(column);
-        for (const Point* p = begin; p != end; ++p) {
-            points_.layout().add(level.by_code.data() + own[*p] * size, points_.statistic(*p));
-            ++level.start[own[*p] + 1];
+        if (points_.layout().n_pairs == 0 && size == 2) {  // two classes: no loop over statistics
+            for (const Point* p = begin; p != end; ++p) {
+                double* to = level.by_code.data() + own[*p] * std::size_t{2};
+                const double* from = points_.statistic(*p);
+                to[0] += from[0];
+                to[1] += from[1];
+                ++level.start[own[*p] + 1];
+            }
+        } else {
+            for (const Point* p = begin; p != end; ++p) {
+                points_.layout().add(level.by_code.data() + own[*p] * size, points_.statistic(*p));
+                ++level.start[own[*p] + 1];
+            }
         }
         for (int code = 0; code < n; ++code) level.start[code + 1] += level.start[code];
         if (!sorts) return;

@@ -1,0 +1,195 @@
+"""What the draws of a sampler say: predictions, columns that are used, the best tree, the evidence, agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.exact.regions import Kind
+from everytree.exact.trees import ExactTree
+from everytree.families.base import NativeFamily
+from everytree.posterior.forest import Forest
+from everytree.predictive.predictive import Predictive
+from everytree.sampling.arviz import inference_data
+from everytree.sampling.diagnostics import ess, mean_error, rhat
+from everytree.sampling.draws import Draws, Structures, used_together
+from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
+from everytree.sampling.points import DistinctRows
+from everytree.trees.metatree import read_only
+
+MOVES = ("change", "neighbour", "swap", "rotation", "prior", "block")
+"""Names of the moves, in the order of the kernel."""
+
+MOVE_COUNTS = ("proposed", "accepted", "exchanged", "tried")
+"""Counts of the kernel: of moves, and of exchanges between neighbouring powers."""
+
+TREE_ARRAYS = ("feature", "code", "first_child", "n_children")
+"""Arrays of a tree, as the kernel returns them."""
+
+
+class Answers:
+    """Answers that are read from the draws of a `StructureSampler`."""
+
+    n_codes: list[int]
+    family: NativeFamily
+    kinds: Sequence[Kind]
+    n_temperatures: int
+    powers: FloatArray
+    _rows: DistinctRows
+    _draws: Draws | None
+    _kept: Structures | None
+    _best: dict[str, Any] | None
+    _moves: dict[str, NDArray[Any]] | None
+    _forest: Forest | None
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise ValueError("this StructureSampler has no rows yet: call fit(X, y) first")
+
+    @property
+    def draws(self) -> Draws:
+        """Numbers of every draw, by chain."""
+        self._check_fitted()
+        assert self._draws is not None
+        return self._draws
+
+    @property
+    def structures(self) -> Structures:
+        """The structures that were kept."""
+        self._check_fitted()
+        assert self._kept is not None
+        return self._kept
+
+    @property
+    def n_rows(self) -> int:
+        self._check_fitted()
+        return self._rows.n_rows
+
+    @property
+    def posterior(self) -> Forest:
+        """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
+        kept = self.structures
+        if "one_against_rest" in self.kinds:
+            raise ValueError("splits of one category against the rest are not thresholds: no forest has them")
+        if self._forest is None:
+            self._forest = Forest(
+                [
+                    self._rows.posterior(kept.tree(i, len(self.n_codes)), self.family, kept.one(i)["split_prior"])
+                    for i in range(len(kept))
+                ],
+                n_codes=self.n_codes,
+            )
+        return self._forest
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row, averaged over structures and their prunings."""
+        return self.posterior.predictive(X, **row_data)
+
+    def probs(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, for families of classes."""
+        return self.posterior.probs(X)
+
+    @property
+    def feature_prob(self) -> FloatArray:
+        """(n_features,) probability that a region that holds rows is split on each column."""
+        return np.asarray(self.draws.used.mean(axis=(0, 1)))
+
+    @property
+    def feature_prob_error(self) -> FloatArray:
+        """(n_features,) Monte Carlo standard error of `feature_prob`."""
+        used = self.draws.used
+        return np.array([mean_error(used[:, :, k]) for k in range(used.shape[2])])
+
+    @property
+    def co_inclusion(self) -> FloatArray:
+        """(n_features, n_features) probability that both columns are used, over the kept structures."""
+        return used_together(self.structures, len(self.n_codes))
+
+    @property
+    def log_evidence(self) -> EvidenceEstimate:
+        """Log p(y | X), to the power of the temperature, summed over all trees and splits, with its error."""
+        if self.n_temperatures < 2:
+            raise ValueError("the evidence is estimated from several temperatures: set n_temperatures to 2 or more")
+        draws = self.draws
+        return estimate_evidence(draws.own, draws.hotter, draws.colder)
+
+    def map_tree(self) -> ExactTree:
+        """The most probable tree that a chain visited, with its splits.
+
+        Its `log_prob` is the log of its posterior probability, by the estimate of the evidence; NaN with one
+        temperature.
+        """
+        self._check_fitted()
+        assert self._best is not None
+        best = self._best
+        total = self.log_evidence.value if self.n_temperatures > 1 else float("nan")
+        feature, code, first_child, n_children = (read_only(np.array(best[name])) for name in TREE_ARRAYS)
+        log_prob = float(best["log_joint"]) - total
+        return ExactTree(feature, code, first_child, n_children, log_prob, tuple(self.kinds))
+
+    @property
+    def rhat(self) -> dict[str, float]:
+        """R-hat of the log evidence, of the number of leaves, and the largest of the columns' inclusion."""
+        return {name: rhat(values) for name, values in self._traced().items()}
+
+    @property
+    def ess(self) -> dict[str, float]:
+        """Effective number of draws, of the same numbers as `rhat`."""
+        return {name: ess(values) for name, values in self._traced().items()}
+
+    def _traced(self) -> dict[str, FloatArray]:
+        draws = self.draws
+        each = {"log_evidence": draws.log_evidence, "n_leaves": draws.n_leaves}
+        for column in np.flatnonzero(np.ptp(draws.used, axis=(0, 1)) > 0.0):
+            each[f"used[{column}]"] = draws.used[:, :, column]
+        return each
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals of each move at the target's temperature, and of exchanges of all."""
+        self._check_fitted()
+        moves = self._moves
+        assert moves is not None
+        proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
+        rates = {
+            name: float(a / p) if p else float("nan") for name, a, p in zip(MOVES, accepted, proposed, strict=True)
+        }
+        tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]
+        rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean()) if len(tried) else float("nan")
+        return rates
+
+    def summary(self) -> str:
+        """What was drawn and how well the chains agree, as text."""
+        draws, agreement, sizes = self.draws, self.rhat, self.ess
+        worst = max(agreement, key=lambda name: agreement[name])
+        lines = [
+            f"{draws.n_chains} chains of {draws.n_draws} draws, {len(self.structures)} structures kept, "
+            f"{self._rows.n_rows} rows",
+            f"R-hat at most {agreement[worst]:.3f} ({worst}); effective draws at least {min(sizes.values()):.0f}",
+        ]
+        if self.n_temperatures > 1:
+            lines.append(f"log evidence {self.log_evidence.value:.3f} +- {self.log_evidence.error:.3f}")
+        best = self.map_tree()
+        lines.append(f"most probable tree: {best.n_leaves} leaves, log probability {best.log_prob:.3f}")
+        lines.append("accepted: " + ", ".join(f"{name} {rate:.1%}" for name, rate in self.acceptance.items()))
+        probs, errors = self.feature_prob, self.feature_prob_error
+        lines += [
+            f"column {column}: used with probability {probs[column]:.3f} +- {errors[column]:.3f}"
+            for column in np.argsort(-probs, kind="stable")[:10]
+        ]
+        return "\n".join(lines)
+
+    def to_arviz(self) -> Any:
+        """The draws as ArviZ's `InferenceData`; needs `pip install everytree[arviz]`.
+
+        Returns
+        -------
+        arviz.InferenceData
+            `posterior` holds the number of leaves, the use of each column and the column of the root;
+            `sample_stats` the log evidence of the structures as `lp`, and the share of accepted proposals of each move.
+        """
+        return inference_data(self.draws, self.acceptance)

@@ -1,0 +1,27 @@
+"""Draws as ArviZ takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from everytree.sampling.draws import Draws
+
+
+def inference_data(draws: Draws, acceptance: Mapping[str, float]) -> Any:
+    """Make ArviZ's `InferenceData` of draws and of the shares of accepted proposals."""
+    try:
+        import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz() needs ArviZ: pip install everytree[arviz]") from error
+    shape = draws.log_evidence.shape
+    return arviz.from_dict(
+        posterior={"n_leaves": draws.n_leaves, "used": draws.used, "root_column": draws.root_column},
+        sample_stats={
+            "lp": draws.log_evidence,
+            **{f"acceptance_{name}": np.full(shape, rate) for name, rate in acceptance.items()},
+        },
+        dims={"used": ["column"]},
+    )

@@ -1,0 +1,58 @@
+"""Chains run for some time, some draws at a time, so that progress can be shown and the user can interrupt."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.base.progress import Progress
+
+N_SINGLE, N_BLOCKS = 20, 2
+"""Proposals of a draw at each temperature: of single nodes, and of blocks."""
+
+Records = list[list[dict[str, NDArray[Any]]]]
+"""What the kernel returned, time after time, chain by chain."""
+
+SECONDS_AT_ONCE = 0.3
+"""Approximate time that the kernel draws before it returns; how draws are divided does not change them."""
+
+
+def run(engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress) -> Records:
+    """Draw, some draws at a time."""
+    records: Records = []
+    _run_into(records, engine, n_draws, thin, n_jobs, bar)
+    return records
+
+
+def run_until_interrupted(
+    engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress
+) -> tuple[Records, bool]:
+    """Draw; also return whether an interrupt by the user ended it."""
+    records: Records = []
+    try:
+        _run_into(records, engine, n_draws, thin, n_jobs, bar)
+    except KeyboardInterrupt:
+        return records, True
+    return records, False
+
+
+def _run_into(
+    records: Records,
+    engine: _kernels.Sampler,
+    n_draws: int,
+    thin: int,
+    n_jobs: int,
+    bar: Progress,
+) -> None:
+    n_next, done = 1, 0
+    while done < n_draws:
+        n_next = min(n_next, n_draws - done)
+        begun = time.perf_counter()
+        records.append(engine.run(n_draws=n_next, thin=thin, n_single=N_SINGLE, n_blocks=N_BLOCKS, n_jobs=n_jobs))
+        done += n_next
+        bar.step(n_next)
+        per_draw = (time.perf_counter() - begun) / n_next
+        n_next = max(int(SECONDS_AT_ONCE / max(per_draw, 1e-9)), 1)

@@ -1,0 +1,200 @@
+"""The sampler against exact sums, and what its draws say."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+import everytree as et
+from cases import LONG, rng_for
+from everytree.sampling.diagnostics import ess, rhat
+from everytree.sampling.evidence import bennett_ratio
+
+FAMILY = et.Bernoulli(0.5, 0.5)
+N_CODES = [2, 3, 4, 2]
+
+
+@cache
+def rows(n=40):
+    rng = rng_for("sampler", n)
+    X = rng.integers(0, N_CODES, (n, 4))
+    y = ((X[:, 0] > 0) ^ (X[:, 2] > 1) ^ (rng.random(n) < 0.25)).astype(int)
+    return X, y
+
+
+def sampled(n_draws=300, **options):
+    options = {"max_depth": 3, "random_state": 1, "n_temperatures": 6} | options
+    return et.StructureSampler(N_CODES, FAMILY, **options).fit(*rows(), n_draws=n_draws)
+
+
+def same_draws(one, other):
+    return all(np.array_equal(getattr(one.draws, name), getattr(other.draws, name)) for name in one.draws.names())
+
+
+# ---- against the exact sum -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", ["prior", "worst"])
+@pytest.mark.parametrize("candidates", ["all", "nontrivial"])
+def test_the_sampler_draws_from_the_exact_posterior(candidates, start):
+    exact = et.ExactPosterior(N_CODES, FAMILY, 4, candidates=candidates).fit(*rows())
+    sampler = sampled(4000 if LONG else 250, max_depth=4, candidates=candidates, start=start)
+    assert max(sampler.rhat.values()) < (1.01 if LONG else 1.1)
+    off = sampler.feature_prob - exact.feature_prob
+    assert (np.abs(off) < 5.0 * sampler.feature_prob_error + 1e-3).all()
+    assert np.abs(off).max() < (0.01 if LONG else 0.05)
+    evidence = sampler.log_evidence
+    assert abs(evidence.value - exact.log_evidence) < max(4.0 * evidence.error, 1e-3)
+    assert evidence.error < 0.1
+    best = exact.map_tree()
+    assert sampler.map_tree() == best
+    assert sampler.map_tree().log_prob == pytest.approx(best.log_prob + exact.log_evidence - evidence.value, abs=1e-9)
+    np.testing.assert_allclose(sampler.probs(rows()[0]), exact.probs(rows()[0]), atol=0.05)
+
+
+def test_a_power_of_the_evidence_is_that_of_the_exact_posterior():
+    exact = et.ExactPosterior(N_CODES, FAMILY, 3, temperature=0.3).fit(*rows())
+    sampler = sampled(300, temperature=0.3)
+    np.testing.assert_allclose(sampler.feature_prob, exact.feature_prob, atol=0.05)
+    assert abs(sampler.log_evidence.value - exact.log_evidence) < 0.1
+    assert sampler.powers[-1] == 0.3
+
+
+@pytest.mark.parametrize("kinds", ["one_against_rest", "multiway"])
+def test_categories(kinds):
+    exact = et.ExactPosterior(N_CODES, FAMILY, 2, kinds=kinds).fit(*rows())
+    sampler = sampled(200, max_depth=2, kinds=kinds)
+    np.testing.assert_allclose(sampler.feature_prob, exact.feature_prob, atol=0.05)
+    if kinds == "one_against_rest":
+        with pytest.raises(ValueError, match="no forest has them"):
+            _ = sampler.posterior
+    else:
+        np.testing.assert_allclose(sampler.probs(rows()[0]), exact.probs(rows()[0]), atol=0.05)
+
+
+def test_numbers_with_weights():
+    X, _ = rows()
+    rng = rng_for("numbers")
+    y, weight = X[:, 0] * 2.0 + rng.normal(size=len(X)), rng.uniform(0.0, 2.0, len(X)) * rng.integers(0, 2, len(X))
+    family = et.Normal(0.0, 1.0, 2.0, 1.0)
+    exact = et.ExactPosterior(N_CODES, family, 2).fit(X, y, weight)
+    sampler = et.StructureSampler(N_CODES, family, 2, n_temperatures=4, random_state=0).fit(X, y, weight, n_draws=200)
+    np.testing.assert_allclose(sampler.feature_prob, exact.feature_prob, atol=0.05)
+    np.testing.assert_allclose(sampler.predictive(X).mean(), exact.predictive(X).mean(), atol=0.2)
+
+
+# ---- chains ----------------------------------------------------------------------------------------------------------
+
+
+def test_draws_do_not_depend_on_threads_or_on_how_they_are_divided():
+    one = sampled(60, n_jobs=1, max_depth=None)
+    assert same_draws(one, sampled(60, n_jobs=3, max_depth=None))
+    assert not same_draws(one, sampled(60, random_state=2, max_depth=None))
+    parts = et.StructureSampler(N_CODES, FAMILY, None, n_temperatures=6, random_state=1)
+    parts.fit(*rows(), n_draws=20, burn_in=30, thin=1)
+    copy = pickle.loads(pickle.dumps(parts))
+    for each in (parts, copy):
+        each.run(15).run(25)
+        assert same_draws(one, each)
+        assert len(each.structures) == 4 * 60
+
+
+def test_files_hold_the_chains(tmp_path):
+    sampler = sampled(30, max_depth=None)
+    et.save(sampler, tmp_path / "sampler.safetensors")
+    loaded = et.load(tmp_path / "sampler.safetensors")
+    assert same_draws(sampler, loaded)
+    assert loaded.acceptance == sampler.acceptance
+    assert loaded.map_tree() == sampler.map_tree()
+    np.testing.assert_array_equal(loaded.probs(rows()[0]), sampler.probs(rows()[0]))
+    assert same_draws(sampler.run(10), loaded.run(10))
+    bare = et.StructureSampler(N_CODES, FAMILY)
+    et.save(bare, tmp_path / "bare.safetensors")
+    assert et.load(tmp_path / "bare.safetensors").n_codes == N_CODES
+
+
+def test_an_interrupt_keeps_the_draws():
+    sampler = sampled(20)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.warns(UserWarning, match="interrupted after .* of 1000000 draws"):
+        sampler.run(1_000_000)
+    assert 20 < sampler.draws.n_draws < 1_000_000
+    n_draws = sampler.draws.n_draws
+    assert sampler.run(5).draws.n_draws == n_draws + 5
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_posterior_is_an_average_with_equal_weights():
+    sampler = sampled(50)
+    forest = sampler.posterior
+    np.testing.assert_allclose(forest.weights, 1.0 / len(sampler.structures))
+    for i in (0, 17, 101):
+        own = sampler.structures.one(i)
+        np.testing.assert_allclose(forest.posteriors[i].split_prob, own["split_prob"], atol=1e-9)
+    assert forest.n_rows == sampler.n_rows == 40
+
+
+def test_columns_used_together():
+    sampler = sampled(100, max_depth=2)
+    together = sampler.co_inclusion
+    np.testing.assert_allclose(together, together.T)
+    expected = np.zeros((4, 4))
+    rng = rng_for("together")
+    for post in sampler.posterior.posteriors:
+        for tree in post.sample_trees(20, rng=rng):
+            used = np.isin(np.arange(4), post.tree.feature[tree.inner]).astype(float)
+            expected += np.outer(used, used) / 20 / len(sampler.structures)
+    np.testing.assert_allclose(together, expected, atol=0.04)
+
+
+def test_summary_and_repr():
+    sampler = sampled(50)
+    text = sampler.summary()
+    assert "4 chains of 50 draws" in text
+    assert "log evidence" in text
+    assert "n_draws=50" in repr(sampler)
+    assert set(sampler.acceptance) == {"change", "neighbour", "swap", "rotation", "prior", "block", "exchange"}
+
+
+def test_arviz_reads_the_draws():
+    arviz = pytest.importorskip("arviz")
+    sampler = sampled(100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = sampler.to_arviz()
+        assert data.posterior["used"].shape == (4, 100, 4)
+        assert float(arviz.rhat(data.posterior)["n_leaves"]) == pytest.approx(sampler.rhat["n_leaves"], abs=1e-6)
+        theirs = float(arviz.ess(data.posterior, method="mean")["n_leaves"])
+        assert theirs == pytest.approx(sampler.ess["n_leaves"], rel=0.15)
+
+
+# ---- numbers about draws ---------------------------------------------------------------------------------------------
+
+
+def test_chains_that_disagree_are_seen():
+    rng = rng_for("agreement")
+    independent = rng.normal(size=(4, 500))
+    assert rhat(independent) < 1.01
+    assert ess(independent) == pytest.approx(2000, rel=0.15)
+    assert rhat(independent + np.arange(4)[:, None]) > 1.5
+    assert rhat(np.ones((4, 100))) == 1.0
+    slow = np.zeros((4, 4000))
+    for t in range(1, 4000):
+        slow[:, t] = 0.9 * slow[:, t - 1] + rng.normal(size=4)
+    assert ess(slow) == pytest.approx(16000 / 19, rel=0.3)
+
+
+def test_bennett_ratio_of_two_known_densities():
+    """exp(-x^2 / 2) and exp(-x^2 / 8): the ratio of their integrals is 2."""
+    rng = rng_for("bennett")
+    narrow, wide = rng.normal(size=20_000), rng.normal(scale=2.0, size=20_000)
+    assert bennett_ratio(narrow**2 * 3 / 8, -(wide**2) * 3 / 8) == pytest.approx(np.log(2.0), abs=0.03)

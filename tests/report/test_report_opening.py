@@ -203,6 +203,18 @@ def test_effect_curves_are_those_of_the_most_important_columns(judged):
     assert effects(Subject.of(model), None) == ""
 
 
+def test_pictures_show_which_splits_help_other_rows_and_say_so(judged, browser, tmp_path):
+    model, _ = judged
+    page = browser.new_page()
+    page.goto(write_report(model, None, tmp_path / "page.html").as_uri())
+    assert "helps rows which it was not grown on" in page.locator("#tree-key").inner_text()
+    shown = page.locator("#drawing .node[data-node='0'] .chance").text_content()
+    assert shown == f"{model.helpful_splits_[0]:.3f}"
+    other = next(t for t in range(5) if t != model.forest_.best_tree())
+    page.select_option("#tree-select", value=str(other))
+    assert "posterior probability" in page.locator("#tree-key").inner_text()
+
+
 MODELS = {
     "three classes": et.MetaForestClassifier(3, random_state=0),
     "numbers": et.MetaForestRegressor(3, random_state=0),

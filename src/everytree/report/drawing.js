@@ -78,7 +78,7 @@ function weightText(statistics, i) {
   if (!family) return "";
   const weight = family.seen(statistics, i);
   const amount = Math.abs(weight - Math.round(weight)) < 1e-9 * Math.max(1, weight) ? Math.round(weight).toLocaleString("en") : weight.toFixed(1);
-  return `${amount} ${family.unit}`;
+  return `${amount} ${amount === "1" ? family.unit.replace(/s$/, "") : family.unit}`;
 }
 
 function leafOutcome(statistics, i) {
@@ -205,7 +205,7 @@ function fitted(text, width, font) {
 function drawNode(s, x, y) {
   const { tree } = view, isInner = tree.nChildren[s] > 0, unfolded = isUnfolded(s);
   const outcome = leafOutcome(tree.statistics, s), answer = nodeAnswer(tree, s);
-  const words = [answer, isInner ? `${question(tree, s)}? split with probability ${tree.split[s].toFixed(3)}` : "leaf", outcomeText(outcome), weightText(tree.statistics, s)];
+  const words = [answer, isInner ? `${question(tree, s)}? ${chanceText(tree)} ${chance(tree, s).toFixed(3)}` : "leaf", outcomeText(outcome), weightText(tree.statistics, s)];
   const node = shape("g", {
     class: "node", transform: `translate(${x} ${y})`, role: "treeitem", tabindex: "-1", "data-node": s,
     "aria-level": tree.depth[s] + 1, "aria-label": words.filter(Boolean).join(", "), "aria-describedby": "tip",
@@ -215,7 +215,7 @@ function drawNode(s, x, y) {
   node.append(shape("rect", { class: "box", width: BOX.width, height: BOX.height, rx: 9 }));
   const room = BOX.width - 20, beside = isInner ? room - CHIP.width : room;
   node.append(shape("text", { class: "answer-text", x: 10, y: 18 }, fitted(answer || "all rows", beside, "12px")));
-  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, fitted(`${question(tree, s)}?`, room, "600 13px")), ...chanceChip(tree.split[s]));
+  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, fitted(`${question(tree, s)}?`, room, "600 13px")), ...chanceChip(chance(tree, s)));
   else node.append(shape("text", { x: 10, y: 35 }, fitted(outcomeText(outcome) || "leaf", room, "13px")));
   node.append(...outcomeBar(outcome));
   if (isInner && !unfolded) node.append(shape("text", { class: "more", x: BOX.width + 8, y: 31 }, `+${nodesBelow(s)}`));
@@ -232,6 +232,11 @@ function nodesBelow(s) {
   }
   return count.toLocaleString("en");
 }
+
+// The probability that a split helps rows it was not grown on, where it is known, and else that of the posterior.
+const helpsOf = (tree) => (tree.number === data.first_shown ? data.trees.helps : null);
+const chance = (tree, s) => helpsOf(tree)?.[s] ?? tree.split[s];
+const chanceText = (tree) => (helpsOf(tree) ? "helps other rows with probability" : "split with probability");
 
 function chanceChip(prob) {
   const fill = `color-mix(in oklab, var(--dark) ${(100 * prob).toFixed(0)}%, var(--pale))`;
@@ -350,6 +355,7 @@ function focusNode(s) {
 function showTip(s) {
   const { tree } = view, answer = nodeAnswer(tree, s, MOST_IN_TIP), at = view.places.get(s);
   const rows = [["in the tree", percent(tree.prob[s])]];
+  if (tree.nChildren[s] && Number.isFinite(helpsOf(tree)?.[s])) rows.push(["helps other rows", percent(helpsOf(tree)[s])]);
   if (tree.nChildren[s]) rows.push(["split", percent(tree.split[s])]);
   if (family) rows.push(["seen", weightText(tree.statistics, s)], ...outcomeRows(leafOutcome(tree.statistics, s)));
   const list = element("dl");
@@ -499,6 +505,9 @@ function countShown() {
 function showTree(number) {
   view.tree = study(trees[number]);
   view.isShown = new Uint8Array(view.tree.size);
+  byId("chance-key").textContent = helpsOf(view.tree)
+    ? "A number in a coloured field: probability that the split helps rows which it was not grown on."
+    : "A number in a coloured field: posterior probability that the node is split.";
   view.at = 0;
   setReach(Number(byId("reach").value));
 }
@@ -519,7 +528,7 @@ function startDrawing() {
     byId("pick-tree").hidden = false;
   }
   data.classes.forEach((name, c) => byId("tree-key").append(element("span", { class: "key square", style: `--of:${classColour(c)}` }, name)));
-  byId("tree-key").append(element("span", {}, "A number in a coloured field: probability that the node is split."));
+  byId("tree-key").append(element("span", { id: "chance-key" }));
   if (family && !data.classes.length) byId("tree-key").append(element("span", {}, "Bars: mean ± standard deviation of the node's rows."));
   byId("reach").addEventListener("input", () => setReach(Number(byId("reach").value)));
   byId("zoom-in").addEventListener("click", () => zoomBy(1.25));

@@ -67,7 +67,8 @@ def model_data(subject: Subject) -> dict[str, Any]:
         "weights": subject.weights,
         "evidence": [post.log_evidence for post in subject.posts],
         "first_shown": subject.first,
-        **{name: parts[name] for name in ("trees", "leaves", "left_out", "boosted")},
+        **{name: parts[name] for name in ("leaves", "left_out", "boosted")},
+        "trees": None if parts["trees"] is None else {k: v for k, v in parts["trees"].items() if k != "kept"},
     }
 
 
@@ -77,6 +78,7 @@ def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
     can_predict = family.is_in_browser and family.has_one_prior
     budget = budget // 2 if subject.is_exact else budget
     trees = trees_data(subject.posts, subject.weights, n_codes, budget, can_predict)
+    _add_helpful(trees, subject)
     leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
     left_out = (leaves or trees)["left_out"]
     return {"can_predict": can_predict, "trees": trees, "leaves": leaves, "left_out": left_out, "boosted": None}
@@ -199,12 +201,19 @@ def trees_data(
         weight * float(prob[~keep].max(initial=0.0)) for weight, prob, keep in zip(weights, reached, kept, strict=True)
     )
     return {
+        "kept": kept,
         "sizes": [int(keep.sum()) for keep in kept],
         "all_sizes": [post.tree.n_nodes for post in posts],
         "arrays": dict(zip(ARRAYS, arrays, strict=False)),
         "statistics": arrays[len(ARRAYS) :],
         "left_out": left_out,
     }
+
+
+def _add_helpful(trees: dict[str, Any], subject: Subject) -> None:
+    """Add for the tree that is shown first how probable it is that each split helps rows it was not chosen on."""
+    keep, helpful = trees["kept"][subject.first], subject.helpful
+    trees["helps"] = None if helpful is None else np.round(helpful[keep], 4).tolist()
 
 
 def _n_bytes(arrays: Iterable[list[str]]) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from everytree.base.arrays import FloatArray
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators import ExactTreeClassifier, ExactTreeRegressor
@@ -80,6 +81,14 @@ class Subject:
     @property
     def n_rows(self) -> int:
         return int(self.average.n_rows)
+
+    @property
+    def helpful(self) -> FloatArray | None:
+        """For the tree that is shown first: how probable it is that each split helps rows it was not chosen on."""
+        if self.is_exact or self.is_boosted or not hasattr(self.model, "helpful_splits_"):
+            return None
+        is_first = len(self.posts) == 1 or self.model.forest_.best_tree() == self.first
+        return self.model.helpful_splits_ if is_first else None
 
     @property
     def can_be_explained(self) -> bool:

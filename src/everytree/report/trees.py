@@ -26,7 +26,7 @@ MAX_DESCRIBED = 20_000
 def folding_tree(subject: Subject) -> str:
     """The most probable part of the tree with the largest weight, as nested lists that fold without scripts."""
     post, options = subject.posts[subject.first], subject.words.options()
-    drawing = describe(post, **options, max_depth=32, max_nodes=MAX_LISTED)
+    drawing = describe(post, **options, max_depth=32, max_nodes=MAX_LISTED, helps=subject.helpful)
     return f'<div class="folding">{"".join(_items(drawing))}</div>'
 
 
@@ -47,7 +47,8 @@ def _items(drawing: Drawing) -> Iterator[str]:
 def _line(drawing: Drawing, node: DrawnNode) -> str:
     """The condition that leads here, the split, and its probability."""
     answer = f"<span class='answer'>{escape(node.answer)}</span> " if node.answer else ""
-    question = "leaf" if node.is_terminal else f"<b>{escape(node.question)}?</b> split {node.split_prob:.3f}"
+    helps = "" if math.isnan(node.helps) else f"helps other rows {node.helps:.3f} · "
+    question = "leaf" if node.is_terminal else f"<b>{escape(node.question)}?</b> {helps}split {node.split_prob:.3f}"
     known = [question, escape(outcome_text(node.outcome, drawing.classes))]
     if node.weight is not None:
         known.append(escape(weight_text(node, drawing.unit)))

@@ -24,6 +24,9 @@ MODELS = {
     "tree": (lambda: et.MetaTreeRegressor(random_state=0), ("smooth",)),
     "evidence": (lambda: et.MetaForestRegressor(4, criterion="evidence", random_state=0), ("smooth",)),
     "lognormal": (lambda: et.MetaForestRegressor(4, family="lognormal", random_state=0), ("long tail",)),
+    "linear": (lambda: et.MetaTreeRegressor(family="linear", max_depth=2, random_state=0), ("smooth",)),
+    "exponential": (lambda: et.MetaForestRegressor(4, family="exponential", random_state=0), ("long tail",)),
+    "ensemble": (lambda: et.MetaEnsembleRegressor(4, max_iter=20, random_state=0), ("smooth",)),
     "exact": (lambda: et.ExactTreeRegressor(max_depth=2, max_cuts=6), ("rounded",)),
     "boost": (lambda: et.MetaBoostRegressor(max_iter=30, n_chains=2, random_state=0), ("rounded", "long tail")),
 }

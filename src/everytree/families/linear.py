@@ -48,6 +48,7 @@ class LinearRegression(NativeFamily):
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     mass: ClassVar[slice | None] = None
     row_data: ClassVar[tuple[str, ...]] = ("inputs",)
+    grows_standardised: ClassVar[bool] = True
     n_inputs: int
     precision: ArrayLike = 1.0
     shape: ArrayLike = 1.0

@@ -130,6 +130,7 @@ class Exponential(_Rate):
     given_columns: ClassVar[tuple[RowColumn, ...]] = (CENSORED,)
     support: ClassVar[Support] = TIMES
     is_scored_by_log: ClassVar[bool] = True
+    grows_standardised: ClassVar[bool] = True
     mass: ClassVar[slice | None] = slice(1, 2)
 
     @classmethod

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         MetaForestRegressor,
         MetaTreeClassifier,
         MetaTreeRegressor,
+        SampledTreeClassifier,
+        SampledTreeRegressor,
         from_lightgbm,
         from_sklearn,
         from_xgboost,
@@ -88,6 +90,8 @@ __all__ = [
     "Posterior",
     "Predictive",
     "PrunedTree",
+    "SampledTreeClassifier",
+    "SampledTreeRegressor",
     "Schema",
     "StructureSampler",
     "depth_prior",
@@ -113,7 +117,7 @@ _HOMES = {
     "estimators": (
         "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
         "MetaEnsembleClassifier", "MetaEnsembleRegressor", "MetaForestClassifier", "MetaForestRegressor",
-        "MetaTreeClassifier", "MetaTreeRegressor", "from_lightgbm",
+        "MetaTreeClassifier", "MetaTreeRegressor", "SampledTreeClassifier", "SampledTreeRegressor", "from_lightgbm",
         "from_sklearn", "from_xgboost", "scorers",
     ),
     "estimators.dask": (

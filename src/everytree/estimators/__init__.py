@@ -6,6 +6,7 @@ from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRe
 from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
+from everytree.estimators.sampled import SampledTreeClassifier, SampledTreeRegressor
 from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "MetaForestRegressor",
     "MetaTreeClassifier",
     "MetaTreeRegressor",
+    "SampledTreeClassifier",
+    "SampledTreeRegressor",
     "from_lightgbm",
     "from_sklearn",
     "from_xgboost",

@@ -48,6 +48,7 @@ _ESTIMATORS = (
     "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
     "MetaEnsembleClassifier", "MetaEnsembleRegressor",
     "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
+    "SampledTreeClassifier", "SampledTreeRegressor",
 )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ from everytree.estimators import (
     MetaForestRegressor,
     MetaTreeClassifier,
     MetaTreeRegressor,
+    SampledTreeClassifier,
+    SampledTreeRegressor,
 )
 from everytree.estimators.boost import BoostedEstimator
 from everytree.estimators.grown import GrownEstimator
@@ -55,6 +57,7 @@ KINDS = {
     for kind in (
         ExactTreeClassifier, ExactTreeRegressor, MetaBoostClassifier, MetaBoostRegressor, MetaEnsembleClassifier,
         MetaEnsembleRegressor, MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor,
+        SampledTreeClassifier, SampledTreeRegressor,
     )
 }  # fmt: skip
 
@@ -157,7 +160,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
     if isinstance(model, BoostedEstimator):
         is_mixed = isinstance(model, MetaEnsembleClassifier | MetaEnsembleRegressor)
         forest = read_boosted(of.section("boosted"), schema, is_classifier(model), is_mixed)
-    elif isinstance(model, GrownEstimator):
+    elif isinstance(model, GrownEstimator | SampledTreeClassifier | SampledTreeRegressor):
         forest = read_forest(of.section("forest"))
         choice = _read_choice(of.section("choice"), forest.family)
         _check_forest(of, model, forest, schema)

@@ -1,0 +1,123 @@
+"""Structures drawn from their posterior behind scikit-learn's surface."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import everytree as et
+from cases import rng_for
+
+FAST = {"n_draws": 3, "n_chains": 1, "temperature": 1.0, "max_depth": 2, "max_bins": 4}
+
+
+ROUNDING = "sums of weighted rows and of repeated ones differ in the last digit, and chains part where they do"
+
+
+def expected_failures(estimator: object) -> dict[str, str]:
+    if isinstance(estimator, et.SampledTreeClassifier):
+        return {}
+    return {f"check_sample_weight_equivalence_on_{table}_data": ROUNDING for table in ("dense", "sparse")}
+
+
+@pytest.mark.long
+@parametrize_with_checks(
+    [et.SampledTreeClassifier(**FAST), et.SampledTreeRegressor(**FAST)], expected_failed_checks=expected_failures
+)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def table(n=200):
+    rng = rng_for("sampled", n)
+    frame = pd.DataFrame(
+        {
+            "number": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "word": pd.Categorical(rng.choice(["a", "b", "c"], n)),
+            "noise": rng.normal(size=n),
+        }
+    )
+    is_one = np.where(frame["number"].isna(), 0.8, np.where(frame["word"] == "b", 0.9, 0.1))
+    return frame, (rng.random(n) < is_one).astype(int)
+
+
+def test_the_average_is_close_to_the_exact_one():
+    """With the same columns, also where values are missing."""
+    X, y = table()
+    options = {"max_depth": 2, "split_prior": 0.5, "alpha": 0.5, "candidates": "nontrivial", "max_bins": 4}
+    exact = et.ExactTreeClassifier(**options).fit(X, y)
+    model = et.SampledTreeClassifier(**options, n_draws=300, temperature=1.0, random_state=0).fit(X, y)
+    assert model.schema_.n_features == exact.schema_.n_features
+    # cut points differ: those of the exact sum follow the target
+    assert np.abs(model.predict_proba(X) - exact.predict_proba(X)).mean() < 0.06
+    assert model.root_feature_prob_.sum() <= 1.0 + 1e-9
+    assert model.temperature_ == 1.0
+
+
+def test_missing_values_take_the_branch_of_their_own():
+    X, y = table()
+    model = et.SampledTreeClassifier(max_depth=3, n_draws=60, temperature=1.0, random_state=0).fit(X, y)
+    rows = pd.DataFrame({"number": [np.nan, 0.0, 0.0], "word": ["a", "a", "b"], "noise": [0.0, 0.0, 0.0]})
+    missing, plain, marked = model.predict_proba(rows)[:, 1]
+    assert missing > 0.6
+    assert plain < 0.35
+    assert marked > 0.6
+
+
+def test_the_consensus_tree_has_the_splits_of_most_structures():
+    X, y = table()
+    model = et.SampledTreeClassifier(max_depth=2, n_draws=60, temperature=1.0, random_state=0).fit(X, y)
+    consensus = model.consensus_tree_
+    assert consensus.feature == int(np.argmax(model.root_feature_prob_))
+    posts = model.forest_.posteriors
+    same = [
+        post.split_prob[0]
+        for post in posts
+        if (post.tree.feature[0], post.tree.threshold[0]) == (consensus.feature, consensus.threshold)
+    ]
+    assert consensus.prob == pytest.approx(sum(same) / len(posts))
+    assert consensus.in_tree == pytest.approx(1.0)
+    assert all(child.in_tree == pytest.approx(consensus.prob) for child in consensus.children)
+    assert f"({consensus.prob:.0%})" in consensus.to_text()
+    assert model.to_text()
+
+
+def test_a_temperature_is_chosen_by_rows_that_were_left_out():
+    X, y = table()
+    model = et.SampledTreeClassifier(max_depth=3, n_draws=20, n_chains=1, random_state=0).fit(X, y)
+    assert model.temperature_ in (1.0, 0.3, 0.1)
+    assert -1.0 < model.choice_.score < 0.0
+    few = et.SampledTreeClassifier(max_depth=1, n_draws=5, n_chains=1, random_state=0).fit(X[:20], y[:20])
+    assert few.temperature_ == 1.0
+    assert np.isnan(few.choice_.score)
+
+
+def test_files_and_more_rows(tmp_path):
+    X, y = table()
+    model = et.SampledTreeRegressor(max_depth=2, n_draws=10, n_chains=1, temperature=1.0, random_state=0).fit(X, y)
+    et.save(model, tmp_path / "model.safetensors")
+    loaded = et.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.temperature_ == 1.0
+    again = et.SampledTreeRegressor(max_depth=2, n_draws=10, n_chains=1, temperature=1.0, random_state=0, n_jobs=2)
+    np.testing.assert_array_equal(again.fit(X, y).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_draws": 0}, "n_draws"),
+        ({"temperature": 0.0}, "temperature must be 'auto' or a power above 0"),
+        ({"temperature": "cold"}, "temperature"),
+        ({"n_structures": 0}, "n_structures"),
+        ({"max_bins": 1}, "max_bins"),
+    ],
+)
+def test_parameters_are_refused(options, message):
+    X, y = table(30)
+    with pytest.raises(ValueError, match=message):
+        et.SampledTreeClassifier(**options).fit(X, y)
+    with pytest.raises(ValueError, match="takes no groups"):
+        et.SampledTreeClassifier(**FAST).fit(X, y, groups=np.arange(30))

@@ -13,19 +13,8 @@ from cases import rng_for
 FAST = {"n_draws": 3, "n_chains": 1, "temperature": 1.0, "max_depth": 2, "max_bins": 4}
 
 
-ROUNDING = "sums of weighted rows and of repeated ones differ in the last digit, and chains part where they do"
-
-
-def expected_failures(estimator: object) -> dict[str, str]:
-    if isinstance(estimator, et.SampledTreeClassifier):
-        return {}
-    return {f"check_sample_weight_equivalence_on_{table}_data": ROUNDING for table in ("dense", "sparse")}
-
-
 @pytest.mark.long
-@parametrize_with_checks(
-    [et.SampledTreeClassifier(**FAST), et.SampledTreeRegressor(**FAST)], expected_failed_checks=expected_failures
-)
+@parametrize_with_checks([et.SampledTreeClassifier(**FAST), et.SampledTreeRegressor(**FAST)])
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 

@@ -60,7 +60,8 @@ class Mover {
         return settle(at, made, log_ratio);
     }
     bool settle(std::int32_t at, std::int32_t made, double log_ratio) {
-        const bool is_accepted = log_ratio >= 0.0 || std::log(random_.uniform()) < log_ratio;
+        // Always one number: a ratio that is 1 but for rounding must not shift those of all later moves.
+        const bool is_accepted = std::log(random_.uniform()) < log_ratio;
         if (is_accepted)
             replica_.accept(at, made);
         else

@@ -36,6 +36,7 @@ bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/estimators.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/distributions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/exact.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/sampling.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/online.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/batches.py --out benchmarks/RESULTS.md
 

@@ -46,20 +46,26 @@ def estimate_evidence(own: FloatArray, hotter: FloatArray, colder: FloatArray) -
     """
     upward = colder[:, :, :-1] - own[:, :, :-1]
     downward = hotter[:, :, 1:] - own[:, :, 1:]
-    _, n_draws, n_steps = upward.shape
-    n_batches = min(N_BATCHES, n_draws)
-    edges = np.linspace(0, n_draws, n_batches + 1).astype(int)
-    value, variance = 0.0, 0.0
+    n_chains, n_draws, n_steps = upward.shape
+    value, influence = 0.0, np.zeros((n_chains, n_draws))
     for step in range(n_steps):
         up, down = upward[:, :, step], downward[:, :, step]
         ratio = bennett_ratio(up.ravel(), down.ravel())
         value += ratio
-        # At the solution both sums of weights are equal; their relative errors, by batches, add up to its error.
-        for weights in (expit(up - ratio), expit(down + ratio)):
-            batches = np.array([weights[:, a:b].mean(axis=1) for a, b in pairwise(edges)])
-            if batches.size > 1 and weights.mean() > 0.0:
-                variance += batches.var(ddof=1) / batches.size / weights.mean() ** 2
-    return EvidenceEstimate(float(value), float(np.sqrt(variance)))
+        # The ratio makes two sums of weights equal. To first order, a draw moves it by its weights over the slope of
+        # their difference. Draws of one time are summed over all steps: those of neighbouring powers move together.
+        above, below = expit(up - ratio), expit(down + ratio)
+        slope = (above * (1.0 - above)).sum() + (below * (1.0 - below)).sum()
+        influence += (above - below) / max(slope, 1e-300)
+    return EvidenceEstimate(float(value), _error_of_sum(influence))
+
+
+def _error_of_sum(influence: FloatArray) -> float:
+    """Standard error of the sum of all entries, by batches of neighbouring draws of each chain."""
+    n_draws = influence.shape[1]
+    edges = np.linspace(0, n_draws, min(N_BATCHES, n_draws) + 1).astype(int)
+    batches = np.array([influence[:, a:b].sum(axis=1) for a, b in pairwise(edges)])
+    return float(np.sqrt(batches.size * batches.var(ddof=1))) if batches.size > 1 else float("nan")
 
 
 def bennett_ratio(up: FloatArray, down: FloatArray) -> float:

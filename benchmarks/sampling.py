@@ -1,0 +1,129 @@
+"""The sampler of structures: proposals a second, agreement with the exact sum, and a planted deep tree.
+
+`python benchmarks/sampling.py --quick` is a smoke run; `--out benchmarks/RESULTS.md` keeps the answers. The sampler
+beside it makes moves of single nodes only, at one temperature: the same kernel without blocks and exchange.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import everytree as et
+import markdown
+from everytree import _kernels
+from everytree.sampling.points import DistinctRows
+from everytree.sampling.sampler import MAX_BLOCK_STEPS, SUMMED_DEPTH
+from markdown import number, section, table
+
+FAMILY = et.Bernoulli(0.5, 0.5)
+
+
+def kernel(X: NDArray[np.int64], y: NDArray[np.int64], n_chains: int) -> _kernels.Sampler:
+    """Chains at one temperature, without a limit of depth."""
+    n_codes = (X.max(axis=0) + 1).tolist()
+    rows = DistinctRows.read(FAMILY, n_codes, X, y, None, {})
+    log_half = [float(np.log(0.5))] * 64
+    return _kernels.make_sampler(
+        name=FAMILY.kernel, size=FAMILY.size, prior=FAMILY.kernel_prior, codes=rows.codes, n_codes=n_codes,
+        kinds=[0] * X.shape[1], statistics=rows.statistics, log_split=log_half, log_stop=log_half,
+        summed_depth=SUMMED_DEPTH, only_nontrivial=False, block_depth=3, max_block_cost=MAX_BLOCK_STEPS,
+        powers=[1.0], seeds=list(range(n_chains)),
+    )  # fmt: skip
+
+
+def speed(sizes: tuple[int, ...], n_draws: int) -> str:
+    """Proposals of single nodes a second, on one thread."""
+    rng, rows = np.random.default_rng(0), []
+    for n in sizes:
+        X = rng.integers(0, 16, (n, 20))
+        engine = kernel(X, ((X[:, 0] > 7) ^ (X[:, 1] > 7) ^ (rng.random(n) < 0.2)).astype(int), 1)
+        engine.begin(False, 1)
+        engine.run(n_draws=20, thin=0, n_single=100, n_blocks=2, n_jobs=1)
+        begun = time.perf_counter()
+        engine.run(n_draws=n_draws, thin=0, n_single=1000, n_blocks=0, n_jobs=1)
+        rows.append([f"{n:,} rows", number(1000 * n_draws / (time.perf_counter() - begun))])
+    remark = "20 columns of 16 codes, no limit of depth, one thread."
+    return section("Proposals of single nodes", remark, table(["table", "proposals a second"], rows))
+
+
+def agreement(n_rows: int, n_draws: int) -> str:
+    """Probabilities of columns and the evidence beside the exact sum."""
+    rng, rows = np.random.default_rng(1), []
+    X = rng.integers(0, 2, (n_rows, 12))
+    y = ((X[:, 0] & X[:, 1]) ^ (rng.random(n_rows) < 0.2)).astype(int)
+    for depth in (3, 4):
+        exact = et.ExactPosterior([2] * 12, FAMILY, depth).fit(X, y)
+        for start in ("prior", "worst"):
+            sampler = et.StructureSampler([2] * 12, FAMILY, depth, random_state=0, start=start)  # type: ignore[arg-type]
+            sampler.fit(X, y, n_draws=n_draws)
+            evidence = sampler.log_evidence
+            rows.append([
+                f"depth {depth}, from {start}", number(float(np.abs(sampler.feature_prob - exact.feature_prob).max())),
+                f"{evidence.value - exact.log_evidence:.3f}", f"{evidence.error:.3f}",
+                f"{max(sampler.rhat.values()):.3f}",
+            ])  # fmt: skip
+    header = ["chains", "largest error of a column's probability", "error of log evidence", "its own error", "R-hat"]
+    return section("Beside the exact sum", f"{n_rows} rows, 12 columns, {n_draws} draws.", table(header, rows))
+
+
+def planted(seed: int, n: int, n_columns: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Rows of a random tree, and the column of its root."""
+    rng = np.random.default_rng(seed)
+    X, prob, root = rng.integers(0, 2, (n, n_columns)), np.zeros(n), -1
+    parts = [(np.arange(n), list(range(n_columns)), 0, 0.5)]
+    while parts:
+        rows, left, level, p = parts.pop()
+        if level == depth:
+            prob[rows] = p
+            continue
+        column = int(rng.choice(left))
+        root = column if level == 0 else root
+        side = rng.permutation([0.15, 0.85])
+        for value in (0, 1):
+            below = [k for k in left if k != column]
+            parts.append((rows[X[rows, column] == value], below, level + 1, 0.6 * p + 0.4 * float(side[value])))
+    return X, (rng.random(n) < prob).astype(int), root
+
+
+def deep(n: int, n_columns: int, n_draws: int, n_chains: int) -> str:
+    """How many chains have the root of a planted tree at their end."""
+    X, y, root = planted(0, n, n_columns, 6)
+    begun = time.perf_counter()
+    sampler = et.StructureSampler([2] * n_columns, FAMILY, n_chains=n_chains, random_state=0)
+    sampler.fit(X, y, n_draws=n_draws, burn_in=n_draws)
+    seconds = time.perf_counter() - begun
+    found = int((sampler.draws.root_column[:, 0] == root).sum())
+    plain = kernel(X, y, n_chains)
+    plain.begin(False, 1)
+    begun, last = time.perf_counter(), []
+    while time.perf_counter() - begun < seconds:
+        last = plain.run(n_draws=20, thin=0, n_single=500, n_blocks=0, n_jobs=1)
+    by_plain = sum(int(each["root_column"][-1] == root) for each in last)
+    rows = [["blocks and exchange", f"{found} of {n_chains}"], ["single moves, as long", f"{by_plain} of {n_chains}"]]
+    remark = f"A tree of depth 6, {n} rows, {n_columns} binary columns; {seconds:.0f} s on one thread."
+    return section("A planted deep tree", remark, table(["chains", "root found"], rows))
+
+
+def main() -> None:
+    """Print the tables, and keep them if asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small problems and few draws")
+    parser.add_argument("--out", type=Path, help="results file whose section 'sampling' is replaced")
+    options = parser.parse_args()
+    if options.quick:
+        found = [speed((200,), 5), agreement(60, 50), deep(100, 8, 10, 2)]
+    else:
+        found = [speed((1000, 10_000), 100), agreement(300, 2000), deep(1000, 50, 300, 10)]
+    text = "\n\n".join(found)
+    print(text)
+    if options.out:
+        markdown.write_section(options.out, "sampling", text)
+
+
+if __name__ == "__main__":
+    main()

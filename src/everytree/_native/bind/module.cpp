@@ -4,6 +4,8 @@
 NB_MODULE(_kernels, module) {
     using namespace everytree;
     module.doc() = "Kernels of everytree: flat arrays in, flat arrays out.";
+    // A thread that still holds a model when the interpreter ends is no fault of the user.
+    nanobind::set_leak_warnings(false);
     bind_guard(module);
     bind_tree(module);
     bind_families(module);

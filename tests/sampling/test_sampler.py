@@ -162,6 +162,9 @@ def test_summary_and_repr():
     assert "4 chains of 50 draws" in text
     assert "log evidence" in text
     assert "n_draws=50" in repr(sampler)
+    assert "not converged" not in text
+    sampler._best["log_joint"] = sampler.log_evidence.value + 1.0
+    assert "not converged" in sampler.summary()
     assert set(sampler.acceptance) == {"change", "neighbour", "swap", "rotation", "prior", "block", "exchange"}
 
 

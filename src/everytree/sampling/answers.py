@@ -175,6 +175,8 @@ class Answers:
             lines.append(f"log evidence {self.log_evidence.value:.3f} +- {self.log_evidence.error:.3f}")
         best = self.map_tree()
         lines.append(f"most probable tree: {best.n_leaves} leaves, log probability {best.log_prob:.3f}")
+        if best.log_prob > 0.0:  # one tree cannot have more than the sum over all of them
+            lines.append("the evidence is too low, whatever its error says: chains have not converged, draw more")
         lines.append("accepted: " + ", ".join(f"{name} {rate:.1%}" for name, rate in self.acceptance.items()))
         probs, errors = self.feature_prob, self.feature_prob_error
         lines += [

@@ -180,7 +180,8 @@ def report(models: Sequence[Peer], data: Sequence[Table], results: Results, abse
         if not names:
             continue
         rows = [peer.name for peer in models if able(peer, kind)]
-        parts.append(f"**{title}**: " + ", ".join(_shape(table) for table in data if table.kind == kind) + ".")
+        parts.append(f"## Accuracy: {title.lower()}")
+        parts.append("Tables: " + ", ".join(_shape(table) for table in data if table.kind == kind) + ".")
         parts.append(summary(SCORES[kind], rows, names, results))
         parts.extend(score_table(score, rows, names, results) for score in SCORES[kind])
     failures = [f"{model} on {name}: {each['failed']}" for (model, name), each in results.items() if "failed" in each]

@@ -249,11 +249,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="results file whose sections 'exact' and 'exact-worth' are replaced")
     options = parser.parse_args()
     if options.data:
-        found = {"exact-worth": "\n\n".join([numeric(options.data, 3), worth(options.data, options.mcmc_rows)])}
+        parts = ["## Exact sums on real tables", numeric(options.data, 3), worth(options.data, options.mcmc_rows)]
+        found = {"exact-worth": "\n\n".join(parts)}
     elif options.quick:
-        found = {"exact": "\n\n".join([beside_one_tree(QUICK, 1), predictions(QUICK, 1000, 1), growth(1, 4)])}
+        parts = [beside_one_tree(QUICK, 1), predictions(QUICK, 1000, 1), growth(1, 4)]
+        found = {"exact": "\n\n".join(["## Exact sums (quick run, not for quoting)", *parts])}
     else:
-        found = {"exact": "\n\n".join([beside_one_tree(SIZES, 3), predictions(SIZES, 100_000, 3), growth(3, 1)])}
+        parts = [beside_one_tree(SIZES, 3), predictions(SIZES, 100_000, 3), growth(3, 1)]
+        found = {"exact": "\n\n".join(["## Exact sums", *parts])}
     for name, text in found.items():
         print(text)
         if options.out:

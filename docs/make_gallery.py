@@ -1,4 +1,7 @@
-"""Runs every example of the gallery and writes a page for each: what it says, its code, what it prints, its picture."""
+"""Runs every example of the gallery and writes a page for each: what it says, its code, what it prints, its picture.
+
+An example is run twice, in light and in dark colours; a page shows the picture that suits its reader.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import runpy
 from pathlib import Path
 
 import matplotlib as mpl
+
+import everytree as et
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
@@ -21,16 +26,22 @@ def page_of(example: Path) -> tuple[str, str]:
 
     source = example.read_text(encoding="utf-8")
     title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        runpy.run_path(str(example), run_name="__main__")
-    plt.gcf().savefig(FOLDER / f"{example.stem}.png", dpi=90)
-    plt.close("all")
+    for name, dark in (("light", False), ("dark", True)):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), plt.style.context(["default", et.plot_style(dark=dark)]):
+            runpy.run_path(str(example), run_name="__main__")
+            plt.gcf().savefig(FOLDER / f"{example.stem}_{name}.png", dpi=144)
+            plt.close("all")
     code = source.split('"""', 2)[2].strip()
     title = title.rstrip(".")
-    picture = f"![{title}]({example.stem}.png)"
     blocks = f"```text\n{printed.getvalue().rstrip()}\n```", f"```py\n{code}\n```"
-    return title, "\n\n".join([f"# {title}", text.strip(), picture, *blocks]) + "\n"
+    return title, "\n\n".join([f"# {title}", text.strip(), pictures(example, title), *blocks]) + "\n"
+
+
+def pictures(example: Path, title: str, width: int = 640) -> str:
+    """Both pictures of an example; the theme hides one of them."""
+    shown = (f"![{title}]({example.stem}_{name}.png#only-{name}){{width={width}}}" for name in ("light", "dark"))
+    return " ".join(shown)
 
 
 def main() -> None:
@@ -41,10 +52,10 @@ def main() -> None:
     for example in EXAMPLES:
         title, page = page_of(example)
         (FOLDER / f"{example.stem}.md").write_text(page, encoding="utf-8")
-        picture = f"![{title}]({example.stem}.png){{width=420}}"
-        cards.append(f"## [{title}]({example.stem}.md)\n\n[{picture}]({example.stem}.md)\n")
+        cards.append(f"-   [{pictures(example, title, 420)} **{title}**]({example.stem}.md)\n")
         print(f"{example.name}: {title}")
-    index = "# Gallery\n\nEach is a script in `examples/gallery/` to run and to change.\n\n" + "\n".join(cards)
+    index = "# Gallery\n\nEach is a script in `examples/gallery/` to run and to change.\n\n"
+    index += '<div class="grid cards" markdown>\n\n' + "\n".join(cards) + "\n</div>\n"
     (FOLDER / "index.md").write_text(index, encoding="utf-8")
 
 

@@ -57,13 +57,32 @@ def test_examples_of_the_gallery_draw_a_picture(example):
     assert plt.gcf().axes
 
 
-def test_demo_shows_all_ways_of_fitting_equal():
+def test_demo_predicts_first_and_shows_all_ways_of_fitting_equal_last():
     run = subprocess.run([sys.executable, "-m", "everytree", "demo"], capture_output=True, text=True, check=True)
-    assert "average of all prunings" in run.stdout
+    order = ["benign with probability", "90% interval", "one tree to read", "evidence is", "average of all prunings"]
+    places = [run.stdout.index(words) for words in [*order, "in one batch"]]
+    assert places == sorted(places)
+    patient = run.stdout[: run.stdout.index("what it was")]
+    prob = float(re.search(r"with probability ([\d.]+)", patient)[1])
+    base, *added = (float(number) for number in re.findall(r" ([+-]?\d\.\d{3})$", patient, flags=re.MULTILINE)[-5:])
+    assert base + sum(added) == pytest.approx(prob, abs=0.004)  # rounded to three digits
+    n_inside, n_all, share = re.search(r"(\d+) of (\d+) held-out patients \((\d+)%\)", run.stdout).groups()
+    assert 85 < int(share) == round(100 * int(n_inside) / int(n_all)) < 97
     evidences = re.findall(r"(?:one batch|row by row|merged) +(-[\d.]+) +([\d.e+-]+)", run.stdout)
     assert len(evidences) == 3
     assert len({evidence for evidence, _ in evidences}) == 1
     assert all(float(apart) < 1e-10 for _, apart in evidences)
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md")}
+    overview = pages.pop("index.md")
+    documented = [name for page in pages.values() for name in re.findall(r"^::: (\S+)", page, flags=re.MULTILINE)]
+    assert len(documented) == len(set(documented))
+    assert set(everytree.__all__) <= {name.rpartition(".")[2] for name in documented}
+    assert sorted(re.findall(r"\]\[(\S+?)\]", overview)) == sorted(documented)
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert all(f"reference/{name}" in navigation and f"]({name})" in overview for name in pages)
 
 
 def test_import_brings_no_extra():

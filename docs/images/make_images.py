@@ -1,4 +1,4 @@
-"""The pictures of the documentation, made anew: `python docs/images/make_images.py [folder]`."""
+"""The pictures of the documentation, made anew, light and dark: `python docs/images/make_images.py [folder]`."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def calls(n_rows: int = 1500):
     tree = metatree_from_sklearn_tree(cart.tree_, n_features=2)
     post = et.Posterior(tree, et.Poisson(1.0, 0.1), split_prior=0.5).update(X, y)
     ax = plot_predictive(post, "hour of a working day", feature_names=["hour of a working day", "is weekend"])
-    ax.plot(every_hour, rates[0], "o", color="#c8553d", markersize=3.5)
-    ax.annotate("true rate", (18.4, rates[0][18]), (20.0, rates[0][18] + 2.0), color="#c8553d", va="center")
+    ax.plot(every_hour, rates[0], "o", color="C1", markersize=3.5)
+    ax.annotate("true rate", (18.4, rates[0][18]), (20.0, rates[0][18] + 2.0), color="C1", va="center")
     ax.set_ylabel("calls")
     ax.set_ylim(bottom=0.0)
     return ax
@@ -70,10 +70,11 @@ def main(folder: Path) -> None:
     from matplotlib import pyplot
 
     for name, draw in PICTURES.items():
-        with pyplot.style.context(["default", {"font.size": 9.0}]):
-            figure = draw().figure
-            figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None})
-            pyplot.close(figure)
+        for ending, dark in (("", False), ("_dark", True)):
+            with pyplot.style.context(["default", et.plot_style(dark=dark), {"font.size": 9.0}]):
+                figure = draw().figure
+                figure.savefig(folder / f"{name}{ending}.png", dpi=150, metadata={"Software": None})
+                pyplot.close(figure)
 
 
 if __name__ == "__main__":

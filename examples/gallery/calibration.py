@@ -22,7 +22,7 @@ models = {
 }
 
 figure, axes = plt.subplots(figsize=(5, 4.5), layout="constrained")
-axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", label="perfect")
+axes.plot([0, 1], [0, 1], color="0.5", linestyle="--", linewidth=1, label="perfect")
 for name, model in models.items():
     probs = cross_val_predict(model, X, y, cv=3, method="predict_proba")[:, 1]
     loss = log_loss(y, probs)

@@ -26,7 +26,7 @@ for region in ("city", "country"):
     asked = pd.DataFrame({"age": ages, "region": region})
     axes.plot(ages, model.predict(asked, exposure=np.ones(len(ages))), label=f"{region}, predicted")
     truth = 0.15 + 0.5 * (ages < 25) + 0.2 * (region == "city")
-    axes.plot(ages, truth, color="0.6", linestyle="--", linewidth=1)
+    axes.plot(ages, truth, color="0.5", linestyle="--", linewidth=1)
 axes.set(xlabel="age", ylabel="claims a year", title="Claims a year; dashed: the truth")
 axes.legend()
 

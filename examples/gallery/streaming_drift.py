@@ -27,6 +27,6 @@ figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, hit in hits.items():
     print(f"{name}: {hit.mean():.1%} right, {hit[n // 2 :].mean():.1%} after the turn")
     axes.plot(np.convolve(hit, np.ones(200) / 200, mode="valid"), label=name)
-axes.axvline(n // 2, color="0.7", linestyle="--")
+axes.axvline(n // 2, color="0.5", linestyle="--", linewidth=1)
 axes.set(xlabel="row", ylabel="share right, of the last 200", title="Predicted, then learned")
 axes.legend(loc="lower right")

@@ -26,7 +26,7 @@ naive = et.MetaTreeRegressor(**settings).fit(patients, np.minimum(time, left))
 stages = pd.DataFrame({"stage": [1, 2, 3, 4], "treated": True})
 truth = 60.0 / stages["stage"] * 1.8
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-axes.plot(stages["stage"], truth, "k--", label="truth")
+axes.plot(stages["stage"], truth, color="0.5", linestyle="--", linewidth=1, label="truth")
 axes.plot(stages["stage"], honest.predict(stages), "o-", label="censored rows as censored")
 axes.plot(stages["stage"], naive.predict(stages), "o-", label="as if all had ended")
 axes.set(xlabel="stage", ylabel="mean months", title=f"Treated patients; {censored.mean():.0%} left early")

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
-    from everytree.view import plot_predictive, plot_split_probs, plot_tree
+    from everytree.view import plot_predictive, plot_split_probs, plot_style, plot_tree
 
 __version__ = "0.1.0"
 
@@ -102,6 +102,7 @@ __all__ = [
     "onnx_inputs",
     "plot_predictive",
     "plot_split_probs",
+    "plot_style",
     "plot_tree",
     "save",
     "schema_from_batches",
@@ -136,7 +137,7 @@ _HOMES = {
     "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
-    "view": ("plot_predictive", "plot_split_probs", "plot_tree"),
+    "view": ("plot_predictive", "plot_split_probs", "plot_style", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -10,7 +10,8 @@ from own_family import GammaWaiting
 
 import everytree as et
 from cases import CASES, families, random_codes, rng_for
-from everytree.view.describe import SPLIT_COLOURS, describe, faded, ink_on, split_colour
+from everytree.view.colours import DARK, LIGHT, ink_on
+from everytree.view.describe import describe
 from everytree.view.text import tree_text
 from picture_cases import EVERY_KIND, fitted, one_row
 
@@ -102,16 +103,17 @@ def test_a_split_that_only_asks_whether_there_is_a_value_says_so():
     assert "missing" in text
 
 
-def test_split_colours_darken_evenly():
+@pytest.mark.parametrize(("colours", "sign"), [(LIGHT, -1), (DARK, 1)], ids=["light", "dark"])
+def test_split_colours_leave_the_paper_in_even_steps(colours, sign):
     def lightness(colour):
         channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
         linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
         return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16  # L* of CIELAB
 
-    steps = -np.diff([lightness(split_colour(p)) for p in np.linspace(0, 1, 21)])
+    steps = sign * np.diff([lightness(colours.split(p)) for p in np.linspace(0, 1, 21)])
     assert (steps > 0).all()
     assert steps.max() < 1.35 * steps.min()
-    assert (split_colour(0.0), split_colour(1.0)) == (SPLIT_COLOURS[0], SPLIT_COLOURS[-1])
-    assert faded("#204060", 1.0) == "#204060"
-    assert faded("#204060", 0.0, 0.0) == "#ffffff"
-    assert (ink_on(split_colour(1.0)), ink_on(split_colour(0.0))) == ("#ffffff", "#22252b")
+    assert (colours.split(0.0), colours.split(1.0)) == (colours.splits[0], colours.splits[-1])
+    assert colours.faded("#204060", 1.0) == "#204060"
+    assert colours.faded("#204060", 0.0, 0.0) == colours.paper
+    assert {ink_on(colours.split(1.0)), ink_on(colours.split(0.0))} == {"#ffffff", "#22252b"}

@@ -15,7 +15,8 @@ from own_family import GammaWaiting
 
 import everytree as et
 from cases import CASES, families, random_codes, rng_for
-from everytree.view.describe import describe, split_colour
+from everytree.view.colours import LIGHT
+from everytree.view.describe import describe
 from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
 from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
@@ -119,7 +120,44 @@ def test_tree_has_all_labels():
     assert "leave: 0.50" in found
     assert len(ax.child_axes) == 1  # the colour bar
     shown = [patch.get_facecolor() for patch in ax.patches]
-    assert any(np.allclose(matplotlib.colors.to_rgba(split_colour(post.split_prob[0])), c) for c in shown)
+    assert any(np.allclose(matplotlib.colors.to_rgba(LIGHT.split(post.split_prob[0])), c) for c in shown)
+
+
+def contrast(one, other):
+    """The ratio of luminances as the W3C has it: 1 for equal colours, 21 for black on white."""
+    channels = np.array([matplotlib.colors.to_rgb(one), matplotlib.colors.to_rgb(other)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    dark, light = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def behind(ax, text):
+    """The colour of the topmost box below a text, or of the page."""
+    place = ax.transData.transform(text.get_position())
+    boxes = [box for box in ax.patches if box.get_facecolor()[3] and box.get_window_extent().contains(*place)]
+    return boxes[-1].get_facecolor() if boxes else ax.figure.get_facecolor()
+
+
+STYLES = {
+    "default": {}, "dark_background": "dark_background", "light": et.plot_style(), "dark": et.plot_style(dark=True),
+    "black, no axes": {"figure.facecolor": "black", "axes.facecolor": "none"},
+    "transparent": et.plot_style(dark=True) | {"figure.facecolor": "none", "axes.facecolor": "none"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_pictures_can_be_read_on_any_page(style):
+    with plt.style.context(["default", STYLES[style]]):
+        ax = plot_tree(small())
+        bars = plot_split_probs(small())
+        is_dark = style not in ("default", "light")
+    page = ("#1c1f26" if is_dark else "white") if style == "transparent" else None
+    for each in (ax, bars):
+        for text in each.texts:
+            below = page if page and behind(each, text)[3] == 0.0 else behind(each, text)
+            assert contrast(text.get_color(), below) > (1.8 if text.get_text().startswith("#") else 2.8), text
+    assert all(contrast(box.get_facecolor(), page or ax.figure.get_facecolor()) > 1.1 for box in bars.patches)
+    plt.close("all")
 
 
 @pytest.mark.parametrize(("max_depth", "max_nodes"), [(1, 60), (9, 4), (2, 7)])
@@ -324,7 +362,7 @@ def test_images_are_made(tmp_path):
     for folder in (tmp_path, again):
         script.main(folder)
     assert not plt.get_fignums()
-    for name in ("tree", "predictive", "split_probs"):
+    for name in (name + ending for name in ("tree", "predictive", "split_probs") for ending in ("", "_dark")):
         picture = (tmp_path / f"{name}.png").read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) < 200_000

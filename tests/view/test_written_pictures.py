@@ -9,7 +9,7 @@ import pytest
 
 import everytree as et
 from cases import families
-from everytree.view.describe import split_colour
+from everytree.view.colours import LIGHT
 from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
 from everytree.view.text import tree_text
@@ -98,7 +98,7 @@ def test_dot_escapes():
     assert r"say \"hi\" \\N?" in source
     assert "a &amp; b c {};" in source
     assert parsed_dot(tree_dot(one_node())) == (["node0"], [])
-    assert split_colour(small().split_prob[0]) in source
+    assert LIGHT.split(small().split_prob[0]) in source
 
 
 # ---- HTML ------------------------------------------------------------------------------------------------------------

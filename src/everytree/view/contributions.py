@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from everytree.view.colours import LIGHT
+
 if TYPE_CHECKING:
     from everytree.explaining.explanation import Explanation, RowContributions
-
-MORE, LESS = "#1d3f7d", "#e8a33d"
-"""Colours of contributions that raise and that lower a prediction."""
 
 _CELL = "text-align:right;padding:.1em .8em"
 _TRACK = "display:inline-block;position:relative;width:12em;height:.8em"
@@ -44,6 +43,6 @@ def _one(row: RowContributions, number: int, n_rows: int) -> Iterator[str]:
 
 def _bar(share: float) -> str:
     """A bar from the middle, to the right where the column raises the prediction."""
-    left, colour = (50.0, MORE) if share > 0.0 else (50.0 + 50.0 * share, LESS)
+    left, colour = (50.0, LIGHT.more) if share > 0.0 else (50.0 + 50.0 * share, LIGHT.less)
     place = f"position:absolute;left:{left:.1f}%;width:{50.0 * abs(share):.1f}%;height:100%;background:{colour}"
     return f'<span style="{_TRACK}"><span style="{place}"></span></span>'

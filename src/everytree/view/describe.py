@@ -1,7 +1,7 @@
-"""The common part of all pictures of a posterior: which nodes to draw, their texts and their colours.
+"""The common part of all pictures of a posterior: which nodes to draw, and their texts.
 
 `describe` picks the nodes and words once; text, dot, html and plot only arrange them. Nothing here needs a library for
-drawing, so the colours are computed here too and are the same in every picture.
+drawing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from everytree.base.checks import whole_number
 from everytree.families.base import NativeFamily
 from everytree.tables.code_names import CodeWords, one_line
 from everytree.trees.metatree import MetaTree
+from everytree.view.colours import CLASS_COLOURS as CLASS_COLOURS
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
@@ -395,54 +396,3 @@ def grouped(probs: FloatArray, class_names: Sequence[Any] | None) -> tuple[Float
     kept = np.sort(np.argsort(-probs[0], kind="stable")[: MAX_CLASSES - 1])
     others = 1.0 - probs[:, kept].sum(axis=1, keepdims=True)
     return np.column_stack([probs[:, kept], np.maximum(others, 0.0)]), (*(names[c] for c in kept), "others")
-
-
-# ---- colours --------------------------------------------------------------------------------------------------------
-
-SPLIT_COLOURS = (
-    "#f3efe2",
-    "#d6d8d6",
-    "#b9c1ca",
-    "#9eabbe",
-    "#8395b2",
-    "#687fa5",
-    "#4f6a98",
-    "#36548b",
-    "#1d3f7d",
-)
-"""Split probability 0, 1/8, ..., 1: equal steps along a straight line in OKLab, so that they look equally large."""
-
-CLASS_COLOURS = ("#e8a33d", "#4f9d86", "#b5739d", "#7fb3d5", "#c8553d", "#dccb5c", "#5b5f97", "#b4b2ac")
-INK, LINE = "#22252b", "#8a8f98"
-
-
-def split_colour(split_prob: float) -> str:
-    """Colour of a split probability, from pale to dark, "#rrggbb"."""
-    place = min(max(split_prob, 0.0), 1.0) * (len(SPLIT_COLOURS) - 1)
-    left = min(int(place), len(SPLIT_COLOURS) - 2)
-    return _mixed(SPLIT_COLOURS[left], SPLIT_COLOURS[left + 1], place - left)
-
-
-def class_colour(which: int) -> str:
-    """Colour of one of `Drawing.classes`."""
-    return CLASS_COLOURS[which % len(CLASS_COLOURS)]
-
-
-def faded(colour: str, node_prob: float, min_share: float = 0.25) -> str:
-    """Mix a colour with white, the more the less likely its node is in the tree."""
-    return _mixed("#ffffff", colour, min_share + (1.0 - min_share) * node_prob)
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is readable on a colour."""
-    red, green, blue = _channels(colour)
-    return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < 140.0 else INK
-
-
-def _mixed(one: str, other: str, share: float) -> str:
-    pairs = zip(_channels(one), _channels(other), strict=True)
-    return "#" + "".join(f"{round((1.0 - share) * a + share * b):02x}" for a, b in pairs)
-
-
-def _channels(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

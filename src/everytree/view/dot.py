@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from everytree.base.arrays import FloatArray
+from everytree.view.colours import LIGHT, ink_on
 from everytree.view.describe import (
-    INK,
-    LINE,
     CodeNames,
     Drawing,
     DrawnNode,
     describe,
-    faded,
-    ink_on,
     more,
     outcome_text,
-    split_colour,
     weight_text,
 )
 
@@ -60,17 +56,19 @@ def tree_dot(
     lines = [
         "digraph everytree {",
         "  graph [rankdir=LR, nodesep=0.15, ranksep=0.5];",
-        f'  node [shape=box, style="filled,rounded", fontname="Helvetica", fontsize=10, color="{LINE}"];',
-        f'  edge [fontname="Helvetica", fontsize=9, color="{LINE}", arrowhead=none];',
+        f'  node [shape=box, style="filled,rounded", fontname="Helvetica", fontsize=10, color="{LIGHT.line}"];',
+        f'  edge [fontname="Helvetica", fontsize=9, color="{LIGHT.line}", arrowhead=none];',
     ]
     for node in drawing.nodes:
         lines.append(f"  {_name(node)} [{_attributes(**_look(drawing, node))}];")
         if node.parent >= 0:
-            edge = _attributes(label=_escaped(node.answer), fontcolor=faded(INK, node.node_prob, 0.5))
+            edge = _attributes(label=_escaped(node.answer), fontcolor=LIGHT.faded(LIGHT.ink, node.node_prob, 0.5))
             lines.append(f"  {_name(drawing.nodes[node.parent])} -> {_name(node)} [{edge}];")
     for node in drawing.nodes:
         if node.n_hidden:
-            rest = _attributes(label=_escaped(more(node.n_hidden)), shape="plaintext", style="solid", fontcolor=INK)
+            rest = _attributes(
+                label=_escaped(more(node.n_hidden)), shape="plaintext", style="solid", fontcolor=LIGHT.ink
+            )
             lines += [f"  more{node.number} [{rest}];", f"  {_name(node)} -> more{node.number} [style=dashed];"]
     return "\n".join([*lines, "}"])
 
@@ -80,14 +78,14 @@ def _name(node: DrawnNode) -> str:
 
 
 def _look(drawing: Drawing, node: DrawnNode) -> dict[str, str]:
-    fill = "#ffffff" if node.is_terminal else faded(split_colour(node.shown_prob), node.node_prob)
+    fill = "#ffffff" if node.is_terminal else LIGHT.faded(LIGHT.split(node.shown_prob), node.node_prob)
     words = [outcome_text(node.outcome, drawing.classes), weight_text(node, drawing.unit)]
     if not node.is_terminal:
         helps = [f"helps {node.helps:.3f}"] if drawing.has_helps else []
         words = [f"{node.question}?", *helps, f"split {node.split_prob:.3f}", *words]
     if node.node_prob < 0.9995:
         words.append(f"in tree {node.node_prob:.3f}")
-    ink = faded(INK, node.node_prob, 0.5) if node.is_terminal else ink_on(fill)
+    ink = LIGHT.faded(LIGHT.ink, node.node_prob, 0.5) if node.is_terminal else ink_on(fill)
     return {"label": "\\n".join(_escaped(word) for word in words if word), "fillcolor": fill, "fontcolor": ink}
 
 

@@ -9,18 +9,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from everytree.base.arrays import FloatArray
+from everytree.view.colours import LIGHT, class_colour, ink_on
 from everytree.view.describe import (
     CodeNames,
     Drawing,
     DrawnNode,
     Outcome,
-    class_colour,
     describe,
-    ink_on,
     more,
     number,
     outcome_text,
-    split_colour,
     walk,
     weight_text,
 )
@@ -113,7 +111,7 @@ def _line(drawing: Drawing, node: DrawnNode) -> str:
     if node.is_terminal:
         parts.append("leaf")
     else:
-        fill = split_colour(node.shown_prob)
+        fill = LIGHT.split(node.shown_prob)
         badge = f'<span style="{_BADGE};background:{fill};color:{ink_on(fill)}">{node.shown_prob:.3f}</span>'
         parts.append(f"<b>{escape(node.question)}?</b> {badge}")
     parts.append(_bar(drawing, node.outcome) + escape(outcome_text(node.outcome, drawing.classes)))
@@ -153,7 +151,7 @@ def _bar(drawing: Drawing, outcome: Outcome) -> str:
 
 def _key(drawing: Drawing) -> Iterator[str]:
     """Legend of the colours and numbers."""
-    pale, dark = split_colour(0.0), split_colour(1.0)
+    pale, dark = LIGHT.split(0.0), LIGHT.split(1.0)
     yield '<div style="font-size:85%;margin-top:.4em">'
     yield f'<span style="{_BADGE};background:{pale};color:{ink_on(pale)}">0</span> '
     yield f'<span style="{_BADGE};background:{dark};color:{ink_on(dark)}">1</span> {drawing.shown_words}'

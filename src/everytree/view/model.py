@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from everytree.tables.code_names import one_line
-from everytree.view.describe import split_colour
+from everytree.view.colours import LIGHT
 from everytree.view.html import tree_list_html
 
 MAX_COLUMNS = 8
@@ -55,7 +55,7 @@ def _importances(model: Any) -> Iterator[str]:
     yield "<table><caption>Importance of columns</caption>"
     for k in order:
         width = 12.0 * values[k] / values[order[0]]
-        bar = f'<span style="{_BAR};width:{width:.2f}em;background:{split_colour(0.8)}"></span>'
+        bar = f'<span style="{_BAR};width:{width:.2f}em;background:{LIGHT.split(0.8)}"></span>'
         yield f'<tr><td style="{_CELL}">{escape(one_line(names[k]))}</td><td style="{_CELL}">{values[k]:.3f}</td>'
         yield f'<td style="text-align:left">{bar}</td></tr>'
     left = int((values > 0.0).sum()) - len(order)

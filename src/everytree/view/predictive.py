@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.view.describe import class_colour, grouped, number
+from everytree.view.colours import class_colour
+from everytree.view.describe import grouped, number
 
 if TYPE_CHECKING:
     from everytree.predictive.predictive import Predictive

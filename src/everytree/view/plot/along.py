@@ -13,13 +13,12 @@ from scipy.special import ndtri
 from everytree.base.arrays import FloatArray, as_codes
 from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
+from everytree.view.colours import class_colour
 from everytree.view.describe import (
     CodeNames,
     Names,
-    class_colour,
     grouped,
     repeated,
-    split_colour,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 from everytree.view.plot.axes import legend, matplotlib_module, new_axes
 from everytree.view.plot.layout import clipped
 from everytree.view.plot.model_along import along_model
+from everytree.view.plot.style import palette_of
 
 
 def plot_predictive(
@@ -209,7 +209,8 @@ def _draw_classes(ax: Any, along: _Along, probs: NDArray[np.float64], classes: S
 def _draw_band(ax: Any, along: _Along, mean: FloatArray, low: FloatArray, high: FloatArray, name: str) -> None:
     """Draw the mean and an interval, in steps if there is an order; infinite values are left out."""
     mean, low, high = (np.where(np.isfinite(values), values, np.nan) for values in (mean, low, high))
-    line, pale = {"color": split_colour(0.9), "linewidth": 2.0}, split_colour(0.22)
+    colours = palette_of(ax)
+    line, pale = {"color": colours.split(0.9), "linewidth": 2.0}, colours.split(0.22)
     for run in along.runs:
         ends = np.append(run, run[-1])
         ax.fill_between(along.edges(run), low[ends], high[ends], step="post", color=pale, linewidth=0.0)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.view.describe import LINE, class_colour, split_colour
+from everytree.view.colours import Palette, class_colour
 from everytree.view.plot.axes import legend, matplotlib_module, new_axes
 from everytree.view.plot.layout import clipped
+from everytree.view.plot.style import palette_of
 
 if TYPE_CHECKING:
     from everytree.explaining.effect import Effect
@@ -18,21 +19,22 @@ if TYPE_CHECKING:
 def draw_effect(effect: Effect, outputs: list[int], *, line: str, band: str | None, ax: Any = None) -> Any:
     """Draw the mean, a band where it has a name and there is one line, and below how many rows are at each point."""
     ax = new_axes(ax, (5.2, 3.4))
-    lines: list[tuple[str, str, FloatArray]] = [(line, split_colour(0.9), effect.mean)]
+    colours = palette_of(ax)
+    lines: list[tuple[str, str, FloatArray]] = [(line, colours.split(0.9), effect.mean)]
     if effect.classes is not None:
         lines = [(f"P({effect.classes[c]})", class_colour(c), effect.mean[:, c]) for c in outputs]
     has_band = len(lines) == 1 and band is not None
     low, high = effect.low, effect.high
     if has_band and effect.classes is not None:
-        low, high, lines = low[:, outputs[0]], high[:, outputs[0]], [(lines[0][0], split_colour(0.9), lines[0][2])]
+        low, high, lines = low[:, outputs[0]], high[:, outputs[0]], [(lines[0][0], colours.split(0.9), lines[0][2])]
     x, is_curve = _places(effect)
     marks = [_draw_line(ax, x, is_curve, mean, colour) for _, colour, mean in lines]
     names = [name for name, _, _ in lines]
     if has_band:
-        _draw_band(ax, x, is_curve, low, high)
-        marks.append(matplotlib_module("patches").Rectangle((0.0, 0.0), 1.0, 1.0, facecolor=split_colour(0.22)))
+        _draw_band(ax, x, is_curve, low, high, colours)
+        marks.append(matplotlib_module("patches").Rectangle((0.0, 0.0), 1.0, 1.0, facecolor=colours.split(0.22)))
         names.append(str(band))
-    _draw_shares(ax, x, effect.share)
+    _draw_shares(ax, x, effect.share, colours)
     _label(ax, effect, x, is_curve)
     ax.set_ylabel("prediction" if effect.classes is None else "probability")
     ax.set_xlabel(effect.column, parse_math=False)
@@ -62,20 +64,20 @@ def _draw_line(ax: Any, x: FloatArray, is_curve: Any, mean: FloatArray, colour: 
     return mark
 
 
-def _draw_band(ax: Any, x: FloatArray, is_curve: Any, low: FloatArray, high: FloatArray) -> None:
-    pale = split_colour(0.22)
+def _draw_band(ax: Any, x: FloatArray, is_curve: Any, low: FloatArray, high: FloatArray, colours: Palette) -> None:
+    pale = colours.split(0.22)
     if is_curve.sum() > 1:
         ax.fill_between(x[is_curve], low[is_curve], high[is_curve], step="mid", color=pale, linewidth=0.0)
     alone = ~is_curve | (is_curve.sum() == 1)
     ax.vlines(x[alone], low[alone], high[alone], color=pale, linewidth=7.0, zorder=1)
 
 
-def _draw_shares(ax: Any, x: FloatArray, share: FloatArray) -> None:
+def _draw_shares(ax: Any, x: FloatArray, share: FloatArray, colours: Palette) -> None:
     """Ticks along the lower edge, the taller the more rows."""
     if not share.any():
         return
     height = 0.06 * share / float(share.max())
-    ax.vlines(x, 0.0, height, transform=ax.get_xaxis_transform(), color=LINE, linewidth=2.0)
+    ax.vlines(x, 0.0, height, transform=ax.get_xaxis_transform(), color=colours.line, linewidth=2.0)
 
 
 def _label(ax: Any, effect: Effect, x: FloatArray, is_curve: Any) -> None:

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from everytree.view.describe import (
-    INK,
-    Drawing,
-    class_colour,
-    number,
-    split_colour,
-)
-
-if TYPE_CHECKING:
-    pass
+from everytree.view.colours import class_colour
+from everytree.view.describe import Drawing, number
 from everytree.view.plot.axes import matplotlib_module
 from everytree.view.plot.layout import SMALL, clipped, text_width
 from everytree.view.plot.pen import Pen
@@ -70,7 +61,7 @@ def draw_key(pen: Pen, parts: list[KeyPart], top: float) -> None:
         if part.mark == "split":
             _draw_colour_bar(pen, x + 5.0, y)
         elif part.mark == "interval":
-            pen.interval(x, x + 30.0, x + 15.0, y, split_colour(0.8))
+            pen.interval(x, x + 30.0, x + 15.0, y, pen.colours.split(0.8))
         elif part.mark:
             pen.box(x, y - 4.0, 8.0, 8.0, facecolor=part.mark)
 
@@ -80,9 +71,9 @@ def _draw_colour_bar(pen: Pen, x: float, y: float) -> None:
     (x0, x1), (y1, y0) = ax.get_xlim(), ax.get_ylim()
     place = ((x - x0) / (x1 - x0), (y1 - y - 4.0) / (y1 - y0), _COLOUR_BAR / (x1 - x0), 8.0 / (y1 - y0))
     bar = ax.inset_axes(place)
-    scale = colors.ListedColormap([split_colour(i / 255) for i in range(256)], name="split probability")
+    scale = colors.ListedColormap([pen.colours.split(i / 255) for i in range(256)], name="split probability")
     shades = matplotlib_module("cm").ScalarMappable(colors.Normalize(0.0, 1.0), scale)
     drawn = ax.figure.colorbar(shades, cax=bar, orientation="horizontal", ticks=[0.0, 0.5, 1.0])
     drawn.outline.set_linewidth(0.0)
-    bar.tick_params(length=0.0, pad=1.5 * pen.scale, labelsize=6.0 * pen.scale, labelcolor=INK)
+    bar.tick_params(length=0.0, pad=1.5 * pen.scale, labelsize=6.0 * pen.scale, labelcolor=pen.colours.ink)
     bar.set_xticklabels(["0", "0.5", "1"])

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from everytree.view.describe import (
-    INK,
-)
-
-if TYPE_CHECKING:
-    pass
+from everytree.view.colours import Palette
 from everytree.view.plot.axes import matplotlib_module
 from everytree.view.plot.layout import FONT, GAP
+from everytree.view.plot.style import palette_of
 
 
 @dataclass(frozen=True)
@@ -22,6 +18,7 @@ class Pen:
 
     ax: Any
     scale: float
+    colours: Palette
 
     @classmethod
     def on(cls, ax: Any, width: float, height: float) -> Pen:
@@ -36,9 +33,10 @@ class Pen:
         ax.set_xlim(-GAP - spare_x / 2, width - GAP + spare_x / 2)
         ax.set_ylim(height - GAP + spare_y / 2, -GAP - spare_y / 2)
         ax.set_axis_off()
-        return cls(ax, scale)
+        return cls(ax, scale, palette_of(ax))
 
-    def text(self, x: float, y: float, words: str, *, size: float = FONT, color: str = INK, **options: Any) -> None:
+    def text(self, x: float, y: float, words: str, *, size: float = FONT, color: str = "", **options: Any) -> None:
+        color = color or self.colours.ink
         options = {"ha": "left", "va": "center_baseline"} | options
         self.ax.text(x, y, words, size=size * self.scale, color=color, parse_math=False, zorder=3, **options)
 

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from everytree.base.checks import whole_number
-from everytree.view.describe import (
-    INK,
-    Names,
-    class_colour,
-    faded,
-    split_colour,
-)
+from everytree.view.colours import class_colour
+from everytree.view.describe import Names
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
 from everytree.view.plot.axes import legend, new_axes
 from everytree.view.plot.layout import clipped
+from everytree.view.plot.style import palette_of
 
 
 def plot_split_probs(
@@ -44,16 +40,17 @@ def plot_split_probs(
     inner = np.flatnonzero(~tree.is_terminal)
     nodes = inner[np.argsort(-node_prob[inner], kind="stable")][:top]
     ax = new_axes(ax, (5.6, 1.1 + 0.21 * max(len(nodes), 3)))
-    rows = np.arange(len(nodes))
-    colors = [faded(split_colour(0.85), float(p)) for p in node_prob[nodes]]
+    rows, colours = np.arange(len(nodes)), palette_of(ax)
+    colors = [colours.faded(colours.split(0.85), float(p)) for p in node_prob[nodes]]
     bars = ax.barh(rows, split_prob[nodes], 0.68, color=colors)
     ticks = ax.vlines(post.split_prior[nodes], rows - 0.42, rows + 0.42, color=class_colour(0), linewidth=2.2)
     labels = [f"{clipped(names.feature(int(tree.feature[s])), 32)}  #{s}" for s in nodes]
     ax.set_yticks(rows, labels, parse_math=False)
     ax.tick_params(axis="y", length=0.0)
+    ax.grid(visible=False, axis="y")
     beside = {
         "xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "xytext": (34.0, 0.0), "ha": "right",
-        "va": "center", "fontsize": "small", "color": INK,
+        "va": "center", "fontsize": "small", "color": colours.ink,
     }  # fmt: skip
     for row, s in enumerate(nodes):
         ax.annotate(f"{node_prob[s]:.2f}", (1.0, row), **beside)

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from everytree.base.arrays import FloatArray
+from everytree.view.colours import class_colour, ink_on
 from everytree.view.describe import (
-    INK,
-    LINE,
     CodeNames,
     Drawing,
     DrawnNode,
-    class_colour,
     describe,
-    faded,
-    ink_on,
-    split_colour,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +79,7 @@ def plot_tree(
     for item in layout.items:
         x = left + layout.column[item.depth]
         if item.node is None:
-            pen.text(x, item.y, item.label, size=SMALL, color=faded(INK, item.node_prob, 0.5))
+            pen.text(x, item.y, item.label, size=SMALL, color=pen.colours.faded(pen.colours.ink, item.node_prob, 0.5))
         else:
             _draw_card(pen, drawing, item, x, layout.card)
     draw_key(pen, key, layout.height + 18.0)
@@ -94,30 +89,32 @@ def plot_tree(
 def _draw_edge(pen: Pen, layout: Layout, item: Item, left: float) -> None:
     parent = layout.items[item.parent]
     start, end = left + layout.column[parent.depth] + layout.card, left + layout.column[item.depth]
-    trunk, color = start + 7.0, faded(LINE, item.node_prob, 0.35)
+    trunk, color = start + 7.0, pen.colours.faded(pen.colours.line, item.node_prob, 0.35)
     if item.node is None:
         pen.line([start, trunk, trunk, end - 3.0], [parent.y, parent.y, item.y, item.y], color=color, linestyle=":")
         return
     pen.line([start, trunk, trunk, end], [parent.y, parent.y, item.y, item.y], color=color)
-    ink = faded(INK, item.node_prob, 0.5)
+    ink = pen.colours.faded(pen.colours.ink, item.node_prob, 0.5)
     pen.text((trunk + end) / 2, item.y - 2.0, item.label, size=SMALL, color=ink, ha="center", va="bottom")
 
 
 def _draw_card(pen: Pen, drawing: Drawing, item: Item, x: float, width: float) -> None:
     node, top, prob = item.node, item.y - item.height / 2, item.node_prob
     assert node is not None
-    ink = faded(INK, prob, 0.5)
+    colours = pen.colours
+    ink, edge = colours.faded(colours.ink, prob, 0.5), colours.faded(colours.line, prob, 0.35)
     y = top
     if item.title:
-        fill, head = faded(split_colour(node.shown_prob), prob), LINE_HEIGHT * len(item.title) + PAD
+        fill, head = colours.faded(colours.split(node.shown_prob), prob), LINE_HEIGHT * len(item.title) + PAD
         pen.box(x, top, width, head, facecolor=fill)
         for i, line in enumerate(item.title):
             pen.text(x + PAD, top + PAD / 2 + LINE_HEIGHT * (i + 0.5), line, color=ink_on(fill))
         place = x + width - PAD, top + PAD / 2 + LINE_HEIGHT / 2
         pen.text(*place, f"{node.shown_prob:.2f}", color=ink_on(fill), ha="right", weight="bold")
         y += head
-    pen.box(x, top, width, item.height, facecolor="none", edgecolor=faded(LINE, prob, 0.35), linewidth=0.8)
-    pen.text(x + width, top - 1.2, f"#{node.number}", size=6.0, color=faded(LINE, prob, 0.6), ha="right", va="bottom")
+    pen.box(x, top, width, item.height, facecolor="none", edgecolor=edge, linewidth=0.8)
+    pale = colours.faded(colours.line, prob, 0.6)
+    pen.text(x + width, top - 1.2, f"#{node.number}", size=6.0, color=pale, ha="right", va="bottom")
     _draw_outcome(pen, drawing, node, x + PAD, y + PAD * 0.75, width - 2 * PAD)
     left, right = captions(drawing, node)
     y += PAD + BAR_HEIGHT + LINE_HEIGHT / 2
@@ -129,14 +126,15 @@ def _draw_outcome(pen: Pen, drawing: Drawing, node: DrawnNode, x: float, y: floa
     """Class probabilities side by side, or one standard deviation to both sides of the mean."""
     outcome, prob = node.outcome, node.node_prob
     for c, share in enumerate(outcome.probs):
-        pen.box(x, y, width * share, BAR_HEIGHT, facecolor=faded(class_colour(c), prob))
+        pen.box(x, y, width * share, BAR_HEIGHT, facecolor=pen.colours.faded(class_colour(c), prob))
         x += width * share
     if outcome.probs or not math.isfinite(outcome.mean):
         return
     y += BAR_HEIGHT / 2
-    pen.line([x, x + width], [y, y], color=faded(LINE, 0.3 * prob, 0.1), zorder=2)
+    pen.line([x, x + width], [y, y], color=pen.colours.faded(pen.colours.line, 0.3 * prob, 0.1), zorder=2)
     left, right, at = (
         x + width * drawing.on_scale(value)
         for value in (outcome.mean - outcome.std, outcome.mean + outcome.std, outcome.mean)
     )
-    pen.interval(left, right, at, y, faded(split_colour(0.8), prob), "-" if math.isfinite(outcome.std) else ":")
+    colour = pen.colours.faded(pen.colours.split(0.8), prob)
+    pen.interval(left, right, at, y, colour, "-" if math.isfinite(outcome.std) else ":")

@@ -1,4 +1,4 @@
-"""The picture of a report: `python docs/images/make_report_image.py [folder]`; needs playwright and Chromium."""
+"""The pictures of a report: `python docs/images/make_report_image.py [folder]`; needs playwright and Chromium."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import everytree as et
 from everytree.report import write_report
 
 
-def photograph(page_path: Path, picture: Path) -> None:
-    """The sections from quality to the tree, as they first look."""
+def photograph(page_path: Path, picture: Path, scheme: str) -> None:
+    """The page from its first line to the end of its first section."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1060, "height": 900})
+        page = browser.new_page(viewport={"width": 1060, "height": 900}, color_scheme=scheme)
         page.goto(page_path.as_uri())
-        page.add_style_tag(content="#columns { display: none }")
-        top, bottom = page.locator("#quality").bounding_box(), page.locator("#tree").bounding_box()
-        clip = {"x": 0, "y": top["y"] - 14, "width": 1060, "height": bottom["y"] + bottom["height"] - top["y"] + 28}
+        quality = page.locator("#quality").bounding_box()
+        clip = {"x": 0, "y": 0, "width": 1060, "height": quality["y"] + quality["height"] + 14}
         page.screenshot(path=picture, clip=clip, full_page=True)
         browser.close()
 
@@ -34,7 +33,8 @@ def main() -> None:
     model = et.MetaForestClassifier(random_state=0).fit(table.drop(columns="diagnosis"), table["diagnosis"])
     with tempfile.TemporaryDirectory() as place:
         page = write_report(model, table, Path(place) / "report.html", target="diagnosis")
-        photograph(page, folder / "report.png")
+        photograph(page, folder / "report.png", "light")
+        photograph(page, folder / "report_dark.png", "dark")
 
 
 if __name__ == "__main__":

@@ -30,15 +30,16 @@ def page_of(example: Path) -> tuple[str, str]:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), plt.style.context(["default", et.plot_style(dark=dark)]):
             runpy.run_path(str(example), run_name="__main__")
+            width = round(100 * plt.gcf().get_figwidth())  # so that letters are as large on every page
             plt.gcf().savefig(FOLDER / f"{example.stem}_{name}.png", dpi=144)
             plt.close("all")
     code = source.split('"""', 2)[2].strip()
     title = title.rstrip(".")
     blocks = f"```text\n{printed.getvalue().rstrip()}\n```", f"```py\n{code}\n```"
-    return title, "\n\n".join([f"# {title}", text.strip(), pictures(example, title), *blocks]) + "\n"
+    return title, "\n\n".join([f"# {title}", text.strip(), pictures(example, title, width), *blocks]) + "\n"
 
 
-def pictures(example: Path, title: str, width: int = 640) -> str:
+def pictures(example: Path, title: str, width: int) -> str:
     """Both pictures of an example; the theme hides one of them."""
     shown = (f"![{title}]({example.stem}_{name}.png#only-{name}){{width={width}}}" for name in ("light", "dark"))
     return " ".join(shown)

@@ -16,7 +16,7 @@ from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tr
 from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
 
 
-def tumours():
+def tumours(max_depth: int = 4):
     """The demo's meta-tree, drawn."""
     data = load()
     cart = DecisionTreeClassifier(max_depth=8, random_state=0).fit(data.X_train, data.y_train)
@@ -24,7 +24,12 @@ def tumours():
     post = et.Posterior(tree, et.Bernoulli(0.5, 0.5), split_prior=0.5).update(data.X_train, data.y_train)
     cuts = [[f"{cut:.4g}" for cut in column] for column in data.cuts.T]
     names = {"feature_names": data.feature_names, "code_names": cuts, "class_names": ["malignant", "benign"]}
-    return plot_tree(post, **names)
+    return plot_tree(post, max_depth=max_depth, **names)
+
+
+def top_of_tumours():
+    """Its top, in letters that can be read on the front page."""
+    return tumours(max_depth=2)
 
 
 def calls(n_rows: int = 1500):
@@ -63,7 +68,7 @@ def diabetes():
     return plot_split_probs(post, feature_names=table.feature_names)
 
 
-PICTURES = {"tree": tumours, "predictive": calls, "split_probs": diabetes}
+PICTURES = {"front": top_of_tumours, "tree": tumours, "predictive": calls, "split_probs": diabetes}
 
 
 def main(folder: Path) -> None:

@@ -17,8 +17,8 @@ import everytree as et
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 models = {
-    "random forest": RandomForestClassifier(100, random_state=0),
     "forest of meta-trees": et.MetaForestClassifier(100, random_state=0),
+    "random forest": RandomForestClassifier(100, random_state=0),
 }
 
 figure, axes = plt.subplots(figsize=(5, 4.5), layout="constrained")

@@ -12,8 +12,8 @@ import everytree as et
 rng = np.random.default_rng(0)
 n = 6000
 models = {
-    "remembers everything": et.OnlineForestClassifier(),
     "half-life 300 rows": et.OnlineForestClassifier(half_life=300.0),
+    "remembers everything": et.OnlineForestClassifier(),
 }
 hits = {name: np.zeros(n) for name in models}
 for i in range(n):
@@ -29,4 +29,4 @@ for name, hit in hits.items():
     axes.plot(np.convolve(hit, np.ones(200) / 200, mode="valid"), label=name)
 axes.axvline(n // 2, color="0.5", linestyle="--", linewidth=1)
 axes.set(xlabel="row", ylabel="share right, of the last 200", title="Predicted, then learned")
-axes.legend(loc="lower right")
+axes.legend(loc="center left")

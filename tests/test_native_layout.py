@@ -81,7 +81,7 @@ def test_kernels_know_nothing_of_python(name):
     assert not re.search(r"\b(nb|nanobind)::|\bPy[A-Z]\w+\(|\bPyObject\b", text)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in HEADERS if name in KERNELS])
 def test_headers_compile_alone(name, tmp_path):
     compiler = os.environ.get("CXX") or shutil.which("c++")

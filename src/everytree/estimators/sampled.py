@@ -128,7 +128,7 @@ class SampledTreeClassifier(Classification, _SampledStructure):
     >>> import everytree as et
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = et.SampledTreeClassifier(n_draws=50, temperature=1.0, random_state=0).fit(X, y)
+    >>> model = et.SampledTreeClassifier(max_depth=3, n_draws=20, temperature=1.0, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*/*)
 CPP    := $(filter %.hpp %.cpp,$(NATIVE))
 
-.PHONY: demo test test-fast check check-slow bench bench-accuracy docs format clean setup compiler
+.PHONY: demo test test-fast check check-slow bench bench-accuracy docs wheels format clean setup compiler
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and show what comes out
@@ -48,6 +48,9 @@ docs: $(VENV)/.documented        ## the documentation with its gallery, in build
 	$(RUN) docs/make_gallery.py
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
+wheels:                          ## the source and a wheel for each Python found here, in dist, each tested; PYTHONS="..." names them
+	@PYTHONS="$(PYTHONS)" ./tests/wheels.sh
+
 format: $(VENV)/.checked
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
@@ -70,8 +73,9 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE) | $(VENV)/bin/python
 	@$(MAKE) --no-print-directory compiler
-	@echo "installing everytree into $(VENV) (compiles the kernels, about a minute)"
-	@$(VENV)/bin/pip install -q --disable-pip-version-check -e .
+	@echo "installing everytree into $(VENV) (compiles the kernels: two to three minutes on two cores)"
+	@began=$$(date +%s); $(VENV)/bin/pip install -q --disable-pip-version-check -e . \
+	  && echo "installed after $$(($$(date +%s) - began)) s"
 	@touch $@
 
 # The packages of one extra, without building everytree again.

@@ -53,7 +53,8 @@ struct Parking {
 // A fork copies the guard as it is, but not the thread that holds it. A reader that no longer exists left everything
 // intact, and its guard is free. A writer that no longer exists left the arrays in the middle of its work: they are
 // never read again, and every use raises an error. Writing begins and ends while holding the GIL, which the thread that
-// forks holds: a copy never has new values without the mark of the writer.
+// forks holds: a copy never has new values without the mark of the writer. Free-threaded Python has no GIL, but stops
+// all threads before it forks, and never between two lines of C++ that would hold the GIL.
 class Guard {
   public:
     // The guard of a thread that changes the protected arrays.

@@ -1,6 +1,7 @@
 // A posterior over one meta-tree: one C++ type per family behind one Python type.
 #include "core/posterior.hpp"
 
+#include <atomic>
 #include <mutex>
 
 #include "bind/buffers.hpp"
@@ -31,7 +32,8 @@ class PosteriorHandle {
     virtual bool update_forest(const ForestHandle& forest, const std::vector<PosteriorHandle*>& all, nb::handle X,
                                nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     Guard guard;
-    std::int64_t version = 0;  // of the arrays: changes after anything that may have written to them
+    // Of the arrays: changes before anything is written to them. Atomic: it is read without the guard.
+    std::atomic<std::int64_t> version{0};
 };
 
 struct PosteriorState {
@@ -211,7 +213,9 @@ void bind_posterior(nb::module_& module) {
         .def("merge", &PosteriorHandle::merge, "statistics"_a)
         .def("leave_one_out", &PosteriorHandle::leave_one_out, "X"_a.none(), "y"_a.none(), "weight"_a.none(),
              "extra"_a.none(), "n_jobs"_a)
-        .def_rw("version", &PosteriorHandle::version)
+        .def_prop_rw(
+            "version", [](const PosteriorHandle& self) { return self.version.load(); },
+            [](PosteriorHandle& self, std::int64_t version) { self.version = version; })
         .def("__enter__", [](PosteriorHandle& self) { self.guard.lock(); })
         .def("__exit__", [](PosteriorHandle& self, nb::args) { self.guard.unlock(); })
         .def_prop_ro(

@@ -45,6 +45,20 @@ const char* read_value(nb::handle object, nb::handle simplify, FeatureValue& out
     return std::fabs(out.value) > largest_feature ? "must be a number of at most 1e150 in size" : nullptr;
 }
 
+// The column of a feature, or null. Owned where Python can do so: without the GIL another thread may take it away.
+nb::object column_of(const nb::dict& index, const nb::object& key) {
+    PyObject* column = nullptr;
+#if PY_VERSION_HEX >= 0x030d0000
+    const bool failed = PyDict_GetItemRef(index.ptr(), key.ptr(), &column) < 0;
+#else
+    column = PyDict_GetItemWithError(index.ptr(), key.ptr());
+    Py_XINCREF(column);
+    const bool failed = PyErr_Occurred() != nullptr;
+#endif
+    if (failed) nb::raise_python_error();
+    return nb::steal(column);
+}
+
 std::string complaint(nb::handle key, std::int64_t row, std::int64_t n_rows, const char* wrong, nb::handle object) {
     const auto shown = [](nb::handle what) { return std::string(nb::repr(what).c_str()); };
     return (n_rows > 1 ? "row " + std::to_string(row) + ", " : std::string()) + "feature " + shown(key) + " " + wrong +
@@ -66,13 +80,12 @@ nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t> kinds
             if (const char* wrong = read_value(object, simplify, read))
                 throw nb::value_error(complaint(key, i, n_rows, wrong, object).c_str());
             if (std::isnan(read.value)) continue;
-            PyObject* column = PyDict_GetItemWithError(index.ptr(), key.ptr());
-            if (column == nullptr) {
-                if (PyErr_Occurred()) nb::raise_python_error();
+            const nb::object column = column_of(index, key);
+            if (!column.is_valid()) {
                 if (!strangers.contains(key)) strangers[key] = read.nominal;
                 continue;
             }
-            const auto f = nb::cast<std::size_t>(nb::handle(column));
+            const auto f = nb::cast<std::size_t>(column);
             if (f >= n_features) throw nb::index_error("a column beyond the kinds of columns");
             if (((kinds.data()[f] & is_nominal) != 0) != read.nominal)
                 throw nb::type_error(complaint(key, i, n_rows,

@@ -638,8 +638,8 @@ def test_show_writes_splits_of_categories_as_sets(here, capfd):
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @POSIX
+@pytest.mark.slow  # three dozen processes, one after another; what they do is tested one by one besides
 def test_the_transcript_in_the_page_is_what_the_commands_print():
     page = (DOCS / "command_line.md").read_text()
     again = runpy.run_path(str(DOCS / "make_transcript.py"))["transcript"](page)

@@ -32,7 +32,7 @@ from everytree.files import atomic, container
 from everytree.tables.column import Column
 
 DAMAGES = 10_000 if LONG else 1_500
-KILLS = 100 if LONG else 20
+KILLS = 100 if LONG else 10
 ROOM = 300_000
 """Bytes that Python's own objects take, however small a file is."""
 

@@ -13,6 +13,7 @@ from scipy import stats
 import everytree as et
 import naive
 from cases import CASE, Case, families, random_codes, random_tree, rng_for, take
+from everytree.base.words import number_of
 
 TREE = et.MetaTree.complete([0, 1, 1])
 SPLIT_PRIOR = np.array([0.6, 0.5, 0.3, 0.0, 0.0, 0.0, 0.0])
@@ -310,9 +311,9 @@ def test_row_data_the_family_does_not_know_are_refused(name):
 @pytest.mark.parametrize("n", [1, 3])
 def test_row_data_of_another_length_are_refused(n):
     X = np.zeros((2, 2), np.uint8)
-    with pytest.raises(ValueError, match=f"exposure has {n} entries, but X has 2 rows"):
+    with pytest.raises(ValueError, match=f"exposure has {number_of(n, 'entry', 'entries')}, but X has 2 rows"):
         et.GenerativeModel(TREE, et.Poisson()).sample(X, rng=0, exposure=np.ones(n))
-    with pytest.raises(ValueError, match=f"inputs has {n} entries, but X has 2 rows"):
+    with pytest.raises(ValueError, match=f"inputs has {number_of(n, 'entry', 'entries')}, but X has 2 rows"):
         et.GenerativeModel(TREE, et.LinearRegression(2)).sample(X, rng=0, inputs=np.ones((n, 2)))
 
 

@@ -352,7 +352,7 @@ BAD = {  # what is wrong: (arguments, message)
     "weight": ({"sample_weight": changed(np.ones(17_000), 16_999, -1)}, r"sample_weight\[16999\] is -1"),
     "too few weights": ({"sample_weight": np.ones(3)}, "sample_weight has 3 entries"),
     "exposure": ({"exposure": changed(np.ones(17_000), 16_999, 0)}, r"exposure\[16999\] is 0"),
-    "too few exposures": ({"exposure": np.ones(3)}, "exposure has 3 entries, but X has 17000 rows"),
+    "too few exposures": ({"exposure": np.ones(3)}, "exposure has 3 entries, but X has 17,000 rows"),
 }
 
 

@@ -12,6 +12,7 @@ from scipy import stats
 import everytree as et
 import everytree.predictive.paths
 from cases import CASES, Case, families, random_codes, random_tree, rng_for
+from everytree.base.words import number_of
 
 CONTINUOUS = ("exponential", "normal", "linear")
 OF_TARGETS = ("log_prob", "cdf", "sf", "crps")
@@ -163,7 +164,9 @@ def test_scores_of_a_table_want_one_target_a_row(score, sizes):
     X = rng_for("scores").normal(size=(40, 2))
     model = et.MetaTreeRegressor(max_depth=1).fit(X, X[:, 0])
     scorer = et.scorers.interval_score(0.5) if score == "interval_score" else getattr(et.scorers, score)
-    with pytest.raises(ValueError, match=f"y has {sizes[1]} entries, but X has {sizes[0]} rows"):
+    with pytest.raises(
+        ValueError, match=f"y has {number_of(sizes[1], 'entry', 'entries')}, but X has {number_of(sizes[0], 'row')}"
+    ):
         scorer(model, X[: sizes[0]], X[: sizes[1], 0])
 
 

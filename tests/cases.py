@@ -23,7 +23,7 @@ LONG = os.environ.get("EVERYTREE_LONG_TESTS") == "1"
 
 def examples(n: int) -> settings:
     """So many random examples of a law."""
-    return settings(max_examples=20 * n if LONG else n, deadline=None, derandomize=not LONG)
+    return settings(max_examples=20 * n if LONG else max(1, round(0.6 * n)), deadline=None, derandomize=not LONG)
 
 
 Rows = tuple[NDArray[Any], dict[str, NDArray[Any]]]

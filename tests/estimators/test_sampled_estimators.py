@@ -13,7 +13,7 @@ from cases import rng_for
 FAST = {"n_draws": 3, "n_chains": 1, "temperature": 1.0, "max_depth": 2, "max_bins": 4}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @parametrize_with_checks([et.SampledTreeClassifier(**FAST), et.SampledTreeRegressor(**FAST)])
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)

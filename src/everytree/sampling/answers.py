@@ -186,11 +186,11 @@ class Answers:
         return "\n".join(lines)
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ's `InferenceData`; needs `pip install everytree[arviz]`.
+        """The draws for ArviZ (`pip install everytree[arviz]`): its `InferenceData`, from ArviZ 1.0 on a `DataTree`.
 
         Returns
         -------
-        arviz.InferenceData
+        arviz.InferenceData or xarray.DataTree
             `posterior` holds the number of leaves, the use of each column and the column of the root;
             `sample_stats` the log evidence of the structures as `lp`, and the share of accepted proposals of each move.
         """

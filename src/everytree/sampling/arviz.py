@@ -11,17 +11,19 @@ from everytree.sampling.draws import Draws
 
 
 def inference_data(draws: Draws, acceptance: Mapping[str, float]) -> Any:
-    """Make ArviZ's `InferenceData` of draws and of the shares of accepted proposals."""
+    """Make ArviZ's `InferenceData`, from ArviZ 1.0 on a `DataTree`, of draws and the shares of accepted proposals."""
     try:
         import arviz
     except ImportError as error:
         raise ImportError("to_arviz() needs ArviZ: pip install everytree[arviz]") from error
     shape = draws.log_evidence.shape
-    return arviz.from_dict(
-        posterior={"n_leaves": draws.n_leaves, "used": draws.used, "root_column": draws.root_column},
-        sample_stats={
+    groups = {
+        "posterior": {"n_leaves": draws.n_leaves, "used": draws.used, "root_column": draws.root_column},
+        "sample_stats": {
             "lp": draws.log_evidence,
             **{f"acceptance_{name}": np.full(shape, rate) for name, rate in acceptance.items()},
         },
-        dims={"used": ["column"]},
-    )
+    }
+    if hasattr(arviz, "InferenceData"):  # before ArviZ 1.0
+        return arviz.from_dict(**groups, dims={"used": ["column"]})
+    return arviz.from_dict(groups, dims={"used": ["column"]})

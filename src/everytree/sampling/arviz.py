@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,6 @@ def inference_data(draws: Draws, acceptance: Mapping[str, float]) -> Any:
             **{f"acceptance_{name}": np.full(shape, rate) for name, rate in acceptance.items()},
         },
     }
-    if hasattr(arviz, "InferenceData"):  # before ArviZ 1.0
+    if "posterior" in signature(arviz.from_dict).parameters:  # before ArviZ 1.0
         return arviz.from_dict(**groups, dims={"used": ["column"]})
     return arviz.from_dict(groups, dims={"used": ["column"]})

@@ -14,6 +14,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.exact.continuations import Continuations, evidence_of_regions, evidences
+from everytree.exact.kept_rows import KeepsRows
 from everytree.exact.path_tree import PathTree, path_tree
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Columns
@@ -31,7 +32,7 @@ from everytree.trees.metatree import MetaTree
 
 
 @dataclass
-class ContinuedForest:
+class ContinuedForest(KeepsRows):
     """The average over every tree near the root, each of whose last regions has a tree that was grown on its rows.
 
     Attributes
@@ -59,21 +60,9 @@ class ContinuedForest:
     # ---- facts ------------------------------------------------------------------------------------------------------
 
     @property
-    def family(self) -> NativeFamily:
-        return self.posterior.family
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.rows)
-
-    @property
     def n_codes(self) -> NDArray[np.int64]:
         """Codes of the table; larger ones are unknown."""
         return np.array([len(own) for own in self.columns.few_of], dtype=np.int64)
-
-    @property
-    def log_evidence(self) -> float:
-        return self.posterior.log_evidence
 
     def feature_importances(self) -> FloatArray:
         """(n_features,) expected number of splits on each column near the root, scaled to sum to 1."""
@@ -112,24 +101,6 @@ class ContinuedForest:
         given = evidence_of_regions(evidences(below, trees.n_each), posterior.temperature)
         return cls(listed.tempered(posterior.temperature, given), columns, trees, below, sharpness, rows)
 
-    def update(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: FloatArray | None = None,
-        *,
-        n_jobs: int | None = None,
-        **row_data: Any,
-    ) -> Self:
-        """Count more rows in the trees, and sum over the splits near the root again. If it fails, nothing changes."""
-        del n_jobs  # the posterior has its own
-        return self._become(self.rows.joined(Rows(X, y, sample_weight, row_data)))
-
-    def merge(self, other: ContinuedForest) -> Self:
-        """Add the rows of another one with the same trees and priors. Returns itself."""
-        self.check_mergeable(other)
-        return self._become(self.rows.joined(other.rows))
-
     def check_mergeable(self, other: ContinuedForest) -> None:
         """Raise unless the other has the same trees and priors."""
         self.posterior.check_mergeable(other.posterior)
@@ -140,16 +111,6 @@ class ContinuedForest:
             return
         if not np.array_equal(mine.regions.codes, theirs.regions.codes) or list(mine.trees) != list(theirs.trees):
             raise ValueError("other has other trees below the splits near the root: begin both with the same blank()")
-
-    def without_rows(self) -> ContinuedForest:
-        """Return the same trees and priors without rows."""
-        return self._with(self.rows.at(np.zeros(0, dtype=np.int64)))
-
-    def _become(self, rows: Rows) -> Self:
-        fresh = self._with(rows)
-        self.__dict__.clear()
-        self.__dict__.update(vars(fresh))
-        return self
 
     def _with(self, rows: Rows) -> ContinuedForest:
         return ContinuedForest.of(self.posterior, self.columns, self.trees, self.sharpness, rows)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
+from everytree.exact.kept_rows import KeepsRows
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import WorkDone, regions_by_depth
-from everytree.families.base import NativeFamily
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
@@ -21,7 +21,7 @@ from everytree.trees.metatree import MetaTree
 
 
 @dataclass
-class ExactForest:
+class ExactForest(KeepsRows):
     """Every tree and every choice of splits.
 
     Attributes
@@ -69,54 +69,14 @@ class ExactForest:
             )  # fmt: skip
             progress.at(*work_done(0, 1, 1))
 
-    # ---- more rows --------------------------------------------------------------------------------------------------
-
-    def update(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: FloatArray | None = None,
-        *,
-        n_jobs: int | None = None,
-        **row_data: Any,
-    ) -> Self:
-        """Fit all rows again: the sum over all splits has no shortcut for a few more. If it fails, nothing changes."""
-        del n_jobs  # the posterior has its own
-        return self._become(self.rows.joined(Rows(X, y, sample_weight, row_data)))
-
-    def merge(self, other: ExactForest) -> Self:
-        """Add the rows of another one over the same columns with the same priors. Returns itself."""
-        self.check_mergeable(other)
-        return self._become(self.rows.joined(other.rows))
-
     def check_mergeable(self, other: ExactForest) -> None:
         """Raise unless the other has the same splits and priors."""
         self.posterior.check_mergeable(other.posterior)
-
-    def without_rows(self) -> ExactForest:
-        """Return the same splits and priors without rows."""
-        return self._with(self.rows.at(np.zeros(0, dtype=np.int64)))
-
-    def _become(self, rows: Rows) -> Self:
-        self.__dict__.update(vars(self._with(rows)))
-        return self
 
     def _with(self, rows: Rows) -> ExactForest:
         return ExactForest.fit(self.posterior.without_rows(), self.has_missing, self.n_codes, rows)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
-
-    @property
-    def family(self) -> NativeFamily:
-        return self.posterior.family
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.rows)
-
-    @property
-    def log_evidence(self) -> float:
-        return self.posterior.log_evidence
 
     def feature_importances(self) -> FloatArray:
         """(n_features,) expected number of splits on each column, scaled to sum to 1."""

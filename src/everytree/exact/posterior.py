@@ -23,6 +23,7 @@ from everytree.base.arrays import FloatArray, as_codes, as_column, check_lengths
 from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.base.randomness import RandomSource, random_generator
+from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
 from everytree.exact.prediction import (
     Columns,
     LeafPool,
@@ -32,7 +33,7 @@ from everytree.exact.prediction import (
     tabulate,
     warn_of_left_out,
 )
-from everytree.exact.regions import BYTES_PER_REGION, KINDS, MAX_CATEGORIES, Kind, count_regions
+from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily, mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
@@ -137,18 +138,10 @@ class ExactPosterior:
         max_regions: int = 20_000_000,
         n_jobs: int | None = None,
     ) -> None:
-        if not isinstance(n_codes, Sequence | np.ndarray):
-            raise TypeError(f"n_codes must have one number a column, but is {n_codes!r}")
-        self.n_codes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
-        if not self.n_codes:
-            raise ValueError("n_codes is empty: there must be at least one column")
-        if not isinstance(family, NativeFamily) or not family.has_one_prior:
-            raise TypeError(f"family must be a built-in one with the same prior for all leaves, not {family!r}")
-        self.family = family
+        self.n_codes = checked_codes(n_codes)
+        self.family = checked_family(family)
         self.max_depth = whole_number("max_depth", max_depth, 0, 64)
-        if candidates not in ("all", "nontrivial"):
-            raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
-        self.candidates = candidates
+        self.candidates = checked_candidates(candidates)
         self.kinds = checked_kinds(kinds, self.n_codes)
         if not isinstance(truncation, int | float | np.number) or not 0.0 <= truncation < 1.0:
             raise ValueError(f"truncation must be a share of the posterior in [0, 1), but is {truncation!r}")
@@ -696,18 +689,3 @@ def read_codes(X: ArrayLike, n_codes: Sequence[int], *, known: bool = True) -> N
         must = f"there are codes 0..{n_codes[column] - 1}"
         raise ArgumentError("X", must, f"column {column}", int(row), f"code {codes[row, column]}")
     return np.ascontiguousarray(np.where(missing, np.uint16(65535), codes), dtype=np.uint16)
-
-
-def checked_kinds(kinds: Kind | Sequence[Kind], n_codes: Sequence[int]) -> list[Kind]:
-    """Return the kind of every column."""
-    each: list[Any] = [kinds] * len(n_codes) if isinstance(kinds, str) else list(kinds)
-    if len(each) != len(n_codes):
-        raise ValueError(f"kinds has {len(each)} entries, but there are {len(n_codes)} columns")
-    for column, (kind, n) in enumerate(zip(each, n_codes, strict=True)):
-        if kind not in KINDS:
-            raise ValueError(f"kinds[{column}] must be one of {list(KINDS)}, but is {kind!r}")
-        if kind != "ordered" and n > MAX_CATEGORIES:
-            raise ValueError(
-                f"kinds[{column}] is {kind!r} with {n} categories, but at most {MAX_CATEGORIES} are possible"
-            )
-    return each

@@ -9,7 +9,7 @@ import narwhals as nw
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from everytree.report.rows import column_of
+from everytree.report.rows import column_of, only_other
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,8 @@ def _apart(given: Given) -> tuple[Any, dict[str, Any]]:
     known = [str(name) for name in getattr(given.model, "feature_names_in_", ())]
     beside = dict(given.beside)
     if beside["target"] is None:
-        taken = [*known, *(name for name in beside.values() if isinstance(name, str))]
-        others = [name for name in frame.columns if known and name not in taken]
-        if len(others) != 1:
-            raise ValueError(f"target must say which column of the table is the target; candidates are {others}")
-        beside["target"] = others[0]
+        taken = [name for name in beside.values() if isinstance(name, str)]
+        beside["target"] = only_other(given.model, frame, taken)
     names = [name for name in beside.values() if isinstance(name, str)]
     inputs = frame.select(known) if known else frame.drop(names)
     return inputs.to_native(), {role: column_of(frame, role, value) for role, value in beside.items()}

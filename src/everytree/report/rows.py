@@ -70,7 +70,7 @@ def read_rows(
     frame = frame if is_frame else np.asarray(table)
     given = {"target": target, "sample_weight": sample_weight, **row_data}
     if target is None:
-        given["target"] = _only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
+        given["target"] = only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
     columns = {role: column_of(frame, role, value) for role, value in given.items()}
     if is_frame:
         frame = _inputs(model, frame, [name for name in given.values() if isinstance(name, str)])
@@ -97,7 +97,7 @@ def other_columns(model: Any, table: Any) -> list[str]:
     return [name for name in frame.columns if name not in known]
 
 
-def _only_other(model: MetaEstimator, frame: Any, taken: list[str]) -> str:
+def only_other(model: Any, frame: Any, taken: list[str]) -> str:
     """Return the name of the only column of a table that has no other use."""
     if not isinstance(frame, nw.DataFrame):
         raise ValueError("target must be an array of targets, since table has no names of columns")

@@ -19,7 +19,8 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.progress import Progress
 from everytree.base.randomness import RandomSource, random_generator
-from everytree.exact.posterior import checked_kinds, read_codes
+from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
+from everytree.exact.posterior import read_codes
 from everytree.exact.regions import KINDS, Kind
 from everytree.families.base import NativeFamily
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
@@ -112,18 +113,10 @@ class StructureSampler(Answers):
         random_state: RandomSource = None,
         n_jobs: int | None = None,
     ) -> None:
-        if not isinstance(n_codes, Sequence | np.ndarray):
-            raise TypeError(f"n_codes must have one number a column, but is {n_codes!r}")
-        self.n_codes = [whole_number("n_codes", n, 1, 65534) for n in n_codes]
-        if not self.n_codes:
-            raise ValueError("n_codes is empty: there must be at least one column")
-        if not isinstance(family, NativeFamily) or not family.has_one_prior:
-            raise TypeError(f"family must be a built-in one with the same prior for all leaves, not {family!r}")
-        self.family = family
+        self.n_codes = checked_codes(n_codes)
+        self.family = checked_family(family)
         self.max_depth = None if max_depth is None else whole_number("max_depth", max_depth, 0, MAX_DEPTH)
-        if candidates not in ("all", "nontrivial"):
-            raise ValueError(f"candidates must be 'all' or 'nontrivial', but is {candidates!r}")
-        self.candidates = candidates
+        self.candidates = checked_candidates(candidates)
         self.kinds = checked_kinds(kinds, self.n_codes)
         if not isinstance(temperature, int | float | np.number) or not 0.0 < temperature <= 1.0:
             raise ValueError(f"temperature must be a power above 0 and at most 1, but is {temperature!r}")

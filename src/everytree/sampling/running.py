@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.progress import Progress
 
-N_SINGLE, N_BLOCKS = 20, 2
-"""Proposals of a draw at each temperature: of single nodes, and of blocks."""
+USUAL_PROPOSALS, INDEPENDENT = (20, 2), (0, 1)
+"""Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from the
+posterior, one is enough."""
 
 Records = list[list[dict[str, NDArray[Any]]]]
 """What the kernel returned, time after time, chain by chain."""
@@ -20,20 +21,22 @@ SECONDS_AT_ONCE = 0.3
 """Approximate time that the kernel draws before it returns; how draws are divided does not change them."""
 
 
-def run(engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress) -> Records:
+def run(
+    engine: _kernels.Sampler, proposals: tuple[int, int], n_draws: int, thin: int, n_jobs: int, bar: Progress
+) -> Records:
     """Draw, some draws at a time."""
     records: Records = []
-    _run_into(records, engine, n_draws, thin, n_jobs, bar)
+    _run_into(records, engine, proposals, n_draws, thin, n_jobs, bar)
     return records
 
 
 def run_until_interrupted(
-    engine: _kernels.Sampler, n_draws: int, thin: int, n_jobs: int, bar: Progress
+    engine: _kernels.Sampler, proposals: tuple[int, int], n_draws: int, thin: int, n_jobs: int, bar: Progress
 ) -> tuple[Records, bool]:
     """Draw; also return whether an interrupt by the user ended it."""
     records: Records = []
     try:
-        _run_into(records, engine, n_draws, thin, n_jobs, bar)
+        _run_into(records, engine, proposals, n_draws, thin, n_jobs, bar)
     except KeyboardInterrupt:
         return records, True
     return records, False
@@ -42,16 +45,17 @@ def run_until_interrupted(
 def _run_into(
     records: Records,
     engine: _kernels.Sampler,
+    proposals: tuple[int, int],
     n_draws: int,
     thin: int,
     n_jobs: int,
     bar: Progress,
 ) -> None:
-    n_next, done = 1, 0
+    (n_single, n_blocks), n_next, done = proposals, 1, 0
     while done < n_draws:
         n_next = min(n_next, n_draws - done)
         begun = time.perf_counter()
-        records.append(engine.run(n_draws=n_next, thin=thin, n_single=N_SINGLE, n_blocks=N_BLOCKS, n_jobs=n_jobs))
+        records.append(engine.run(n_draws=n_next, thin=thin, n_single=n_single, n_blocks=n_blocks, n_jobs=n_jobs))
         done += n_next
         bar.step(n_next)
         per_draw = (time.perf_counter() - begun) / n_next

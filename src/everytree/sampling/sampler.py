@@ -28,7 +28,7 @@ from everytree.sampling.answers import MOVE_COUNTS, TREE_ARRAYS, Answers
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
-from everytree.sampling.running import run, run_until_interrupted
+from everytree.sampling.running import INDEPENDENT, USUAL_PROPOSALS, run, run_until_interrupted
 from everytree.trees.metatree import read_only
 
 MAX_DEPTH = 64
@@ -38,7 +38,11 @@ SUMMED_DEPTH = 5
 """Depth to which prunings are summed out; below it they are drawn with the structure."""
 
 MAX_BLOCK_STEPS = 1e6
-"""Steps that the sums of a block may take in each level."""
+"""Steps that the sums of a block may take in each level, where they are computed again and again."""
+
+TOP_STEPS, TOP_REGIONS = 1e5, 1 << 21
+"""Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
+draws do, and the number of regions that they may keep."""
 
 N_ROUNDS = 4
 """Rounds of the burn-in after which the temperatures are adapted, each twice as long as the one before."""
@@ -182,9 +186,10 @@ class StructureSampler(Answers):
         powers = first_powers(self.n_temperatures, self.temperature)
         seeds = random_generator(None, self.random_state).integers(0, 2**63, self.n_chains).tolist()
         engine = self._make(rows, powers, seeds)
+        self._top_steps = TOP_STEPS * (burn_in + n_draws) * self.n_chains * self.n_temperatures
+        self._sum_top(engine, self._top_steps)
         self._warn_of_small_blocks(engine)
-        jobs = resolve_n_jobs(self.n_jobs)
-        engine.begin(self.start == "worst", jobs)
+        engine.begin(self.start == "worst", resolve_n_jobs(self.n_jobs))
         with Progress("sampling", burn_in + n_draws, progress) as bar:
             powers = self._burn_in(engine, powers, burn_in, bar)
             self._rows, self._thin, self.powers = rows, thin, read_only(powers)
@@ -212,6 +217,13 @@ class StructureSampler(Answers):
             powers=powers.tolist(), seeds=seeds,
         )  # fmt: skip
 
+    def _sum_top(self, engine: _kernels.Sampler, steps: float) -> None:
+        depth = len(self._log_split) if isinstance(self.block_depth, str) else self.block_depth
+        engine.sum_top(steps, TOP_REGIONS, depth, resolve_n_jobs(self.n_jobs))
+
+    def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
+        return INDEPENDENT if engine.horizon() >= len(self._log_split) else USUAL_PROPOSALS
+
     def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
         if isinstance(self.block_depth, str):
             return
@@ -230,19 +242,22 @@ class StructureSampler(Answers):
         done = 0
         for number, end in enumerate(ends):
             engine.forget_counts()
-            run(engine, end - done, 0, resolve_n_jobs(self.n_jobs), bar)
+            run(engine, self._proposals(engine), end - done, 0, resolve_n_jobs(self.n_jobs), bar)
             done = end
             counts = engine.counts()
             tried = counts["tried"].sum(axis=0)[:-1]
             if number + 1 < N_ROUNDS and (tried > 0).all():
                 powers = adapted_powers(powers, counts["exchanged"].sum(axis=0)[:-1] / tried)
                 engine.set_powers(powers.tolist())
+                self._sum_top(engine, self._top_steps)
         engine.forget_counts()
         return powers
 
     def _advance(self, n_draws: int, bar: Progress) -> None:
         engine = self._running()
-        records, was_interrupted = run_until_interrupted(engine, n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar)
+        records, was_interrupted = run_until_interrupted(
+            engine, self._proposals(engine), n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar
+        )
         for each in records:
             draws, kept = Draws.of(each), Structures.of(each)
             self._draws = draws if self._draws is None else self._draws.then(draws)
@@ -272,6 +287,7 @@ class StructureSampler(Answers):
             engine = self._make(self._rows, self.powers, [0] * self.n_chains)
             for chain, state in enumerate(self._state):
                 engine.restore(chain=chain, **state)
+            self._sum_top(engine, self._top_steps)
             self._engine = engine
         return self._engine
 

@@ -17,6 +17,7 @@ class SamplerHandle {
     virtual int horizon() const = 0;
     virtual void begin(bool from_worst, int n_jobs) = 0;
     virtual void set_powers(const std::vector<double>& powers) = 0;
+    virtual void sum_top(double steps, std::int64_t regions, int depth, int n_jobs) = 0;
     virtual nb::list run(std::int64_t n_draws, std::int64_t thin, int n_single, int n_blocks, int n_jobs) = 0;
     virtual nb::dict counts() const = 0;
     virtual void forget_counts() = 0;
@@ -80,7 +81,12 @@ class TypedSampler final : public SamplerHandle {
     void set_powers(const std::vector<double>& powers) override {
         std::lock_guard alone(guard_.writing);
         if (powers.size() != n_powers_) throw std::invalid_argument("as many powers as there are");
-        for (std::size_t i = 0; i < sampler_.n_chains(); ++i) sampler_.chain(i).set_powers(powers);
+        sampler_.set_powers(powers);
+    }
+    void sum_top(double steps, std::int64_t regions, int depth, int n_jobs) override {
+        std::lock_guard alone(guard_.writing);
+        Watch watch(check_signals);
+        without_gil(true, [&] { sampler_.sum_top({steps, regions, depth}, n_jobs, watch); });
     }
     nb::list run(std::int64_t n_draws, std::int64_t thin, int n_single, int n_blocks, int n_jobs) override {
         std::lock_guard alone(guard_.writing);
@@ -224,6 +230,7 @@ void bind_sampling(nb::module_& module) {
         .def("horizon", &SamplerHandle::horizon)
         .def("begin", &SamplerHandle::begin, "from_worst"_a, "n_jobs"_a)
         .def("set_powers", &SamplerHandle::set_powers, "powers"_a)
+        .def("sum_top", &SamplerHandle::sum_top, "steps"_a, "regions"_a, "depth"_a, "n_jobs"_a)
         .def("run", &SamplerHandle::run, nb::kw_only(), "n_draws"_a, "thin"_a, "n_single"_a, "n_blocks"_a, "n_jobs"_a)
         .def("counts", &SamplerHandle::counts)
         .def("forget_counts", &SamplerHandle::forget_counts)

@@ -23,10 +23,18 @@ class KeyIndex {
     // The key's number, and whether it is new.
     std::pair<std::int32_t, bool> number(const Key& key) {
         if (2 * (n_ + 1) > slots_.size()) grow();
-        Slot& slot = find(key);
+        Slot& slot = slot_of(key);
         if (slot.number != none) return {slot.number, false};
         slot = {key, static_cast<std::int32_t>(n_)};
         return {static_cast<std::int32_t>(n_++), true};
+    }
+
+    // The key's number, -1 if it has none.
+    std::int32_t find(const Key& key) const {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t at = key.one & mask;
+        while (slots_[at].number != none && !(slots_[at].key == key)) at = (at + 1) & mask;
+        return slots_[at].number;
     }
 
     // Prefetches the memory that `number` will read: most of its time is waiting for that.
@@ -44,7 +52,7 @@ class KeyIndex {
         Key key;
         std::int32_t number;
     };
-    Slot& find(const Key& key) {
+    Slot& slot_of(const Key& key) {
         const std::size_t mask = slots_.size() - 1;
         std::size_t at = key.one & mask;
         while (slots_[at].number != none && !(slots_[at].key == key)) at = (at + 1) & mask;
@@ -54,7 +62,7 @@ class KeyIndex {
         std::vector<Slot> old(slots_.size() * 2, Slot{{}, none});
         old.swap(slots_);
         for (const Slot& slot : old)
-            if (slot.number != none) find(slot.key) = slot;
+            if (slot.number != none) slot_of(slot.key) = slot;
     }
     std::vector<Slot> slots_;
     std::size_t n_ = 0;

@@ -64,6 +64,7 @@ class RegionReader {
     std::size_t size() const { return statistics_.size(); }
     const ExactOptions& options() const { return options_; }
     std::size_t n_columns() const { return static_cast<std::size_t>(table_.n_columns()); }
+    bool counts_bits() const { return statistics_.counts_bits(); }
 
     // Maximum number of steps for one region.
     std::int64_t n_steps() const { return n_steps_; }

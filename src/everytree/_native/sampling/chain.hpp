@@ -63,6 +63,10 @@ class Chain {
         }
     }
 
+    void set_top(const TopSums<Family>* top) {
+        for (std::size_t i = 0; i < ahead_.size(); ++i) ahead_[i]->set_top(top, i);
+    }
+
     void run(const Schedule& schedule, Record& record) {
         for (std::int64_t draw = 0; draw < schedule.n_draws; ++draw, ++n_draws_) {
             for (std::size_t i = 0; i < replicas_.size(); ++i) move(i, schedule);

@@ -16,6 +16,7 @@
 #include "sampling/options.hpp"
 #include "sampling/points.hpp"
 #include "sampling/region.hpp"
+#include "sampling/top_sums.hpp"
 
 namespace everytree {
 
@@ -38,12 +39,19 @@ template <class Family>
 class Lookahead {
   public:
     Lookahead(const Points<Family>& points, const SamplerOptions& options)
-        : points_(points), options_(options), levels_(static_cast<std::size_t>(std::max(options.block_depth, 1)) + 1) {}
+        : points_(points), options_(options), levels_(static_cast<std::size_t>(std::max(options.block_depth, 2)) + 1) {}
 
     // Forgets what was computed for another power of the evidence.
     void set_power(double power) {
         if (power != power_) known_.clear(), n_known_ = 0;
         power_ = power;
+    }
+    // Takes the sums of the first levels from here, at the power with this number; null for none.
+    void set_top(const TopSums<Family>* top, std::size_t number) {
+        known_.clear();
+        n_known_ = 0;
+        top_ = top;
+        power_number_ = number;
     }
     // Of a region with at least two points above the maximum depth; `leaf` is its log evidence as one leaf. Valid until
     // the next call.
@@ -51,7 +59,8 @@ class Lookahead {
                        double leaf) {
         const auto n_points = static_cast<double>(end - begin);
         const double share = n_points / static_cast<double>(points_.n_points());
-        const int horizon = options_.horizon(share, n_points, points_.n_columns(), n_candidates, depth);
+        int horizon = options_.horizon(share, n_points, points_.n_columns(), n_candidates, depth);
+        if (top_ && top_->covers(depth + 1)) horizon = 2;  // the sums of all children are known
         if (end - begin < min_points_known && horizon == 1) {
             compute(region, begin, end, depth, horizon, leaf, scratch_);
             return scratch_;
@@ -99,6 +108,7 @@ class Lookahead {
     double value(Region& region, const Point* begin, const Point* end, int depth, int horizon, double leaf) {
         if (begin == end) return 0.0;
         if (end - begin == 1 || horizon == 0 || depth >= options_.max_depth) return power_ * leaf;
+        if (top_ && top_->covers(depth)) return top_->value(depth, region.key, power_number_);
         list_terms(region, begin, end, depth, horizon, leaf);
         const std::vector<double>& terms = levels_[static_cast<std::size_t>(horizon)].terms;
         const double log_each = options_.log_split[depth] - std::log(static_cast<double>(terms.size()));
@@ -232,6 +242,8 @@ class Lookahead {
     const Points<Family>& points_;
     const SamplerOptions& options_;
     double power_ = 1.0;
+    const TopSums<Family>* top_ = nullptr;
+    std::size_t power_number_ = 0;
     std::vector<Level> levels_;  // by horizon
     std::unordered_map<Key, Prospect, Hash> known_;
     std::size_t n_known_ = 0;

@@ -58,6 +58,8 @@ class Points {
         return codes_.data() + static_cast<std::size_t>(column) * static_cast<std::size_t>(n_points_);
     }
     std::size_t size() const { return size_; }
+    const Family& family() const { return family_; }
+    const double* prior() const { return prior_.data(); }
     const Layout& layout() const { return family_.layout; }
     const double* statistic(Point point) const { return statistics_.data() + static_cast<std::size_t>(point) * size_; }
 

@@ -1,0 +1,247 @@
+// Sums over all structures of the first levels of the table, at several powers of the evidence at once.
+//
+// Regions are listed as in an exact sum, each set of conditions once, as many whole levels as the limits allow. Those
+// of the last level are leaves or split once more. Chains look the sums up by the conditions of a region: they say
+// which splits are worth proposing. Where they reach the maximum depth, they are exact, and structures drawn by them
+// are independent draws. They are kept in single precision: the acceptance of a proposal corrects any error.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/sweep.hpp"
+#include "exact/kernel.hpp"
+#include "sampling/options.hpp"
+#include "sampling/points.hpp"
+
+namespace everytree {
+
+// exp(x) for x <= 0 to seven digits, in a form that compilers turn into vector instructions.
+inline float fast_exp(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    const float scaled = x * 1.44269504f, whole = static_cast<float>(static_cast<std::int32_t>(scaled - 0.5f));
+    const float f = (scaled - whole) * 0.693147181f;  // |f| <= log(2) / 2
+    const float series =
+        1.0f +
+        f * (1.0f + f * (0.5f + f * (0.166666667f + f * (0.0416666667f + f * (8.33333333e-3f + f * 1.3889e-3f)))));
+    return std::bit_cast<float>((static_cast<std::int32_t>(whole) + 127) << 23) * series;
+}
+
+struct TopLimits {
+    double steps;          // words of rows and terms of sums, about a nanosecond each
+    std::int64_t regions;  // kept in memory
+    int depth;             // levels of splits
+};
+
+template <class Family>
+class TopSums {
+  public:
+    TopSums(const Points<Family>& points, const SamplerOptions& options, const std::vector<double>& powers,
+            const TopLimits& limits, int n_jobs, Watch& watch)
+        : powers_(powers) {
+        const int depth = std::min(limits.depth, options.max_depth);
+        if (depth < 1 || points.n_points() < 2) return;
+        ExactKernel<Family> kernel = make_kernel(points, options, depth, n_jobs);
+        Budget budget;
+        budget.regions = static_cast<std::int64_t>(
+            std::min(limits.steps / steps_each(kernel, points), static_cast<double>(limits.regions)));
+        if (budget.regions < 2) return;
+        kernel.list(budget, watch, [](int, std::size_t, std::size_t) {});
+        const std::vector<Level>& listed = kernel.levels();
+        std::size_t n_whole = 1;
+        while (n_whole < listed.size() && listed[n_whole - 1].n_expanded() == listed[n_whole - 1].size()) ++n_whole;
+        levels_.resize(n_whole);
+        for (std::size_t d = n_whole; d-- > 0;) evaluate(kernel, options, static_cast<int>(d), watch);
+    }
+
+    // Levels of splits that the sum at the root is over.
+    int depth() const { return static_cast<int>(levels_.size()); }
+    // Whether regions at this depth are listed.
+    bool covers(int depth) const { return depth < static_cast<int>(levels_.size()); }
+    // Log Q of a region with rows, at one of the powers.
+    double value(int depth, const Key& key, std::size_t power) const {
+        const LevelSums& level = levels_[static_cast<std::size_t>(depth)];
+        const std::int32_t number = level.index.find(key);
+        if (number < 0) throw std::logic_error("a region with rows was not listed");
+        return level.log_q[static_cast<std::size_t>(number) * powers_.size() + power];
+    }
+
+  private:
+    struct LevelSums {
+        KeyIndex index{0};
+        std::vector<float> log_q;  // (n_regions, n_powers)
+    };
+    struct Part {
+        RegionView view;
+        std::vector<float> below_top;
+        std::vector<double> terms;  // (n_powers, n_terms)
+    };
+
+    // Rows that count 1 each are counted as bits, if that is less work than adding up the statistics of points.
+    static ExactKernel<Family> make_kernel(const Points<Family>& points, const SamplerOptions& options, int depth,
+                                           int n_jobs) {
+        std::vector<std::int64_t> place, class_start;
+        std::vector<std::uint16_t> codes;
+        std::vector<double> of_place;
+        std::int64_t n_places = points.n_points();
+        std::vector<Point> point_of;  // the point of each row
+        if constexpr (requires(const Family& family) { family.tabulated(0); })
+            n_places = list_by_class(points, point_of, place, class_start);
+        if (class_start.empty()) {
+            n_places = points.n_points();
+            for (Point p = 0; p < n_places; ++p) {
+                point_of.push_back(p);
+                place.push_back(p);
+            }
+            of_place.assign(static_cast<std::size_t>((n_places + 63) / 64 * 64) * points.size(), 0.0);
+            for (Point p = 0; p < n_places; ++p)
+                std::copy_n(points.statistic(p), points.size(),
+                            of_place.begin() + p * static_cast<std::ptrdiff_t>(points.size()));
+        }
+        for (const Point p : point_of)
+            for (int k = 0; k < points.n_columns(); ++k) codes.push_back(points.codes(k)[p]);
+        const auto n_rows = static_cast<std::int64_t>(place.size());
+        std::vector<int> n_codes;
+        std::vector<ColumnKind> kinds;
+        for (int k = 0; k < points.n_columns(); ++k) {
+            n_codes.push_back(points.n_codes(k));
+            kinds.push_back(points.kind(k));
+        }
+        const auto first = [depth](const std::vector<double>& all) {
+            return std::vector<double>(all.begin(), all.begin() + depth);
+        };
+        ExactOptions exact{
+            depth, options.only_nontrivial, first(options.log_split), first(options.log_stop), 0.0, 1.0, false, n_jobs};
+        return ExactKernel<Family>(points.family(), points.prior(),
+                                   BitTable(codes.data(), n_rows, n_codes, kinds, place, n_places),
+                                   RowStatistics<Family>(points.family(), std::move(of_place), class_start),
+                                   rows_as_bits(place.data(), n_rows, n_places), std::move(exact));
+    }
+    // A row for each count of each point, class by class, each class from a new word on. Nothing if counts are not
+    // whole numbers or so large that there would be more words than points. Returns the number of places.
+    static std::int64_t list_by_class(const Points<Family>& points, std::vector<Point>& point_of,
+                                      std::vector<std::int64_t>& place, std::vector<std::int64_t>& class_start) {
+        double total = 0.0;
+        for (Point p = 0; p < points.n_points(); ++p)
+            for (std::size_t c = 0; c < points.size(); ++c) {
+                const double count = points.statistic(p)[c];
+                if (count != std::floor(count)) return 0;
+                total += count;
+            }
+        if (total / 64.0 > static_cast<double>(points.n_points())) return 0;
+        std::int64_t at = 0;
+        for (std::size_t c = 0; c < points.size(); ++c) {
+            at = (at + 63) / 64 * 64;
+            class_start.push_back(at / 64);
+            for (Point p = 0; p < points.n_points(); ++p)
+                for (double left = points.statistic(p)[c]; left > 0.0; --left) {
+                    point_of.push_back(p);
+                    place.push_back(at++);
+                }
+        }
+        class_start.push_back((at + 63) / 64);
+        return at;
+    }
+    // Steps for one region: counting its rows, and its terms at each power.
+    double steps_each(const ExactKernel<Family>& kernel, const Points<Family>& points) const {
+        const double per_row = static_cast<double>(points.n_points()) * static_cast<double>(points.size());
+        const double counting = kernel.counts_bits() ? static_cast<double>(kernel.n_steps())
+                                                     : per_row * static_cast<double>(points.n_columns());
+        return counting + points.n_possible() * (8.0 + static_cast<double>(powers_.size()));
+    }
+
+    void evaluate(const ExactKernel<Family>& kernel, const SamplerOptions& options, int depth, const Watch& watch) {
+        const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
+        LevelSums& own = levels_[static_cast<std::size_t>(depth)];
+        own.log_q.resize(listed.size() * powers_.size());
+        own.index = KeyIndex(listed.size());
+        for (std::size_t region = 0; region < listed.size(); ++region)
+            own.index.number(key_of(listed.begin(region), listed.end(region)));
+        std::vector<Part> parts = kernel.template parts<Part>(watch);
+        over_regions(
+            listed.size(), kernel.together(64), parts,
+            [&](std::size_t first, std::size_t last, Part& part) {
+                for (std::size_t region = first; region < last; ++region)
+                    evaluate_region(kernel, options, depth, region, part);
+            },
+            [](std::size_t, const Part&, int) {});
+    }
+
+    void evaluate_region(const ExactKernel<Family>& kernel, const SamplerOptions& options, int depth,
+                         std::size_t region, Part& part) {
+        const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
+        kernel.look_at(listed.begin(region), listed.end(region), part.view);
+        const double leaf = kernel.leaf_evidence(part.view.total.data());
+        const bool is_last = depth + 1 == static_cast<int>(levels_.size());
+        const std::size_t n_terms = is_last ? last_terms(kernel, part) : inner_terms(kernel, depth, region, part);
+        float* log_q = levels_[static_cast<std::size_t>(depth)].log_q.data() + region * powers_.size();
+        for (std::size_t p = 0; p < powers_.size(); ++p) {
+            const double stop = powers_[p] * leaf;
+            if (n_terms == 0) {
+                log_q[p] = static_cast<float>(stop);
+                continue;
+            }
+            const double mean = is_last ? mean_of_last(part, powers_[p]) : mean_of(part, p, n_terms);
+            log_q[p] = static_cast<float>(
+                weigh(options.log_stop[depth] + stop, options.log_split[depth] + mean).subtree_log_evidence);
+        }
+    }
+    // Log evidence of the children of each candidate, as leaves; less that of the best one in `below_top`.
+    std::size_t last_terms(const ExactKernel<Family>& kernel, Part& part) const {
+        part.view.terms.clear();
+        kernel.last_terms(part.view);
+        if (part.view.terms.empty()) return 0;
+        const double top = *std::max_element(part.view.terms.begin(), part.view.terms.end());
+        part.terms.assign(1, top);
+        part.below_top.clear();
+        for (const double term : part.view.terms) part.below_top.push_back(static_cast<float>(term - top));
+        return part.view.terms.size();
+    }
+    // Log of the mean of the terms to a power.
+    static double mean_of_last(const Part& part, double power) {
+        const auto by = static_cast<float>(power);
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        const std::size_t n = part.below_top.size(), even = n / 4 * 4;
+        for (std::size_t i = 0; i < even; i += 4)
+            for (std::size_t j = 0; j < 4; ++j) sum[j] += fast_exp(by * part.below_top[i + j]);
+        for (std::size_t i = even; i < n; ++i) sum[0] += fast_exp(by * part.below_top[i]);
+        return power * part.terms[0] +
+               std::log((static_cast<double>(sum[0]) + sum[1] + sum[2] + sum[3]) / static_cast<double>(n));
+    }
+    // For each power, the sums of log Q over the children of each candidate.
+    std::size_t inner_terms(const ExactKernel<Family>& kernel, int depth, std::size_t region, Part& part) const {
+        const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
+        const std::vector<float>& below = levels_[static_cast<std::size_t>(depth) + 1].log_q;
+        const std::size_t n_powers = powers_.size();
+        part.terms.clear();
+        std::size_t at = listed.first_child[region];
+        kernel.each_asked(part.view, [&](int, std::size_t n_children) {
+            const std::size_t first = part.terms.size();
+            part.terms.resize(first + n_powers, 0.0);
+            for (std::size_t c = 0; c < n_children; ++c) {
+                const std::int32_t child = listed.children[at++];
+                for (std::size_t p = 0; child >= 0 && p < n_powers; ++p)
+                    part.terms[first + p] += below[static_cast<std::size_t>(child) * n_powers + p];
+            }
+        });
+        return part.terms.size() / n_powers;
+    }
+    double mean_of(const Part& part, std::size_t power, std::size_t n_terms) const {
+        const std::size_t n_powers = powers_.size();
+        double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
+        for (std::size_t i = 0; i < n_terms; ++i) top = std::fmax(top, part.terms[i * n_powers + power]);
+        if (std::fabs(top) == std::numeric_limits<double>::infinity()) return top;
+        for (std::size_t i = 0; i < n_terms; ++i) sum += std::exp(part.terms[i * n_powers + power] - top);
+        return top + std::log(sum / static_cast<double>(n_terms));
+    }
+
+    std::vector<double> powers_;
+    std::vector<LevelSums> levels_;
+};
+
+}  // namespace everytree

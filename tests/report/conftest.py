@@ -91,8 +91,9 @@ def visit(browser, tmp_path):
     """Opens the report of a model; at the end no page may have complained or asked for anything elsewhere."""
     visitors: list[Visitor] = []
 
-    def open_page(model, **options) -> Visitor:
-        visitors.append(Visitor(browser, write_report(model, None, tmp_path / "report.html"), **options))
+    def open_page(model, table=None, target=None, **options) -> Visitor:
+        path = write_report(model, table, tmp_path / "report.html", target=target)
+        visitors.append(Visitor(browser, path, **options))
         return visitors[-1]
 
     yield open_page

@@ -77,6 +77,7 @@ def fit(
     groups: options.Groups = None,
     exposure: options.Exposure = None,
     censored: options.Censored = None,
+    event: options.Event = None,
     drop: options.Drop = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -96,6 +97,7 @@ def fit(
     \b
     everytree fit train.csv --target price
     everytree fit claims.parquet --target n --family poisson --exposure years --drop id,name
+    everytree fit patients.csv --target months --family exponential --event died
     everytree fit train.csv --target price --model ensemble
     everytree fit small.csv --target cured --exact --out exact.et
     zcat some.csv.gz | everytree fit - --target y --jobs -1
@@ -120,7 +122,10 @@ def fit(
     check_model_output(out, table)
     check_not_there(out, force=force)
     opened = open_table(table, how)
-    notes = Memory(target, weight, exposure, censored, has_header=not no_header, compressed=compress)
+    notes = Memory(
+        target, weight, exposure, censored, has_header=not no_header, compressed=compress,
+        event=options.event(event, censored),
+    )  # fmt: skip
     wanted = Wanted(
         options.structure(model, exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
         groups=groups, relative_weights=relative_weights, empty=empty, min_leaf=min_leaf,

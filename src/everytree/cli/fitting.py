@@ -163,7 +163,7 @@ def feature_names(
     for dropped in drop:
         if dropped not in columns:
             raise no_column(name, dropped, columns, "drop")
-    others = {memory.target, memory.weight, memory.exposure, memory.censored, groups, *drop}
+    others = {memory.target, memory.weight, memory.exposure, memory.censored, memory.event, groups, *drop}
     kept = [column for column in columns if column not in others]
     if not kept:
         raise UserError(f"{name}: no column is left to predict {memory.target!r} from")
@@ -172,7 +172,10 @@ def feature_names(
 
 def role_columns(memory: Memory, groups: str | None = None) -> dict[str, str]:
     """The columns that are neither features nor the target, by the arguments that they are."""
-    named = {"sample_weight": memory.weight, "exposure": memory.exposure, "censored": memory.censored, "groups": groups}
+    named = {
+        "sample_weight": memory.weight, "exposure": memory.exposure, "censored": memory.censored, "event": memory.event,
+        "groups": groups,
+    }  # fmt: skip
     return {argument: column for argument, column in named.items() if column is not None}
 
 
@@ -215,6 +218,7 @@ class TargetSummary:
         for option, column, family in (
             ("exposure", memory.exposure, "poisson"),
             ("censored", memory.censored, "exponential"),
+            ("event", memory.event, "exponential"),
         ):
             if column is not None and wanted.family != family:
                 raise UserError(f"--{option} is for --family {family}, but --family is {wanted.family or 'normal'}")

@@ -23,6 +23,7 @@ from everytree.estimators.base import MetaEstimator
 from everytree.estimators.boost import BoostedEstimator
 from everytree.files import Layout, ModelFileError, load_with_notes, save
 from everytree.files.locking import alone_with
+from everytree.online.base import OnlineForest
 
 NOTES = "command_line"
 """Where these notes stand among those of a file, which may have others."""
@@ -43,7 +44,7 @@ class Memory:
 
     Attributes
     ----------
-    target, weight, exposure, censored : str or None
+    target, weight, exposure, censored, event : str or None
         Names of columns.
     has_header : bool
         Whether text files name their columns.
@@ -60,11 +61,12 @@ class Memory:
     has_header: bool = True
     compressed: bool = False
     counted: tuple[Counted, ...] = ()
+    event: str | None = None
 
     @property
     def roles(self) -> list[str]:
         """The columns that are no features."""
-        named = self.target, self.weight, self.exposure, self.censored
+        named = self.target, self.weight, self.exposure, self.censored, self.event
         return [name for name in named if name is not None]
 
     def also(self, tables: Sequence[Counted]) -> Memory:
@@ -82,7 +84,7 @@ class Memory:
         given = dict(plain)
         counted = tuple(Counted(**one) for one in given.pop("counted", ()))
         memory = cls(**given, counted=counted)
-        names = (memory.target, memory.weight, memory.exposure, memory.censored)
+        names = (memory.target, memory.weight, memory.exposure, memory.censored, memory.event)
         is_sound = all(name is None or isinstance(name, str) for name in names)
         is_sound = is_sound and isinstance(memory.has_header, bool) and isinstance(memory.compressed, bool)
         if not is_sound or any(tuple(map(type, asdict(one).values())) != (str, int, str) for one in counted):
@@ -121,8 +123,8 @@ class ModelFile:
         save_model(self.model, path, self.memory, self.notes)
 
 
-def open_model(path: str, *, estimator: bool = True) -> ModelFile:
-    """A model from a file; a fitted estimator unless any model will do."""
+def open_model(path: str, *, estimator: bool = True, online: bool = False) -> ModelFile:
+    """A model from a file; a fitted estimator, or also an online forest, unless any model will do."""
     if path == STREAM:
         raise UserError("a model cannot come from standard input; give the name of its file")
     try:
@@ -143,7 +145,8 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
         memory = Memory.read(notes.get(NOTES, {}))
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
-    if estimator and not (isinstance(model, MetaEstimator) and hasattr(model, "forest_")):
+    is_fitted = isinstance(model, MetaEstimator) and hasattr(model, "forest_")
+    if estimator and not is_fitted and not (online and isinstance(model, OnlineForest)):
         raise UserError(f"{path}: holds a {type(model).__name__}, but a fitted estimator is needed, as `fit` writes it")
     return ModelFile(path, model, memory, notes, version)
 
@@ -259,8 +262,12 @@ def input_names(name: str, columns: Sequence[str], of: ModelFile) -> list[str]:
 
 def row_columns(source: TableRows, memory: Memory) -> dict[str, NDArray[Any]]:
     """What the family wants to know of each row."""
-    named = {"exposure": memory.exposure, "censored": memory.censored}
-    advice = {"exposure": "", "censored": "; 0 and 1, or false and true, say which rows are censored"}
+    named = {"exposure": memory.exposure, "censored": memory.censored, "event": memory.event}
+    advice = {
+        "exposure": "",
+        "censored": "; 0 and 1, or false and true, say which rows are censored",
+        "event": "; 0 and 1, or false and true, say in which rows the event was seen",
+    }
     return {role: source.numbers(name, role, advice[role]) for role, name in named.items() if name is not None}
 
 

@@ -55,8 +55,9 @@ RelativeWeights = Annotated[
 Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Which rows belong together.")]
 Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
 Censored = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="With --family exponential: whether the end was not seen.")
+    str | None, typer.Option(metavar="COLUMN", help="With --family exponential: 1 where the end was not seen.")
 ]
+Event = Annotated[str | None, typer.Option(metavar="COLUMN", help="Instead of --censored: 1 where the end was seen.")]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row; columns are column1, column2, ...")
 ]
@@ -123,6 +124,13 @@ FitMemory = Annotated[str | None, _memory("fitted in batches")]
 UpdateMemory = Annotated[str | None, _memory("added in batches")]
 SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
+
+
+def event(event: str | None, censored: str | None) -> str | None:
+    """The column of events, which says the opposite of that of censored rows."""
+    if event is not None and censored is not None:
+        raise typer.BadParameter("says the opposite of --censored; give one of the two", param_hint="--event")
+    return event
 
 
 def structure(model: Structure | None, exact: bool, tree: bool) -> Structure:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from everytree.base.errors import RefusedError, TooManyRegionsError
 
-ROLES = {"y": "target", "sample_weight": "weight", "exposure": "exposure", "censored": "censored", "groups": "groups"}
+ROLES = {
+    "y": "target",
+    "sample_weight": "weight",
+    "exposure": "exposure",
+    "censored": "censored",
+    "event": "event",
+    "groups": "groups",
+}
 """Arguments that are columns of the table, and what options call them."""
 OPTIONS = {"max_depth": "--depth", "n_estimators": "--trees", "n_jobs": "--jobs", "random_state": "--seed"}
 """Arguments that are options."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
+from everytree.online.base import OnlineForest
 
 BAR, MIN_BAR = 30, 5
 """Columns of the widest and of the narrowest bar."""
@@ -22,6 +23,8 @@ MAX_TABLES = 12
 def show_model(of: ModelFile, *, top: int, depth: int) -> str:
     """All of it, as text."""
     model = of.model
+    if isinstance(model, OnlineForest):
+        return _online_facts(of)
     if not hasattr(model, "forest_"):
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{of.path}: {model!r}\n{drawn}".rstrip()
@@ -41,9 +44,25 @@ def _facts(of: ModelFile) -> str:
         facts["evidence"] = f"log p(y | X) = {model.log_evidence_:.4f}"
     if hasattr(model, "unseen_"):
         facts["unseen"] = model.unseen_.sentence()
-    for role in ("weight", "exposure", "censored"):
+    for role in ("weight", "exposure", "censored", "event"):
         if getattr(memory, role):
             facts[role] = f"column {getattr(memory, role)}"
+    return "\n".join([of.path, *(f"{name:<10}{said}" for name, said in facts.items())])
+
+
+def _online_facts(of: ModelFile) -> str:
+    """A forest that learns row by row: its trees are too random to be read."""
+    model: OnlineForest = of.model
+    features = ", ".join(f"{name} ({'text' if model.is_category(name) else 'number'})" for name in model.features)
+    facts = {
+        "model": f"{type(model).__name__} of {number_of(model.n_models, 'tree')}, {number_of(model.n_nodes, 'node')}",
+        "columns": f"{len(model.features)}: {features}" if features else "none yet",
+        "rows": f"{model.n_rows:,}",
+    }
+    if hasattr(model, "classes"):
+        facts["classes"] = ", ".join(map(str, model.classes)) or "none yet"
+    if model.half_life is not None:
+        facts["half-life"] = f"{model.half_life:g} rows"
     return "\n".join([of.path, *(f"{name:<10}{said}" for name, said in facts.items())])
 
 
@@ -104,11 +123,15 @@ def _tree(model: Any, depth: int) -> str:
 def _best_tree(model: Any) -> str:
     if hasattr(model, "map_tree_"):  # over every structure
         return f"the most probable tree: {_size(model.map_tree_.n_leaves, model.map_tree_.log_prob)}"
-    post = model.pictured()
-    (ranked,) = post.top_trees(1)
-    which = "the tree of the largest evidence" if len(model.forest_) > 1 else "the tree"
+    if len(model.forest_) > 1:  # no single pruning of so many trees has a probability worth reading
+        leaves = float(np.mean([post.expected_leaves() for post in model.posteriors_]))
+        return (
+            f"one of {len(model.forest_)} trees, that of the largest evidence, to be read from the top; pruned, a tree "
+            f"has {leaves:.3g} leaves on average"
+        )
+    (ranked,) = model.pictured().top_trees(1)
     size = _size(ranked.tree.n_leaves, ranked.log_prob)
-    return f"{which}, to be read from the top; its most probable pruning has {size}"
+    return f"the tree, to be read from the top; its most probable pruning has {size}"
 
 
 def _size(n_leaves: int, log_prob: float) -> str:

@@ -14,6 +14,7 @@ from everytree.estimators.base import MetaEstimator
 from everytree.fitting.class_weight import check_class_weight, weights_by_class
 from everytree.fitting.targets import ClassTarget
 from everytree.fitting.weights import read_weight
+from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
 
 
@@ -86,6 +87,13 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)
+
+    def predictive(self, X: Any, **row_data: Any) -> Predictive:
+        """One distribution per row: `probs`, `entropy`, `sample`, ..., with the `labels` of the classes."""
+        dist = super().predictive(X, **row_data)
+        known = tuple(self.classes_.tolist())
+        dist.labels = known if len(known) > 1 else (*known, "any other")  # the leaf model has two classes
+        return dist
 
     def log_scores(self, X: Any, y: Any) -> FloatArray:
         """(n_rows,) log probability of each row's class."""

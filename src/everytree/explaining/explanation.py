@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -179,11 +180,20 @@ def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
     return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
 
 
+def day_text(value: Any) -> str:
+    """A date, or a moment at midnight, without hours; empty for anything else."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime.datetime) and value.tzinfo is None and value.time() == datetime.time():
+        return value.date().isoformat()
+    return ""
+
+
 def cell_text(value: Any) -> str:
     """A cell of a table in a few characters."""
     if value is None:
         return "missing"
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = str(value)
+    text = day_text(value) or str(value)
     return text if len(text) <= 24 else f"{text[:23]}…"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,8 +192,49 @@ class OnlineForest(ABC):
             Of one row, averaged over all trees and their prunings. There are at least two classes: before a second one
             is seen, 1 stands for a class that may still occur.
         """
+        return self.predictive_many([x])
+
+    def predictive_many(self, X: Any) -> Predictive:
+        """The distributions behind the predictions of some rows; see `predictive_one`.
+
+        Parameters
+        ----------
+        X : table of any library, or iterable of dict
+        """
+        rows = rows_of(X)
         with self.lock:
-            return self.trees.predictive(self.trees.features.known(as_dicts([x])))
+            dist, known = self.trees.predictive(self.trees.features.known(rows)), self._explained_classes()
+        if known:
+            dist.labels = known if len(known) > 1 else (*known, "any other")
+        return dist
+
+    def is_category(self, feature: Hashable) -> bool:
+        """Whether the values of a feature are texts."""
+        features = self.trees.features
+        return bool(features.kinds[features.index[feature]] == NOMINAL)
+
+    def checked_target(self, y: Any, where: str) -> Any:
+        """A target as it is learned, or an error that says where it is."""
+        return self._target(y, where)
+
+    def report(self, path: str | os.PathLike[str], table: Any = None, **options: Any) -> Path:
+        """Write a self-contained HTML page about the model, judged by a table of rows and targets if one is given.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write.
+        table : data frame, or iterable of dict, optional
+        **options
+            As in `everytree.report.write_report`: `target`, `held_out`, `target_name` and `n_examples`.
+
+        Returns
+        -------
+        pathlib.Path
+        """
+        # Pages stand above models: they are looked up when one is asked for.
+        written: Path = import_module("everytree.report").write_report(self, table, path, **options)
+        return written
 
     @property
     def n_rows(self) -> int:

@@ -145,6 +145,10 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
             classes, probabilities = self.classes, self._probabilities(rows)
         return table_like(X, classes, probabilities)
 
+    def probabilities_many(self, X: Any) -> FloatArray:
+        """(n_rows, n_classes) probabilities as an array, classes in the order of `classes`."""
+        return self._predicted(rows_of(X))
+
     def predict_many(self, X: Any) -> Any:
         """Column of the most probable classes."""
         rows = rows_of(X)

@@ -44,6 +44,8 @@ def online_effect(
 def _kind(known: list[Any]) -> Any:
     if known and all(isinstance(value, datetime.date) for value in known):
         return "date"
+    if known and all(isinstance(value, bool | np.bool_) for value in known):
+        return "category"
     return "number" if all(isinstance(simplify(value), float) for value in known) else "category"
 
 

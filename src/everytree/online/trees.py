@@ -173,6 +173,17 @@ class OnlineTrees:
         (n_nodes,) nodes and weights, (n_nodes, n_classes) probabilities or (n_nodes, 1) means; slots that are not in
         use are among them. Rows count by their age at present.
         """
+        nodes, statistics, family = *self.current_nodes(), self.family
+        mass = np.asarray(statistics[:, family.mass].sum(axis=1))
+        components: Any = family.predictive(statistics)
+        values = components.probs() if family.has_classes else components.mean()[:, None]
+        return nodes, mass, np.asarray(values)
+
+    def current_nodes(self) -> tuple[NDArray[Any], FloatArray]:
+        """The nodes with their evidence and (n_nodes, n_statistics) statistics; those of slots not in use are 0.
+
+        Rows count by their age at present.
+        """
         self._kernel.write_evidence()
         used = int(self.counts[SLOTS_USED])
         nodes, family = self.arrays["nodes"][:used].copy(), self.family
@@ -184,11 +195,8 @@ class OnlineTrees:
         if self.half_life is not None:
             age = self.counts[N_SEEN] - nodes["stamp"]
             statistics = statistics * np.exp2(-age / self.half_life)[:, None]
-        mass = np.asarray(statistics[:, family.mass].sum(axis=1))
-        statistics[nodes["tree"] < 0] = 0.0  # free slots
-        components: Any = family.predictive(statistics)
-        values = components.probs() if family.has_classes else components.mean()[:, None]
-        return nodes, mass, np.asarray(values)
+        statistics[nodes["tree"] < 0] = 0.0
+        return nodes, statistics
 
     @property
     def family(self) -> NativeFamily:

@@ -79,6 +79,9 @@ class Predictive(ABC):
     _sharpness: float = 1.0
     """Factor by which each distribution is narrower around its mean than the mixture it is made from."""
 
+    labels: tuple[Any, ...] | None = None
+    """Labels of the classes, in the order of `probs`, where the distribution comes from a classifier."""
+
     def __init__(self, family: Family, row_data: Mapping[str, NDArray[Any]]) -> None:
         self._family = family
         self._row_data = row_data
@@ -269,14 +272,19 @@ class Predictive(ABC):
 
     def __getitem__(self, rows: Any) -> Self:
         """Return the distributions of some rows; for a row number, a distribution of one row."""
+        found = self._at_rows(self._chosen(rows))
+        found.labels = self.labels
+        return found
+
+    def _chosen(self, rows: Any) -> NDArray[np.int64]:
         if isinstance(rows, slice):
-            return self._at_rows(np.arange(*rows.indices(len(self))))
+            return np.arange(*rows.indices(len(self)))
         if isinstance(rows, int | np.integer):
-            return self._at_rows(np.array([range(len(self))[rows]]))
+            return np.array([range(len(self))[rows]])
         chosen = np.arange(len(self))[np.asarray(rows) if len(rows) else []]
         if chosen.ndim != 1:
             raise IndexError(f"rows must be a slice, row numbers or a mask, but has shape {chosen.shape}")
-        return self._at_rows(chosen)
+        return chosen
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise: NumPy would treat a distribution of rows as a nested sequence."""

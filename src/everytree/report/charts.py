@@ -135,8 +135,10 @@ def _below(labels: Sequence[str], x: FloatArray, is_apart: NDArray[np.bool_]) ->
     yield _label(labels[first], x[first], "start")
     if min(x[middle] - x[first], x[last] - x[middle]) > 7.0 * len(labels[middle]) + 40.0:
         yield _label(labels[middle], x[middle], "middle")
+    taken = max((6.5 * len(labels[k]) + 6.0 for k in apart), default=0.0)
     if last != first:
-        yield _label(labels[last], x[last], "middle" if apart else "end")
+        place = min([x[last], *(x[k] + 8.0 - taken for k in apart)])  # not over the label of what stands apart
+        yield _label(labels[last], place, "end")
     for k in apart:
         yield _label(labels[k], x[k] + 8.0, "end")
 

@@ -29,22 +29,26 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
     found = [
         subject.model.effect(k, rows.inputs, max_points=MAX_POINTS, max_rows=MAX_ROWS) for k in _most_important(subject)
     ]
+    labels: Sequence[Any] = subject.model.classes_.tolist() if subject.words.classes else ()
+    return effect_charts(found, subject.words.classes, shown_classes(labels, rows))
+
+
+def effect_charts(found: Sequence[Effect], names: Sequence[str], outputs: Sequence[int | None]) -> str:
+    """Charts of effects, with the names of all classes and the places of those that are drawn."""
     found = [one for one in found if len(one.points) > 1]
     if not found:
         return ""
-    outputs = _outputs(subject, rows)
-    ticks = scale(*_ends(found, outputs))
-    names = subject.words.classes
+    ticks, label = scale(*_ends(found, outputs)), _label(names, outputs)
     charts = [
         curve_chart(
-            one.column, _label(subject, outputs), one.labels(), _numbers(one), [_of(one.mean, c) for c in outputs],
+            one.column, label, one.labels(), _numbers(one), [_of(one.mean, c) for c in outputs],
             bands=(_of(one.low, outputs[0]), _of(one.high, outputs[0])) if len(outputs) == 1 else None,
             ticks=ticks, keys=[names[c] for c in outputs if c is not None] if len(outputs) > 1 else [],
         )
         for one in found
     ]  # fmt: skip
     said = (
-        f"Effects of the columns: the average {_label(subject, outputs)} of {found[0].n_rows:,} rows of the table if "
+        f"Effects of the columns: the average {label} of {found[0].n_rows:,} rows of the table if "
         "all of them had the value below, and nothing else changed."
     )
     if len(outputs) == 1:
@@ -59,19 +63,18 @@ def _most_important(subject: Subject) -> list[int]:
     return [int(k) for k in order if middle[k] > 0.0]
 
 
-def _outputs(subject: Subject, rows: JudgedRows) -> list[int | None]:
+def shown_classes(labels: Sequence[Any], rows: JudgedRows) -> list[int | None]:
     """Places of the classes whose curves are drawn; None for a number."""
-    n_classes = len(subject.words.classes)
-    if n_classes <= 2:
-        return [n_classes - 1 if n_classes else None]
-    counts = [float(rows.weight[rows.y == label].sum()) for label in subject.model.classes_]
+    if len(labels) <= 2:
+        return [len(labels) - 1 if labels else None]
+    counts = [float(rows.weight[rows.y == label].sum()) for label in labels]
     return sorted(np.argsort(-np.array(counts), kind="stable")[:MAX_CLASSES].tolist())
 
 
-def _label(subject: Subject, outputs: Sequence[int | None]) -> str:
+def _label(names: Sequence[str], outputs: Sequence[int | None]) -> str:
     if outputs[0] is None:
         return "prediction"
-    return "probability" if len(outputs) > 1 else f"probability of {subject.words.classes[outputs[0]]}"
+    return "probability" if len(outputs) > 1 else f"probability of {names[outputs[0]]}"
 
 
 def _of(values: FloatArray, place: int | None) -> FloatArray:

@@ -14,7 +14,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,10 @@ from everytree.boosting.numbers import BoostedNumbers
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Leaves
 from everytree.families.base import NativeFamily
-from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 from everytree.tables.code_names import cut_texts
 from everytree.tables.column import Column
+from everytree.trees.metatree import MetaTree
 from everytree.view.describe import CLASS_COLOURS
 
 MAX_BYTES = 3_300_000
@@ -42,6 +42,21 @@ NEGLIGIBLE_PROB = 1e-13
 """A node with a smaller probability to be in its tree changes no prediction."""
 
 ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
+
+
+class TreeNodes(Protocol):
+    """What the page holds of a tree: a posterior, or a tree of an online forest."""
+
+    @property
+    def tree(self) -> MetaTree: ...
+    @property
+    def family(self) -> Any: ...
+    @property
+    def statistics(self) -> FloatArray: ...
+    @property
+    def split_prob(self) -> FloatArray: ...
+    @property
+    def node_prob(self) -> FloatArray: ...
 
 
 def model_data(subject: Subject) -> dict[str, Any]:
@@ -183,7 +198,7 @@ def _unless_same(text: str, cut: float) -> str | None:
 
 
 def trees_data(
-    posts: Sequence[Posterior], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
+    posts: Sequence[TreeNodes], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
 ) -> dict[str, Any]:
     """Nodes of all trees that matter, or for which there is room."""
     reached = [post.node_prob for post in posts]
@@ -237,7 +252,7 @@ def _min_probability(reached: Sequence[FloatArray], max_nodes: int) -> float:
 
 
 def _tree_arrays(
-    post: Posterior, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
+    post: TreeNodes, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
 ) -> dict[str, NDArray[Any]]:
     """Arrays of one tree. A node whose children are left out is a terminal here."""
     tree, family = post.tree, post.family

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,44 +10,46 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.report.rows import JudgedRows
-from everytree.report.subject import Subject
 from everytree.tables.code_names import one_line
 
 MAX_CANDIDATES = 2000
 """Number of rows, at most, among which examples are looked for."""
 
 
-def examples(subject: Subject, rows: JudgedRows | None, n_examples: int, inputs: list[dict[str, Any]]) -> list[Any]:
+def examples(
+    model: Any, rows: JudgedRows | None, n_examples: int, inputs: list[dict[str, Any]], *, explained: bool = True
+) -> list[Any]:
     """Rows from the lowest prediction to the highest, as values of the panel's fields.
 
     Parameters
     ----------
-    subject : Subject
+    model : estimator, or online forest as pages read it
     rows : JudgedRows or None
     n_examples : int
     inputs : list of dict
         Fields of the panel; the range of values in the table is added to those of numbers, as `seen`.
+    explained : bool
+        Whether predictions are sums of what columns add.
     """
     if rows is None or not len(rows):
         return []
     _add_ranges(rows, inputs)
     some = np.arange(min(len(rows), MAX_CANDIDATES))
     judged = rows.at(some)
-    order = np.argsort(_predicted(subject, judged), kind="stable")
+    order = np.argsort(_predicted(model, judged), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(n_examples, len(order))).round().astype(int))]
     columns = [_values(judged.column(k), field) for k, field in enumerate(inputs)]
-    reasons = _reasons(subject, judged.at(chosen))
+    chosen_rows = judged.at(chosen)
+    reasons = _reasons(model, chosen_rows) if explained and len(chosen) else [None] * len(chosen)
     return [
         {"label": f"row {i + 1}: {one_line(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
         for i, why in zip(chosen.tolist(), reasons, strict=True)
     ]
 
 
-def _reasons(subject: Subject, rows: JudgedRows) -> list[dict[str, Any] | None]:
+def _reasons(model: Any, rows: JudgedRows) -> Sequence[dict[str, Any] | None]:
     """What each column adds to the predictions of the rows."""
-    if not len(rows) or not subject.can_be_explained:
-        return [None] * len(rows)
-    explained, names = subject.model.explain(rows.inputs), subject.words.classes
+    explained, names = model.explain(rows.inputs), [one_line(label) for label in getattr(model, "classes_", ())]
     found: list[dict[str, Any] | None] = []
     for i in range(len(rows)):
         base, value, parts, of = explained.base, explained.prediction[i], explained.values[i], "Mean"
@@ -57,9 +60,8 @@ def _reasons(subject: Subject, rows: JudgedRows) -> list[dict[str, Any] | None]:
     return found
 
 
-def _predicted(subject: Subject, rows: JudgedRows) -> FloatArray:
+def _predicted(model: Any, rows: JudgedRows) -> FloatArray:
     """What rows are put in order by: their means, or the classes and within them the probabilities."""
-    model = subject.model
     if not hasattr(model, "classes_"):
         return np.asarray(model.predictive(rows.inputs, **rows.row_data).mean())
     probs = model.predict_proba(rows.inputs)

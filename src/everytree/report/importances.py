@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ import numpy as np
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.posterior.posterior import Posterior
+from everytree.report.charts import ranges
 from everytree.report.subject import Subject
+
+MAX_IMPORTANCES = 30
+"""Number of columns, at most, that have a bar."""
 
 DRAWS = 200
 """Number of trees drawn from the posterior to measure the spread."""
@@ -101,3 +107,16 @@ def _by_input(model: MetaEstimator, of_feature: FloatArray) -> FloatArray:
     total = np.zeros(model.schema_.n_inputs)
     np.add.at(total, model.schema_.input_of, of_feature)
     return total
+
+
+def importances_html(found: Importances, names: Sequence[str], write: Callable[[float], str] = "{:.3f}".format) -> str:
+    """Bars of the most important columns, each with its number."""
+    order = (-found.middle).argsort(kind="stable")[:MAX_IMPORTANCES]
+    texts = [write(float(found.middle[k])) for k in order]
+    if found.asked is not None:
+        numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
+        texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
+    chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
+    left = len(names) - len(order)
+    rest = f"<p>{left} more columns matter less than these.</p>" if left else ""
+    return f"<p>{escape(found.meaning)}</p>{chart}{rest}"

@@ -32,9 +32,9 @@ class Tile(NamedTuple):
     beside: str
 
 
-def title(subject: Subject, target_name: str | None) -> str:
+def title(model: Any, target_name: str | None) -> str:
     """What is predicted, or the kind of model where the target has no name."""
-    return type(subject.model).__name__ if target_name is None else f"Predicting {target_name}"
+    return type(model).__name__ if target_name is None else f"Predicting {target_name}"
 
 
 def target_name_of(target: Any, others: Sequence[str]) -> str | None:
@@ -78,11 +78,11 @@ def _skill(scores: Scores) -> float:
     return 1.0 - math.exp(2.0 * (scores.baseline_log_score - scores.log_score))  # as if densities were normal
 
 
-def tiles(subject: Subject, scores: Scores | None, quality: Sequence[Quality]) -> str:
+def tiles(n_rows: int, n_columns: int, scores: Scores | None, quality: Sequence[Quality]) -> str:
     """Three numbers in large print."""
     found = list(_of_scores(scores)) if scores is not None else _of_quality(quality)
-    learnt = f"and {number_of(subject.model.schema_.n_inputs, 'column')} to learn from"
-    size = Tile(amount(float(subject.n_rows)), "row" if subject.n_rows == 1 else "rows", learnt)
+    learnt = f"and {number_of(n_columns, 'column')} to learn from"
+    size = Tile(amount(float(n_rows)), "row" if n_rows == 1 else "rows", learnt)
     items = "".join(
         f'<div class="tile"><b>{escape(one.value)}</b><span>{escape(one.name)}</span>'
         f"<small>{escape(one.beside)}</small></div>"

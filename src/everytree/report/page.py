@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from base64 import b64encode
-from collections.abc import Iterable
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from everytree.base.words import number_of
 from everytree.files.atomic import replace_file
-from everytree.report.charts import ranges
+from everytree.online.base import OnlineForest
 from everytree.report.effects import effects
 from everytree.report.embedding import model_data
 from everytree.report.examples import examples
 from everytree.report.facts import expert_facts, facts, lead, parameters, priors
-from everytree.report.importances import importances
+from everytree.report.importances import importances, importances_html
+from everytree.report.judged import quality_html, why_not_judged
 from everytree.report.opening import scores_after_fit, target_name_of, tiles, title, verdict
 from everytree.report.pipelines import Given, last_step
-from everytree.report.quality import MIN_ROWS, Quality, judged
+from everytree.report.quality import Quality, judged
 from everytree.report.rows import JudgedRows, other_columns, read_rows
+from everytree.report.stream_page import stream_page
 from everytree.report.subject import Subject
+from everytree.report.template import absent, filled, pairs_list, with_parts
 from everytree.report.trees import folding_tree, probable_trees
 from everytree.view.describe import number
-
-SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "reasons.js", "settings.js", "whatif.js", "main.js")
-
-MAX_IMPORTANCES = 30
 
 
 def write_report(
@@ -46,6 +37,7 @@ def write_report(
     sample_weight: Any = None,
     exposure: Any = None,
     censored: Any = None,
+    event: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
 ) -> Path:
@@ -56,7 +48,7 @@ def write_report(
 
     Parameters
     ----------
-    model, table, target, held_out, sample_weight, exposure, censored, target_name, n_examples
+    model, table, target, held_out, sample_weight, exposure, censored, event, target_name, n_examples
         As in `report_html`; `table` may be None.
     path : path-like
         The file to write.
@@ -67,7 +59,7 @@ def write_report(
     """
     page = report_html(
         model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
-        censored=censored, target_name=target_name, n_examples=n_examples,
+        censored=censored, event=event, target_name=target_name, n_examples=n_examples,
     )  # fmt: skip
     replace_file(path, [page.encode("utf-8")])
     return Path(path)
@@ -82,6 +74,7 @@ def report_html(
     sample_weight: Any = None,
     exposure: Any = None,
     censored: Any = None,
+    event: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
 ) -> str:
@@ -89,7 +82,7 @@ def report_html(
 
     Parameters
     ----------
-    model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble* or ExactTree* estimator, fitted
+    model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble*, ExactTree* or OnlineForest* estimator, fitted
         Or a pipeline that ends with one: the page is then about this last step, and the columns are those that the
         steps before it make.
     table : data frame or (n_rows, n_features) array_like, optional
@@ -99,10 +92,11 @@ def report_html(
     held_out : bool
         Whether the model was fitted to none of these rows. Then the model itself is scored. Otherwise, and also for a
         comparison with a plain forest, the estimator is fitted again to parts of the table: that is valid for any
-        rows, including those of fit, but it scores other models than this one.
-    sample_weight, exposure, censored : str or (n_rows,) array_like, optional
-        As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure and censored are
-        needed if the model was fitted with them.
+        rows, including those of fit, but it scores other models than this one. An online forest is started again and
+        learns the table in its order, each piece of it predicted before it is learned.
+    sample_weight, exposure, censored, event : str or (n_rows,) array_like, optional
+        As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure, and censored or
+        its opposite event, are needed if the model was fitted with them.
     target_name : str, optional
         Name of the target on the page; by default that of its column or series.
     n_examples : int
@@ -119,7 +113,11 @@ def report_html(
     """
     if n_examples < 0:
         raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
-    beside = {"target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored}
+    beside = {
+        "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+    }  # fmt: skip
+    if isinstance(model, OnlineForest):
+        return stream_page(model, table, beside, held_out, target_name, n_examples)
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
     name = target_name or target_name_of(target, others)
@@ -128,18 +126,18 @@ def report_html(
     rows = None if given.table is None else _rows(model, given.table, given.beside)
     scores, (why_not, quality) = scores_after_fit(subject), _judged(model, rows, held_out)
     data = model_data(subject)
-    data["examples"] = examples(subject, rows, n_examples, data["inputs"])
+    data["examples"] = examples(model, rows, n_examples, data["inputs"], explained=subject.can_be_explained)
     sections = {
-        "title": escape(title(subject, name)),
+        "title": escape(title(model, name)),
         "verdict": escape(verdict(scores, quality)),
-        "tiles": tiles(subject, scores, quality),
+        "tiles": tiles(subject.n_rows, model.schema_.n_inputs, scores, quality),
         "lead": escape(lead(subject)),
-        "facts": _pairs(facts(subject, name)),
-        "expert_facts": _pairs(expert_facts(subject)),
-        "priors": _pairs(priors(subject)),
-        "parameters": _pairs(parameters(subject)),
+        "facts": pairs_list(facts(subject, name)),
+        "expert_facts": pairs_list(expert_facts(subject)),
+        "priors": pairs_list(priors(subject)),
+        "parameters": pairs_list(parameters(subject)),
         "quality": why_not or _quality_section(model, quality),
-        "importances": _importances(subject),
+        "importances": importances_html(importances(subject), subject.words.inputs),
         "effects": effects(subject, rows),
         "tree_links": "",
         "tree_sections": "",
@@ -148,7 +146,7 @@ def report_html(
     }
     if not subject.is_boosted:
         sections |= _tree_sections(subject)
-    return _filled(sections, data)
+    return filled(sections, data)
 
 
 # ---- sections -------------------------------------------------------------------------------------------------------
@@ -172,11 +170,6 @@ def _no_whatif(subject: Subject) -> str:
     return "The boosted trees of this model are too many to be computed in the page."
 
 
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
-    return f'<dl class="facts">{items}</dl>'
-
-
 def _contains(n_examples: int) -> str:
     if not n_examples:
         return ": the model, but no rows of a table"
@@ -185,42 +178,31 @@ def _contains(n_examples: int) -> str:
 
 def _tree_sections(subject: Subject) -> dict[str, str]:
     """The picture of a tree; where there is one tree or one posterior over trees, the most probable ones too."""
-    section = _with_parts("trees.html", {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject)})
+    section = with_parts("trees.html", {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject)})
     links = '<a href="#tree">Tree</a>'
     if len(subject.posts) == 1:  # of a forest, no single pruning has a probability worth reading
-        section += _with_parts("probable.html", {"trees": _trees(subject)})
+        section += with_parts("probable.html", {"trees": _trees(subject)})
         links += '\n      <a href="#probable">Top trees</a>'
     return {"tree_sections": section, "tree_links": links}
 
 
 def _rows(model: Any, table: Any, beside: dict[str, Any]) -> JudgedRows:
-    row_data = {name: beside[name] for name in ("exposure", "censored")}
+    row_data = {name: beside[name] for name in ("exposure", "censored", "event")}
     return read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
 
 
 def _judged(model: Any, rows: JudgedRows | None, held_out: bool) -> tuple[str, list[Quality]]:
     """Scores of the rows, or the reason why there are none."""
-    if rows is None:
-        return _absent(
-            "This page was made without a table of rows and targets, so there was nothing to judge it by."
-        ), []
-    if len(rows) < MIN_ROWS:
-        return _absent(
-            f"The table has {number_of(len(rows), 'row')}; fewer than {MIN_ROWS} say little about quality."
-        ), []
-    if len(np.unique(rows.y)) < 2:
-        return _absent("All targets of the table are the same, so there is nothing to tell apart."), []
+    why_not = why_not_judged(rows)
+    if why_not or rows is None:
+        return absent(why_not), []
     return "", judged(model, rows, held_out)
 
 
 def _quality_section(model: Any, quality: list[Quality]) -> str:
     """Scores and charts."""
     *known, refitted = quality
-    return "".join([*(_quality(one, []) for one in known), _quality(refitted, _imported(model))])
-
-
-def _absent(why: str) -> str:
-    return f'<p class="absent">{escape(why)}</p>'
+    return "".join([*(quality_html(one) for one in known), quality_html(refitted, _imported(model))])
 
 
 def _imported(model: Any) -> list[str]:
@@ -229,78 +211,12 @@ def _imported(model: Any) -> list[str]:
     return ["The structures of this model came from another library; those scored here were grown again."]
 
 
-def _quality(quality: Quality, more: list[str]) -> str:
-    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("Rows not seen", *quality.columns))
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(score)}</td>" for score in scores)}</tr>'
-        for name, *scores in quality.rows
-    )
-    table = f'<table class="scores"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
-    notes = "".join(f"<p>{escape(note)}</p>" for note in [*quality.notes, *more])
-    charts = f'<div class="charts">{"".join(quality.charts)}</div>'
-    head = f"<h3>{escape(quality.title)}</h3><p>{escape(quality.how)}</p>"
-    body = f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
-    return f'<div class="judged">{head}{body}</div>'
-
-
-def _importances(subject: Subject) -> str:
-    found, names = importances(subject), subject.words.inputs
-    order = (-found.middle).argsort(kind="stable")[:MAX_IMPORTANCES]
-    texts = [f"{found.middle[k]:.3f}" for k in order]
-    if found.asked is not None:
-        numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
-        texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
-    chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
-    left = len(names) - len(order)
-    rest = f"<p>{left} more columns matter less than these.</p>" if left else ""
-    return f"<p>{escape(found.meaning)}</p>{chart}{rest}"
-
-
 def _trees(subject: Subject) -> str:
     if "inputs" in subject.family.row_data:
-        return _absent("Leaves of this model are lines through the columns; single trees of them are not written out.")
+        return absent("Leaves of this model are lines through the columns; single trees of them are not written out.")
     parts = []
     for rank, (prob, n_leaves, text) in enumerate(probable_trees(subject), start=1):
         head = f"Number {rank}: probability {number(prob, 3)}, {n_leaves} lea{'f' if n_leaves == 1 else 'ves'}"
         is_open = " open" if rank == 1 else ""
         parts.append(f"<details{is_open}><summary>{head}</summary><pre tabindex='0'>{escape(text)}</pre></details>")
     return "".join(parts)
-
-
-# ---- the template ---------------------------------------------------------------------------------------------------
-
-
-def _filled(sections: dict[str, str], data: dict[str, Any]) -> str:
-    """Fill every place of the template in one pass: the inserted text is never searched for places again."""
-    folder = files("everytree.report")
-    script = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    script = f'"use strict";\n(() => {{\n{script}}})();\n'
-    parts = sections | {
-        "style": (folder / "page.css").read_text(encoding="utf-8"),
-        "script": script,
-        # Only this script runs, whatever a column may be called.
-        "hash": b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii"),
-        "data": _json(data),
-    }
-    return _with_parts("page.html", parts)
-
-
-def _with_parts(template: str, parts: dict[str, str]) -> str:
-    text = (files("everytree.report") / template).read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], text)
-
-
-def _json(data: dict[str, Any]) -> str:
-    """Return JSON that is safe inside HTML; infinities become null."""
-    text = json.dumps(_finite(data), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    if isinstance(value, float) and value - value != 0.0:
-        return None
-    return value

@@ -66,30 +66,37 @@ class Quality:
 
 def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
     """Judge the model itself if the rows are new to it; then, or else, refitted ones beside a plain forest."""
+    rows, drawn = at_most(rows)
+    return [*([known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
+
+
+def at_most(rows: JudgedRows) -> tuple[JudgedRows, str]:
+    """Rows in their order, of a long table some at random, and words that say so."""
     n_given = len(rows)
-    if n_given > MAX_ROWS:
-        rows = rows.at(np.sort(np.random.default_rng(0).choice(n_given, MAX_ROWS, replace=False)))
-    drawn = "" if n_given == len(rows) else f", {len(rows):,} of {n_given:,} rows drawn at random"
-    return [*([_known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
+    if n_given <= MAX_ROWS:
+        return rows, ""
+    rows = rows.at(np.sort(np.random.default_rng(0).choice(n_given, MAX_ROWS, replace=False)))
+    return rows, f", {len(rows):,} of {n_given:,} rows drawn at random"
 
 
-def _known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
+def known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
+    """The model itself, on rows that are new to it."""
     how = (
         f"The model that this page shows predicted {len(rows):,} rows of the table{drawn}. They were given as new: "
         "it was not fitted to any of them."
     )
     if hasattr(model, "classes_"):
-        scored = _classes(model, rows, known_classes(model, rows))
+        scored = class_scores(model.classes_, rows, known_classes(model, rows))
     else:
-        scored = _numbers(rows, known_numbers(model, rows))
+        scored = number_scores(rows, known_numbers(model, rows))
     return Quality("This model, on rows it has not seen", how, *scored)
 
 
 def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality:
     if hasattr(model, "classes_"):
-        scored = _classes(model, rows, refitted_classes(model, rows))
+        scored = class_scores(model.classes_, rows, refitted_classes(model, rows))
     else:
-        scored = _numbers(rows, refitted_numbers(model, rows))
+        scored = number_scores(rows, refitted_numbers(model, rows))
     has_plain = len(scored[0]) > 1
     plain = "; a forest of 100 trees by scikit-learn, with its defaults, to the same rows" if has_plain else ""
     why = (
@@ -118,9 +125,11 @@ def _brier(probs: FloatArray, truth: FloatArray) -> FloatArray:
     return squares[:, -1] if probs.shape[1] <= 2 else squares.sum(axis=1)
 
 
-def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions]) -> Scored:
-    place, weight = np.searchsorted(model.classes_, rows.y), rows.weight
-    truth = np.eye(len(model.classes_))[place]
+def class_scores(classes: NDArray[Any], rows: JudgedRows, contenders: Sequence[ClassPredictions]) -> Scored:
+    """Scores, calibration and ROC of probabilities in the order of `classes`."""
+    place_of = {label: place for place, label in enumerate(classes.tolist())}
+    place, weight = np.array([place_of[label] for label in rows.y.tolist()]), rows.weight
+    truth = np.eye(len(classes))[place]
     every = [one.probs for one in contenders]
     losses = [-np.log(np.maximum(p, MIN_PROB)[np.arange(len(rows)), place]) for p in every]
     scores = [
@@ -129,7 +138,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
         _score("Accuracy", [p.argmax(axis=1) == place for p in every], weight),
         ("Area under ROC", *(f"{_area(p, truth, weight):.4g}" for p in every)),
     ]
-    shown = slice(1, None) if len(model.classes_) == 2 else slice(None)
+    shown = slice(1, None) if len(classes) == 2 else slice(None)
     hits, weights = truth[:, shown].ravel(), np.repeat(weight, truth[:, shown].shape[1])
     curves = [(one.label, one.kind, one.probs[:, shown].ravel()) for one in contenders]
     charts = [
@@ -142,7 +151,7 @@ def _classes(model: Any, rows: JudgedRows, contenders: Sequence[ClassPredictions
             "ROC", "false positive rate", "true positive rate", "chance",
         ),
     ]  # fmt: skip
-    what = "" if len(model.classes_) == 2 else " Curves are of all classes, each against the others, together."
+    what = "" if len(classes) == 2 else " Curves are of all classes, each against the others, together."
     note = (
         "Calibration: the band holds 90% of what the observed share may be, bars count rows. "
         f"Probabilities below {MIN_PROB:g} count as {MIN_PROB:g} in the log-loss.{what}"
@@ -189,7 +198,8 @@ def _roc(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[Float
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
 
-def _numbers(rows: JudgedRows, contenders: Sequence[NumberPredictions]) -> Scored:
+def number_scores(rows: JudgedRows, contenders: Sequence[NumberPredictions]) -> Scored:
+    """Scores, coverage and PIT of distributions of numbers."""
     y, weight, is_censored = rows.y, rows.weight, "censored" in rows.row_data
     losses, inside = [one.loss for one in contenders], [np.abs(2.0 * one.pit - 1.0) for one in contenders]
     name = "Minus log likelihood" if is_censored else "CRPS"

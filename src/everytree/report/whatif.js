@@ -9,7 +9,7 @@ function startPanel() {
     return;
   }
   byId("panel").hidden = false;
-  byId("way").hidden = Boolean(sums);
+  byId("way").hidden = Boolean(sums) || !svg;
   const off = data.left_out > 1e-10 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
   byId("exactness").textContent = off + family.note;
   byId("inputs").addEventListener("submit", (event) => event.preventDefault());
@@ -130,7 +130,7 @@ function answer() {
   const parts = components(codes);
   if (family.hasClasses) showClasses(classProbs(parts));
   else showNumbers(numberDistribution(parts));
-  showPath(codes);
+  if (svg) showPath(codes);
 }
 
 function meter(share, colour = null) {

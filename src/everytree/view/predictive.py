@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,12 +30,12 @@ def predictive_html(dist: Predictive, *, has_classes: bool, has_intervals: bool)
     title = f"{n_rows:,} row{'' if n_rows == 1 else 's'}" + (f", the first {MAX_ROWS}" if n_rows > MAX_ROWS else "")
     if n_rows == 0:
         return f"<div>{escape(type(dist).__name__)}: no rows</div>"
-    lines = _classes(shown.probs()) if has_classes else _numbers(shown, has_intervals)
+    lines = _classes(shown.probs(), shown.labels) if has_classes else _numbers(shown, has_intervals)
     return "".join([f"<table><caption><b>Predictions</b> of {title}</caption>", *lines, "</table>"])
 
 
-def _classes(probs: FloatArray) -> Iterator[str]:
-    probs, names = grouped(probs, None)
+def _classes(probs: FloatArray, labels: tuple[Any, ...] | None) -> Iterator[str]:
+    probs, names = grouped(probs, labels)
     for row, own in enumerate(probs):
         left, boxes = 0.0, ""
         for c, share in enumerate(own):
@@ -49,7 +49,8 @@ def _classes(probs: FloatArray) -> Iterator[str]:
         f"{escape(name)} &nbsp; "
         for c, name in enumerate(names)
     )
-    yield f'<tr><td></td><td colspan="2">{squares}by the number of the class in <code>classes_</code></td></tr>'
+    meaning = "by the number of the class" if labels is None else ""
+    yield f'<tr><td></td><td colspan="2">{squares}{meaning}</td></tr>'
 
 
 def _numbers(shown: Predictive, has_intervals: bool) -> Iterator[str]:

@@ -1,0 +1,158 @@
+"""Pages about online forests: honest about what was seen, and the same answers as in Python."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import everytree as et
+from cases import rng_for
+from command import fails, says
+from everytree.report import report_html
+from everytree.report.stream_quality import judged_stream
+from everytree.report.streams import read_stream_rows, stream_of
+from report_cases import EVIL, classes_of, data_of, mixed_table, numbers_of
+
+TABLE = mixed_table(100)
+
+
+def learned(kind: str):
+    """A forest that has learned the table, and its targets."""
+    if kind == "numbers":
+        forest, y = et.OnlineForestRegressor(n_models=3, seed=1), numbers_of(TABLE, "normal")
+    else:
+        half_life = 50.0 if kind == "fading" else None
+        forest, y = et.OnlineForestClassifier(n_models=3, half_life=half_life, seed=1), classes_of(TABLE, 3)
+    forest.learn_many(TABLE, y)
+    forest.refresh()
+    return forest, y
+
+
+@pytest.mark.parametrize("kind", ["fading", "numbers"])
+def test_what_if_answers_as_the_forest_does(visit, kind):
+    forest, y = learned(kind)
+    rows = TABLE.iloc[:4].copy()
+    rows.loc[0, EVIL], rows.loc[1, "colour"], rows.loc[2, "when"] = np.nan, None, pd.NaT
+    rows.loc[3, EVIL] = 1e6
+    visitor, order = visit(forest, TABLE, y), [str(name) for name in forest.features]
+    for i in range(len(rows)):
+        visitor.enter(forest, rows.iloc[i][order].tolist())
+        dist = forest.predictive_many(rows.iloc[[i]])
+        if kind == "numbers":
+            shown = visitor.numbers()
+            there = [shown[key] for key in ("mean", "std", "5%", "median", "95%")]
+            wanted = [dist.mean()[0], dist.std()[0], *dist.quantile([0.05, 0.5, 0.95])[0]]
+            np.testing.assert_allclose(there, wanted, rtol=1e-9, atol=1e-9)
+        else:
+            sorted_labels = np.argsort([str(label) for label in forest.classes])
+            np.testing.assert_allclose(visitor.probs(), dist.probs()[0, sorted_labels], rtol=0.0, atol=1e-9)
+    assert not visitor.page.locator("#way").is_visible()
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_what_the_columns_add_is_the_prediction(kind):
+    forest, y = learned(kind)
+    found = data_of(report_html(forest, TABLE, target=y, n_examples=4))["examples"]
+    assert len(found) == 4
+    for one in found:
+        why, number = one["reasons"], int(re.search(r"row (\d+)", one["label"])[1]) - 1
+        assert why["base"] + sum(why["parts"]) == pytest.approx(why["value"], abs=1e-10)
+        said = forest.predictive_many(TABLE.iloc[[number]])
+        assert why["value"] == pytest.approx(said.mean()[0] if kind == "numbers" else said.probs().max(), abs=1e-10)
+
+
+def test_rows_are_scored_before_they_are_learned():
+    """Whatever the model has learned; and targets without a cause are not predicted, though it has seen them."""
+    coins = rng_for("coins of an online report").integers(0, 2, len(TABLE))
+    scores = []
+    for n_rows in (len(TABLE), 60):
+        forest = et.OnlineForestClassifier(n_models=3, seed=1)
+        forest.learn_many(TABLE[:n_rows], coins[:n_rows].tolist())
+        rows = read_stream_rows(forest, TABLE.assign(coin=coins), "coin")
+        scores.append(judged_stream(stream_of(forest, rows), rows, is_new=False)[0])
+    assert scores[0] == scores[1]
+    assert scores[0].log_loss > 0.9 * scores[0].baseline_log_loss
+    assert scores[0].n_rows == len(TABLE) - 2
+
+
+def test_the_scores_are_those_of_learning_piece_by_piece():
+    forest, y = learned("numbers")
+    rows = read_stream_rows(forest, TABLE, y)
+    scores, (quality,) = judged_stream(stream_of(forest, rows), rows, is_new=False)
+    again, means = et.OnlineForestRegressor(n_models=3, seed=1), []
+    for piece in np.array_split(np.arange(len(TABLE)), 50):
+        means += again.predict_many(TABLE.iloc[piece]).tolist()
+        again.learn_many(TABLE.iloc[piece], y[piece])
+    error = np.mean((np.array(means) - y)[2:] ** 2)
+    assert scores.r2 == pytest.approx(1.0 - error / np.var(y[2:]))
+    assert dict(quality.rows)["Root mean squared error"] == f"{error**0.5:.4g}"
+
+
+def test_new_rows_are_scored_by_the_model_itself():
+    forest, y = learned("numbers")
+    page = report_html(forest, TABLE, target=y, held_out=True)
+    assert "This model, on rows it has not seen" in page
+    assert "started empty" in page
+    assert "This model, on rows it has not seen" not in report_html(forest, TABLE, target=y)
+
+
+def test_the_page_names_the_target_and_takes_dicts():
+    forest = et.OnlineForestClassifier(n_models=2, seed=1)
+    days = [datetime.date(2024, 1, 1 + i % 28) for i in range(60)]
+    rows = [{"size": i % 7, "day": day, "late": "yes" if i % 7 > 3 else "no"} for i, day in enumerate(days)]
+    forest.learn_many([{name: row[name] for name in ("size", "day")} for row in rows], [row["late"] for row in rows])
+    page = report_html(forest, rows)
+    assert "<h1>Predicting late</h1>" in page
+    assert [one["kind"] for one in data_of(page)["inputs"]] == ["datetime", "numeric"]
+    assert "2024-01-01</text>" in page  # a day has no hours
+
+
+def test_what_a_page_lacks_is_said(monkeypatch):
+    forest, y = learned("classes")
+    assert "made without a table" in report_html(forest)
+    assert "The table has 1 row; fewer than 40" in report_html(forest, TABLE[:1], target=y[:1])
+    monkeypatch.setattr("everytree.report.stream_data.MAX_CATEGORIES", 3)  # there are four colours
+    page = report_html(forest, TABLE[:30], target=y[:30])
+    assert data_of(page)["kernel"] is None
+    assert "too many to choose from" in page
+
+
+def test_bad_input_is_refused():
+    forest, y = learned("classes")
+    with pytest.raises(ValueError, match="has learned no rows yet"):
+        report_html(et.OnlineForestClassifier(), TABLE, target=y)
+    with pytest.raises(ValueError, match="table has none of the features"):
+        report_html(forest, pd.DataFrame({"other": [1, 2]}), target=["no", "no"])
+    with pytest.raises(ValueError, match="target is 'nothing', but the columns"):
+        report_html(forest, TABLE, target="nothing")
+    with pytest.raises(ValueError, match="target must say which column"):
+        report_html(forest, TABLE)
+    with pytest.raises(ValueError, match="target has 2 entries, but the table has 100 rows"):
+        report_html(forest, TABLE, target=["no", "no"])
+    with pytest.raises(ValueError, match="target, row 1, must be a class"):
+        report_html(forest, TABLE[:2], target=["no", None])
+    with pytest.raises(ValueError, match="exposure must be None"):
+        report_html(forest, TABLE, target=y, exposure="count")
+
+
+def test_the_command_line_shows_and_reports_them(tmp_path, capfd):
+    y = classes_of(TABLE, 3)
+    names = {EVIL: "size"}
+    plain = et.OnlineForestClassifier(n_models=3, half_life=50, seed=1)
+    plain.learn_many(TABLE.rename(columns=names), np.where(y == "no", "no", "yes"))
+    model, table = tmp_path / "model.et", tmp_path / "table.csv"
+    et.save(plain, model)
+    TABLE.rename(columns=names).assign(bought=np.where(y == "no", "no", "yes")).to_csv(table, index=False)
+    shown = says(capfd, "show", model)
+    assert "OnlineForestClassifier of 3 trees" in shown
+    assert "colour (text)" in shown
+    assert "half-life 50 rows" in shown
+    page = tmp_path / "page.html"
+    assert "name it by --target" in fails(capfd, "report", model, table, "--out", page)
+    says(capfd, "report", model, table, "--target", "bought", "--out", page)
+    assert "<h1>Predicting bought</h1>" in page.read_text()
+    assert "there is no column 'nope'" in fails(capfd, "report", model, table, "--target", "nope", "--out", page)

@@ -221,6 +221,45 @@ def test_a_narrow_terminal_and_a_closed_pipe(capfd):
     assert closed.returncode == 0
 
 
+# ---- what is shown and told ------------------------------------------------------------------------------------------
+
+
+def test_a_forest_is_shown_without_the_probability_of_one_pruning(capfd):
+    assert main([*FIT, "-q"]) == 0
+    shown = says(capfd, "show", "model.et")
+    leaves = np.mean([post.expected_leaves() for post in et.load("model.et").posteriors_])
+    assert (
+        f"one of 3 trees, that of the largest evidence, to be read from the top; pruned, a tree has {leaves:.3g}"
+        in shown
+    )
+    assert "most probable pruning" not in shown
+    assert main(["fit", "t.csv", "-y", "y", "--tree", "-q", "--force"]) == 0
+    assert "its most probable pruning has 2 leaves, probability" in says(capfd, "show", "model.et")
+
+
+def test_an_event_is_the_opposite_of_censored(capfd):
+    rng = np.random.default_rng(0)
+    died = rng.random(80) < 0.6
+    lines = [f"{k % 5},{time:.3f},{int(seen)},{int(not seen)}" for k, (time, seen) in
+             enumerate(zip(rng.exponential(2.0, 80), died, strict=True))]  # fmt: skip
+    Path("times.csv").write_text("\n".join(["x,time,died,alive", *lines]) + "\n")
+    fit = ["fit", "times.csv", "-y", "time", "--family", "exponential", "--tree"]
+    assert main([*fit, "--event", "died", "--drop", "alive", "-o", "e.et", "-q"]) == 0
+    assert main([*fit, "--censored", "alive", "--drop", "died", "-o", "c.et", "-q"]) == 0
+    assert et.load("e.et").log_evidence_ == et.load("c.et").log_evidence_
+    assert et.load("e.et").feature_names_in_.tolist() == ["x"]
+    assert "event     column died" in says(capfd, "show", "e.et")
+    assert main(["update", "e.et", "times.csv", "--allow-twice", "-q"]) == 0
+    assert main(["report", "e.et", "times.csv", "-q"]) == 0
+    assert "were cut short" in Path("report.html").read_text()
+    assert main([*fit, "--event", "died", "--drop", "alive", "-o", "b.et", "--memory", "1K", "-q"]) == 0
+    assert et.load("b.et").forest_.n_rows == 80
+    assert "the opposite of --censored" in fails(capfd, *fit, "--event", "died", "--censored", "alive", code=2)
+    assert "--event is for --family exponential" in fails(capfd, "fit", "times.csv", "-y", "time", "--event", "died")
+    Path("times.csv").write_text("x,time,died\n1,2,yes\n2,3,no\n")
+    assert "in which rows the event was seen" in fails(capfd, *fit, "--event", "died", "-o", "n.et")
+
+
 # ---- bars -----------------------------------------------------------------------------------------------------------
 
 

@@ -172,7 +172,7 @@ def test_tables_without_names_have_examples_too():
     model = et.MetaTreeRegressor(max_depth=2, random_state=0).fit(X, np.arange(60.0))
     rows = read_rows(model, X, np.arange(60.0), None, {})
     fields = [{"kind": "numeric", "range": [0, 1, 0, 1]} for _ in range(2)]
-    first, *_, last = examples(Subject.of(model), rows, 3, fields)
+    first, *_, last = examples(model, rows, 3, fields)
     assert first["values"][1] in (0.0, None)
     assert first["values"][0] < last["values"][0]
 

@@ -93,10 +93,30 @@ def test_predictions_show_the_first_rows():
     classes = et.MetaForestClassifier(5, random_state=0).fit(X, np.digitize(score, [0, 2])).predictive(X[:3])
     html = checked(classes._repr_html_())
     best = classes.probs()[0].argmax()
-    assert f"P(y = {best}) = {classes.probs()[0, best]:.3f}" in html
+    assert f"P({best}) = {classes.probs()[0, best]:.3f}" in html
     assert "no rows" in checked(numbers[:0]._repr_html_())
     counts = et.MetaTreeRegressor(family="poisson", random_state=0).fit(X, np.round(np.exp(score / 3)))
     checked(counts.predictive(X[:1])._repr_html_())
+
+
+def test_predictions_of_classes_show_their_labels():
+    X, score = table()
+    y = np.where(score > 0, "a <b>", "c")
+    for model in (
+        et.MetaTreeClassifier(random_state=0).fit(X, y),
+        et.ExactTreeClassifier(max_depth=1).fit(X, y),
+        et.MetaBoostClassifier(max_iter=5, random_state=0).fit(X, y),
+    ):
+        dist = model.predictive(X)[5:]
+        assert dist.labels == ("a <b>", "c")
+        assert "P(a &lt;b&gt;) = " in checked(dist._repr_html_())
+    stream = et.OnlineForestClassifier(n_models=2)
+    stream.learn_one({"x": 1.0}, "only")
+    assert stream.predictive_one({"x": 1.0}).labels == ("only", "any other")
+    one = et.MetaTreeClassifier(random_state=0).fit(X, ["only"] * len(X)).predictive(X[:1])
+    assert "P(only) = " in checked(one._repr_html_())
+    bare = et.Posterior(et.MetaTree.complete([0]), et.Categorical(2)).predictive([[0]])
+    assert "by the number of the class" in checked(bare._repr_html_())
 
 
 def test_a_choice_prints_plainly():

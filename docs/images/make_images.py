@@ -32,6 +32,11 @@ def top_of_tumours():
     return tumours(max_depth=2)
 
 
+def root_of_tumours():
+    """The same for narrow screens: the first split and what is below it."""
+    return tumours(max_depth=1)
+
+
 def calls(n_rows: int = 1500):
     """Counts by hour of the day with a known rate: what a meta-tree has learnt of it, and the truth."""
     rng = np.random.default_rng(0)
@@ -68,7 +73,10 @@ def diabetes():
     return plot_split_probs(post, feature_names=table.feature_names)
 
 
-PICTURES = {"front": top_of_tumours, "tree": tumours, "predictive": calls, "split_probs": diabetes}
+PICTURES = {
+    "front": top_of_tumours, "front_narrow": root_of_tumours, "tree": tumours, "predictive": calls,
+    "split_probs": diabetes,
+}  # fmt: skip
 
 
 def main(folder: Path) -> None:

@@ -31,73 +31,113 @@ def browser():
         running.close()
 
 
+# One message to the browser for a whole row: each message takes longer than what it asks for. The events are those of a
+# person who types, ticks and chooses.
+ENTER = """(values) => {
+  const tell = (at) => ["input", "change"].forEach((name) => at.dispatchEvent(new Event(name, { bubbles: true })));
+  values.forEach((value, k) => {
+    const field = document.querySelector(`.field[data-input='${k}']`);
+    const typed = field.querySelector("input[id^=value]"), box = field.querySelector("input[type=checkbox]");
+    const select = field.querySelector("select");
+    if (select) {
+      const options = [...select.options], named = options.find((option) => option.text === value);
+      const wanted = value === null ? "missing" : options[0].text === "any value" ? "0" : named ? named.value : "new";
+      select.value = wanted;
+      if (select.value !== wanted) throw Error(`column ${k} offers no ${value}`);
+      tell(select);
+    } else if (value === null) {
+      box.checked = true;
+      tell(box);
+    } else {
+      typed.value = value;
+      if (typed.value === "") throw Error(`column ${k} takes no ${value}`);
+      tell(typed);
+    }
+  });
+}"""
+
+
+def as_typed(value) -> str | None:
+    """A value as it is typed or chosen; None is missing."""
+    if pd.isna(value):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, pd.Timestamp):
+        return value.isoformat()
+    return value if isinstance(value, str) else repr(float(value))
+
+
 class Visitor:
     """Someone with the page open, and everything it complained about."""
 
-    def __init__(self, browser, path, **options) -> None:
-        self.page = browser.new_page(**options)
+    def __init__(self, page, path) -> None:
+        self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
+        self._hear = {
+            "console": lambda message: self.complaints.append(message.text),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "dialog": lambda dialog: self.complaints.append(dialog.message),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, hear in self._hear.items():
+            page.on(event, hear)
+        page.goto(path.as_uri())
 
-    def enter(self, model, row) -> None:
+    def leave(self) -> None:
+        """No page may have complained or asked for anything elsewhere."""
+        for event, hear in self._hear.items():
+            self.page.remove_listener(event, hear)
+        assert self.complaints == []
+        assert all(url.startswith("file:") for url in self.requests)
+
+    def enter(self, row) -> None:
         """The values of one row into the panel; NaN and None are missing, other text is new."""
-        for k, value in enumerate(row):
-            box = self.page.locator(f".field[data-input='{k}']")
-            typed = box.locator("input[id^=value]")
-            if typed.count() == 0:
-                self._choose(box.locator("select"), value)
-            elif pd.isna(value):
-                box.locator("input[type=checkbox]").set_checked(True)
-            else:
-                if box.locator("input[type=checkbox]").count():
-                    box.locator("input[type=checkbox]").set_checked(False)
-                typed.fill(value.isoformat() if isinstance(value, pd.Timestamp) else repr(float(value)))
+        self.page.evaluate(ENTER, [as_typed(value) for value in row])
         self.settle()
-
-    def _choose(self, select, value) -> None:
-        if value is None or (isinstance(value, float) and np.isnan(value)):
-            select.select_option("missing")
-        elif select.locator("option").first.inner_text() == "any value":
-            select.select_option("0")
-        elif isinstance(value, bool | np.bool_):
-            select.select_option(label="yes" if value else "no")
-        else:
-            known = value in select.locator("option").all_inner_texts()
-            select.select_option(label=value) if known else select.select_option("new")
 
     def settle(self) -> None:
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
+    def attributes(self, selector: str, *names: str) -> list[list[str]]:
+        """Some attributes of each element that is found."""
+        read = "(all, names) => all.map((one) => names.map((name) => one.getAttribute(name)))"
+        return self.page.locator(selector).evaluate_all(read, names)
+
     def probs(self) -> list[float]:
-        lines = self.page.locator("#prediction tr")
-        found = {int(line.get_attribute("data-class")): float(line.get_attribute("data-value")) for line in lines.all()}
+        found = {int(c): float(value) for c, value in self.attributes("#prediction tr", "data-class", "data-value")}
         return [found[c] for c in range(len(found))]
 
     def numbers(self) -> dict[str, float]:
-        items = self.page.locator("#prediction [data-name]").all()
-        return {item.get_attribute("data-name"): float(item.get_attribute("data-value")) for item in items}
+        found = self.attributes("#prediction [data-name]", "data-name", "data-value")
+        return {name: float(value) for name, value in found}
 
     def count(self, selector: str) -> int:
         return self.page.locator(selector).count()
 
 
+@pytest.fixture(scope="module")
+def usual_page(browser):
+    """One page for all that need no screen of their own: opening another takes longer than most tests."""
+    page = browser.new_page()
+    yield page
+    page.close()
+
+
 @pytest.fixture
-def visit(browser, tmp_path):
+def visit(browser, usual_page, tmp_path):
     """Opens the report of a model; at the end no page may have complained or asked for anything elsewhere."""
     visitors: list[Visitor] = []
 
     def open_page(model, table=None, target=None, **options) -> Visitor:
-        path = write_report(model, table, tmp_path / "report.html", target=target)
-        visitors.append(Visitor(browser, path, **options))
+        path = write_report(model, table, tmp_path / f"report {len(visitors)}.html", target=target)
+        visitors.append(Visitor(browser.new_page(**options) if options else usual_page, path))
         return visitors[-1]
 
+    usual_page.mouse.move(0, 0)
     yield open_page
     for visitor in visitors:
-        assert visitor.complaints == []
-        assert all(url.startswith("file:") for url in visitor.requests)
-        visitor.page.close()
+        visitor.leave()
+        if visitor.page is not usual_page:
+            visitor.page.close()

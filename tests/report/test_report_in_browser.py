@@ -8,7 +8,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.report import write_report
+from everytree.report import embedding, write_report
 from everytree.report.subject import Subject
 from everytree.view.describe import describe
 from report_cases import EVIL, EVIL_CATEGORY, EVIL_CLASS, NAMES, WITHOUT_WHAT_IF, classes_of, mixed_table, numbers_of
@@ -37,7 +37,7 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
     visitor, rows = visit(model), rows_for(model)
     for i in range(len(rows)):
         row = rows.iloc[[i]]
-        visitor.enter(model, row.iloc[0].tolist())
+        visitor.enter(row.iloc[0].tolist())
         if hasattr(model, "classes_"):
             np.testing.assert_allclose(visitor.probs(), model.predict_proba(row)[0], rtol=0.0, atol=1e-9)
         else:
@@ -73,7 +73,7 @@ def test_pooled_categories_new_ones_and_missing_ones_answer_as_in_python(visit):
     visitor = visit(model)
     for name in (*model.schema_.columns[0].categories[::25], "never seen", None):
         row = pd.DataFrame({"id": pd.Series([name], dtype=object), "x": [0.25]})
-        visitor.enter(model, row.iloc[0].tolist())
+        visitor.enter(row.iloc[0].tolist())
         np.testing.assert_allclose(visitor.probs(), model.predict_proba(row)[0], rtol=0.0, atol=1e-9)
 
 
@@ -85,11 +85,10 @@ def test_the_picture_has_the_words_of_python(fitted, visit, name):
     visitor = visit(fitted[name])
     visitor.page.locator("#reach").fill("100")
     visitor.page.locator("#unfold-all").click()
-    nodes = visitor.page.locator(".node").all()
+    nodes = visitor.attributes(".node", "data-node", "aria-label")
     assert len(nodes) > 2
-    for node in nodes:
-        number, label = int(node.get_attribute("data-node")), node.get_attribute("aria-label")
-        assert number == 0 or label.startswith(f"{answers[number]}, ")
+    for number, label in nodes:
+        assert number == "0" or label.startswith(f"{answers[int(number)]}, ")
 
 
 def test_path_weights_are_those_of_the_posterior(fitted, visit):
@@ -99,9 +98,9 @@ def test_path_weights_are_those_of_the_posterior(fitted, visit):
     leaf_prob, node_prob = post.leaf_prob, post.node_prob
     for i in range(4):
         row = rows.iloc[[i]]
-        visitor.enter(model, row.iloc[0].tolist())
-        items = visitor.page.locator("#path li").all()
-        shown = {int(item.get_attribute("data-node")): float(item.get_attribute("data-value")) for item in items}
+        visitor.enter(row.iloc[0].tolist())
+        items = visitor.attributes("#path li", "data-node", "data-value")
+        shown = {int(node): float(weight) for node, weight in items}
         assert sum(shown.values()) == pytest.approx(1.0, abs=1e-12)
         end = int(model.forest_.ends(model.schema_.encode(row))[0, 0])
         assert set(shown) == {*ancestors(post.tree, end), end}
@@ -118,13 +117,21 @@ def ancestors(tree, node: int) -> list[int]:
     return above
 
 
-def test_a_large_forest_answers_as_python_does(visit):
-    table = mixed_table(3000)
-    model = et.MetaForestRegressor(random_state=0).fit(table, numbers_of(table, "normal"))
-    visitor = visit(model)
-    row = table.iloc[[7]]
-    visitor.enter(model, row.iloc[0].tolist())
-    assert visitor.numbers()["mean"] == pytest.approx(model.predict(row)[0], rel=1e-9)
+def test_a_forest_that_does_not_fit_is_off_by_no_more_than_the_page_says(fitted, visit, monkeypatch):
+    model, subject = fitted["normal"], Subject.of(fitted["normal"])
+    trees = embedding.model_data(subject)["trees"]
+    n_bytes = embedding._n_bytes([*trees["arrays"].values(), *trees["statistics"]])
+    monkeypatch.setattr(embedding, "MAX_BYTES", n_bytes)  # a little less than it takes, since columns are there too
+    left_out = embedding.model_data(subject)["left_out"]
+    assert 1e-10 < left_out < 0.01
+    visitor, rows = visit(model), rows_for(model)
+    assert "differs from Python's" in visitor.page.locator("#exactness").inner_text()
+    y = numbers_of(mixed_table(), "normal")
+    for i in range(len(rows)):
+        row = rows.iloc[[i]]
+        visitor.enter(row.iloc[0].tolist())
+        expected = pytest.approx(model.predict(row)[0], abs=left_out * np.ptp(y))
+        assert visitor.numbers()["mean"] == expected
 
 
 # ---- what is typed and slid ------------------------------------------------------------------------------------------
@@ -354,15 +361,20 @@ def long_names() -> et.MetaTreeClassifier:
     return et.MetaTreeClassifier(max_depth=4, random_state=0).fit(table.rename(columns=long), classes_of(table))
 
 
+def across(page, selector: str) -> list[list[float]]:
+    """Where each element that is found begins from the left, and how wide it is."""
+    read = "(all) => all.map((one) => one.getBoundingClientRect()).map((box) => [box.x, box.width])"
+    return page.locator(selector).evaluate_all(read)
+
+
 @pytest.mark.parametrize("width", [400, 770, 800, 900, 1400])
 def test_names_of_any_length_stay_where_they_belong(visit, width):
     page = visit(long_names(), viewport={"width": width, "height": 900}).page
     form = page.locator("#inputs").bounding_box()
-    for part in page.locator("#inputs :is(label, input, select)").all():
-        box = part.bounding_box()
-        assert box["x"] >= form["x"] - 1
-        assert box["x"] + box["width"] <= form["x"] + form["width"] + 1
-    assert min(label.bounding_box()["width"] for label in page.locator(".field > label").all()) > 90
+    for x, width in across(page, "#inputs :is(label, input, select)"):
+        assert x >= form["x"] - 1
+        assert x + width <= form["x"] + form["width"] + 1
+    assert min(width for _, width in across(page, ".field > label")) > 90
     outside = page.evaluate(
         """() => [...document.querySelectorAll(".node")].flatMap((node) => {
           const box = node.querySelector(".box").getBBox(), chip = node.querySelector(".chance");

@@ -15,6 +15,12 @@ from everytree.exact.continuations import evidence_of_regions
 from everytree.fitting.top_scores import TopScores, score_temperatures
 
 
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """Several trees a region, but not as many as good predictions take: a fit's time is that of its trees."""
+    monkeypatch.setattr("everytree.fitting.continued.TREES_PER_ROW", 40)
+
+
 def table(seed=0, n=160):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
@@ -31,13 +37,13 @@ def table(seed=0, n=160):
 
 def classifier(**more):
     return et.ExactTreeClassifier(
-        continuation="grown", **{"temperature": "auto", "random_state": 0, "max_cuts": 8, **more}
+        continuation="grown", **{"temperature": "auto", "random_state": 0, "max_cuts": 4, **more}
     )
 
 
 def regressor(**more):
     return et.ExactTreeRegressor(
-        continuation="grown", **{"temperature": "auto", "random_state": 0, "max_cuts": 8, **more}
+        continuation="grown", **{"temperature": "auto", "random_state": 0, "max_cuts": 4, **more}
     )
 
 
@@ -222,7 +228,8 @@ def test_several_trees_of_a_region_are_a_mixture():
     np.testing.assert_allclose(evidence_of_regions(logs, 0.0), logs.mean(axis=1))
 
 
-def test_it_predicts_better_than_a_shallow_sum():
+def test_it_predicts_better_than_a_shallow_sum(monkeypatch):
+    monkeypatch.undo()  # as many trees as users have
     rng = np.random.default_rng(1)
     X = rng.normal(size=(900, 6))
     y = (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=900) > 0).astype(int)

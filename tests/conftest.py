@@ -1,4 +1,7 @@
-"""What holds for every test: no window opens, no figure stays open, and what only POSIX has is left out elsewhere."""
+"""What holds for every test: no window opens, no figure stays open, and what only POSIX has is left out elsewhere.
+
+`few_residual_trees` is for those that ask for it.
+"""
 
 from __future__ import annotations
 
@@ -23,3 +26,9 @@ def _close_figures() -> Iterator[None]:
     yield
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
         pyplot.close("all")
+
+
+@pytest.fixture
+def few_residual_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the forest of what boosted numbers leave small: it takes most of their time, and has no parameter."""
+    monkeypatch.setattr("everytree.fitting.boosted.RESIDUAL_TREES", 8)

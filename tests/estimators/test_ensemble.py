@@ -14,6 +14,8 @@ import everytree as et
 from estimator_cases import Case, answers, ids
 from everytree.fitting.ensembled import PRIOR_ROWS, best_weight
 
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
+
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
 CASES = [
     *(Case(et.MetaEnsembleClassifier, target, SMALL) for target in ("two classes", "three classes")),

@@ -16,6 +16,8 @@ import everytree as et
 from cases import rng_for
 from threads import together
 
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
+
 N_THREADS = 6
 MODELS: dict[str, Callable[[], Any]] = {
     "forest": lambda: et.MetaForestClassifier(n_estimators=8, random_state=0),

@@ -22,6 +22,8 @@ from everytree.explaining.contributions import (
 from everytree.explaining.tree_sums import mass_of_ends, mass_of_nodes
 from naive_explaining import shapley, walk_value
 
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
+
 
 def kernel_of(trees, mass, values, n_codes, inputs, weights=None, first=None, n_outputs=None):
     return _kernels.tree_sum(

@@ -23,6 +23,7 @@ from export_cases import at_cuts, check_equal, later_rooms, leaf_of, with_holes
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
 
 SMALL = {"boost": {"max_iter": 20}, "ensemble": {"max_iter": 20, "n_estimators": 5}}
 FAMILIES = ("normal", "lognormal", "poisson", "exponential")

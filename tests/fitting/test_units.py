@@ -8,6 +8,8 @@ import pytest
 import everytree as et
 from everytree.fitting.grow_on import standardised
 
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
+
 N = 150
 
 

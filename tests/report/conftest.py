@@ -15,7 +15,9 @@ from report_cases import models
 @pytest.fixture(scope="session")
 def fitted():
     """One model of each kind, which tests only read."""
-    return models()
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr("everytree.fitting.boosted.RESIDUAL_TREES", 8)
+        return models()
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,8 @@ from everytree.report.rows import read_rows
 from everytree.report.subject import Subject
 from report_cases import classes_of, mixed_table
 
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
+
 
 @pytest.fixture(scope="module")
 def judged():

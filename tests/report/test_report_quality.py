@@ -13,6 +13,8 @@ import everytree as et
 from everytree.report import report_html
 from report_cases import classes_of, mixed_table, numbers_of, signal
 
+pytestmark = pytest.mark.usefixtures("few_residual_trees")
+
 
 def scores_of(page: str, name: str) -> list[float]:
     """The numbers of the first line of scores with this name."""

@@ -445,14 +445,15 @@ def trees_of(model: Any) -> list[Any]:
     return list(model.estimators_) if hasattr(model, "estimators_") else model.forest_.trees
 
 
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag prediction")
 @pytest.mark.parametrize("options", [{}, {"bootstrap": True, "oob_score": True}, {"weights": "stacking"}], ids=str)
 @pytest.mark.parametrize("case", **ids(FOREST_CASES))
 def test_a_warm_start_is_the_whole_model_of_one_fit(case, options):
     X, y, row_data = case.draw(120, "warm")
-    cold = case.make(n_estimators=30, **options).fit(X, y, **row_data)
-    warm = case.make(n_estimators=25, warm_start=True, **options).fit(X, y, **row_data)
-    warm.set_params(n_estimators=28).fit(X, y, **row_data)
-    warm.set_params(n_estimators=30).fit(X, y, **row_data)
+    cold = case.make(n_estimators=9, **options).fit(X, y, **row_data)
+    warm = case.make(n_estimators=6, warm_start=True, **options).fit(X, y, **row_data)
+    warm.set_params(n_estimators=8).fit(X, y, **row_data)
+    warm.set_params(n_estimators=9).fit(X, y, **row_data)
     assert state(warm) == state(cold)
     assert warm.choice_.parameters == cold.choice_.parameters
     if "oob_score" in options:

@@ -76,13 +76,13 @@ def log_scores(model: Any, X: np.ndarray, y: np.ndarray, row_data: dict[str, Any
 @pytest.mark.long
 @pytest.mark.parametrize("case", **ids(FORESTS))
 def test_weights(case):
-    X, y, row_data = case.draw(300)
-    X_new, y_new, row_data_new = case.draw(300, "new rows")
+    X, y, row_data = case.draw(200)
+    X_new, y_new, row_data_new = case.draw(200, "new rows")
     models = {
-        weights: case.make(weights=weights, calibration=None, n_estimators=40).fit(X, y, **row_data)
+        weights: case.make(weights=weights, calibration=None, n_estimators=16).fit(X, y, **row_data)
         for weights in ("uniform", "stacking", "evidence")
     }
-    close(models["uniform"].weights_, np.full(40, 0.025))
+    close(models["uniform"].weights_, np.full(16, 1.0 / 16))
     evidence = [post.log_evidence for post in models["evidence"].posteriors_]
     close(models["evidence"].weights_, softmax(evidence))
     stacked = models["stacking"].weights_
@@ -90,7 +90,7 @@ def test_weights(case):
     assert (stacked >= 0.0).all()
     assert np.ptp(stacked) > 1e-3
     for model in models.values():
-        close(model.log_evidence_, logsumexp(evidence) - np.log(40))
+        close(model.log_evidence_, logsumexp(evidence) - np.log(16))
     uniform, stacking = (log_scores(models[name], X_new, y_new, row_data_new) for name in ("uniform", "stacking"))
     difference = stacking - uniform
     assert difference.mean() > -4.0 * difference.std() / np.sqrt(len(difference))

@@ -40,7 +40,7 @@ def test_what_if_answers_as_the_forest_does(visit, kind):
     rows.loc[3, EVIL] = 1e6
     visitor, order = visit(forest, TABLE, y), [str(name) for name in forest.features]
     for i in range(len(rows)):
-        visitor.enter(forest, rows.iloc[i][order].tolist())
+        visitor.enter(rows.iloc[i][order].tolist())
         dist = forest.predictive_many(rows.iloc[[i]])
         if kind == "numbers":
             shown = visitor.numbers()

@@ -172,8 +172,8 @@ def test_show_does_not_list_hundreds_of_files(here, capfd):
 
 
 def test_the_command_itself(here):
-    for arguments in (["fit", "parquet", *FIT, *FEW], ["predict", "model.et", "csv/*.csv", "-o", "answers.csv"]):
-        assert run(*arguments, cwd=here).returncode == 0
+    assert main(["fit", "parquet", *FIT, *FEW]) == 0
+    assert run("predict", "model.et", "csv/*.csv", "-o", "answers.csv", cwd=here).returncode == 0
     assert Path("answers.csv").read_text().count("\n") == N_ROWS + 1
 
 

@@ -144,8 +144,14 @@ def calls(function: Callable[..., None]) -> Iterator[dict[str, Any]]:
         yield arguments
 
 
+def is_like_another(arguments: dict[str, Any]) -> bool:
+    """Whether it is a call with another kind of sparse table alone."""
+    container = getattr(arguments.get("sparse_container"), "__name__", "")
+    return container.endswith("_matrix") or arguments.get("X_type") == "sparse_csc"
+
+
 RUNS = [
-    pytest.param(name, arguments, id=f"{name}-{number}")
+    pytest.param(name, arguments, id=f"{name}-{number}", marks=[pytest.mark.slow] if is_like_another(arguments) else [])
     for name in CHOSEN
     if hasattr(theirs, name)
     for number, arguments in enumerate(calls(getattr(theirs, name)))

@@ -624,13 +624,20 @@ def test_a_file_keeps_its_permissions_and_a_link_its_target(small):
 
 
 SAVE_FOREVER = """
-import sys, everytree as et
-model, path = et.load(sys.argv[1]), sys.argv[2]
-print("ready", flush=True)
-row = [[0] * 12]
-while True:
-    model.update(row, [1])
-    et.save(model, path)
+import os, sys, everytree as et
+path = sys.argv[1]
+et.load(path)  # so that no child has anything to import
+for _ in sys.stdin:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        print("ended", flush=True)
+        continue
+    model = et.load(path)
+    print(os.getpid(), flush=True)
+    while True:
+        model.update([[0] * 12], [1])
+        et.save(model, path)
 """
 
 
@@ -643,21 +650,22 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path):
     et.save(et.load(first), path)
     rng = rng_for("kill")
     n_rows, replaced = 0, 0
-    for _ in range(KILLS):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVE_FOREVER, str(path), str(path)], stdout=subprocess.PIPE, text=True
-        )
+    command = [sys.executable, "-c", SAVE_FOREVER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.0, 0.05))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        post = et.load(path)
-        assert post.n_rows >= n_rows
-        replaced += post.n_rows > n_rows
-        n_rows = post.n_rows
-        assert post.statistics[0].sum() == n_rows  # all of one moment
+        for _ in range(KILLS):
+            process.stdin.write("again\n")
+            process.stdin.flush()
+            saving = int(process.stdout.readline())
+            time.sleep(rng.uniform(0.0, 0.05))
+            os.kill(saving, signal.SIGKILL)
+            assert process.stdout.readline() == "ended\n"
+            post = et.load(path)
+            assert post.n_rows >= n_rows
+            replaced += post.n_rows > n_rows
+            n_rows = post.n_rows
+            assert post.statistics[0].sum() == n_rows  # all of one moment
     assert replaced > 0
     left = [each for each in tmp_path.iterdir() if each not in (first, path)]
     assert len(left) <= KILLS

@@ -82,9 +82,8 @@ def test_plots_draw_on_the_axes_given(case):
 
 
 @families
-@EVERY_KIND
-def test_plots_make_their_own_figure(case, kind):
-    post, extra = fitted(case, kind), one_row(case)
+def test_plots_make_their_own_figure(case):
+    post, extra = fitted(case), one_row(case)
     tree = plot_tree(post, max_nodes=15, **extra)
     for n, ax in enumerate([tree, plot_predictive(post, 0, **extra), plot_split_probs(post)], 1):
         ax.figure.canvas.draw()

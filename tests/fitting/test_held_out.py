@@ -477,8 +477,15 @@ def best_score_of_stacking(held: HeldOut, rows: Rows, family: NativeFamily) -> A
 
 @pytest.mark.long
 @families
-@pytest.mark.parametrize("complete", [True, False], ids=["all asked", "some asked"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("complete", "weighted"),
+    [
+        pytest.param(True, False, id="all asked, plain"),
+        pytest.param(False, True, id="some asked, weighted"),
+        pytest.param(True, True, id="all asked, weighted", marks=pytest.mark.slow),
+        pytest.param(False, False, id="some asked, plain", marks=pytest.mark.slow),
+    ],
+)
 def test_stacking_weights_are_near_the_best(case, complete, weighted):
     """Better than equal weights, and within 5e-3 nats a row of the best there are."""
     rng = rng_for("stacking", case, weighted)

@@ -365,7 +365,7 @@ def test_they_agree_with_fresh_rows(kind):
     target = "two classes" if "Classifier" in kind.__name__ else "normal"
     case = Case(kind, target)
     X, y, _ = case.draw(400, "honest")
-    fresh, fresh_y, _ = case.draw(4000, "fresh")
+    fresh, fresh_y, _ = case.draw(1500, "fresh")
     model = kind(random_state=0).fit(X, y)
     scores = model.unseen_
     if target == "normal":

@@ -365,7 +365,7 @@ def test_numbers_of_any_type_are_parameters_and_classes():
 def river_checks() -> list[Any]:
     checks = pytest.importorskip("river.checks")
     models = [
-        et.OnlineForestClassifier(), et.OnlineForestRegressor(),
+        et.OnlineForestClassifier(3), et.OnlineForestRegressor(3),
         et.OnlineForestClassifier(3, max_nodes=50, half_life=20.0),
         et.OnlineForestRegressor(3, max_nodes=50, half_life=20.0),
     ]  # fmt: skip

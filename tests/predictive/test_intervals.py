@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import everytree as et
-from cases import examples, families, rng_for, seeds
+from cases import LONG, examples, families, rng_for, seeds
 from distribution_cases import DISCRETE, discrete, predictive
 from everytree.families.rates import CountComponents
 from everytree.predictive.paths import PathPredictive, Paths
@@ -128,7 +128,7 @@ def shortest_by_brute_force(sums: np.ndarray, coverage: float) -> tuple[int, int
 
 
 @given(seed=seeds)
-@examples(100)
+@examples(40)
 def test_the_shortest_interval_of_equal_probabilities(seed):
     """Steps of one height, and all of them asked for: starts before gain from step to step, to the last digit."""
     rng = np.random.default_rng(seed)
@@ -195,7 +195,7 @@ def test_the_shortest_interval_takes_as_many_tails_as_the_count_has_digits(mean,
 
     for name in ("cdf", "sf", "log_prob"):
         monkeypatch.setattr(CountComponents, name, counted(getattr(CountComponents, name)))
-    for seed in range(3):
+    for seed in range(5 if LONG else 1):
         rng = rng_for("tails", seed)
         for dist in (one_component(mean, 3.0 + seed), one_component(mean, 100.0 * mean), far_modes(mean, rng)):
             n_asked = 0

@@ -40,11 +40,12 @@ def same_draws(one, other):
 # ---- against the exact sum -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("block_depth", ["auto", 1])
 @pytest.mark.parametrize("start", ["prior", "worst"])
 @pytest.mark.parametrize("candidates", ["all", "nontrivial"])
-def test_the_sampler_draws_from_the_exact_posterior(candidates, start):
+def test_the_sampler_draws_from_the_exact_posterior(candidates, start, block_depth):
     exact = et.ExactPosterior(N_CODES, FAMILY, 4, candidates=candidates).fit(*rows())
-    sampler = sampled(4000 if LONG else 250, max_depth=4, candidates=candidates, start=start)
+    sampler = sampled(4000 if LONG else 250, max_depth=4, candidates=candidates, start=start, block_depth=block_depth)
     assert max(sampler.rhat.values()) < (1.01 if LONG else 1.1)
     off = sampler.feature_prob - exact.feature_prob
     assert (np.abs(off) < 5.0 * sampler.feature_prob_error + 1e-3).all()
@@ -165,7 +166,9 @@ def test_summary_and_repr():
     assert "not converged" not in text
     sampler._best["log_joint"] = sampler.log_evidence.value + 1.0
     assert "not converged" in sampler.summary()
-    assert set(sampler.acceptance) == {"change", "neighbour", "swap", "rotation", "prior", "block", "exchange"}
+    assert set(sampler.acceptance) == {"block", "exchange"}
+    moves = {"change", "neighbour", "swap", "rotation", "prior", "block", "exchange"}
+    assert set(sampled(20, block_depth=1).acceptance) == moves
 
 
 def test_arviz_reads_the_draws():

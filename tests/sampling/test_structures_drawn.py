@@ -77,6 +77,21 @@ def test_structures_are_drawn_by_their_posterior(kinds, candidates, summed_depth
     check_frequencies(drawn(engine, n_chains, n_times, **steps), every.prob)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("top_depth", [0, 1, 2])
+def test_a_million_draws(top_depth):
+    rng = rng_for("a million", top_depth)
+    n_codes, kinds = [3, 3, 3], MIXED[1]
+    X = rng.integers(0, n_codes, (12, 3))
+    y = ((X[:, 0] > 0) ^ (rng.random(12) < 0.3)).astype(int)
+    family = et.Bernoulli(0.5, 0.5)
+    every = AllStructures(X, y, n_codes, kinds, family, 2, 0.6, "all", 1)
+    rows = DistinctRows.read(family, n_codes, X, y, None, {})
+    engine = kernel(rows, family, n_codes, kinds, 2, 0.6, "all", 1, 1, list(range(20)))
+    engine.sum_top(1e9, 1 << 20, top_depth, 1)
+    check_frequencies(drawn(engine, 20, 50_000, n_draws=2, n_single=10, n_blocks=2), every.prob)
+
+
 @pytest.mark.parametrize("candidates", ["all", "nontrivial"])
 def test_three_levels_and_another_power(candidates):
     rng = rng_for("three levels", candidates)
@@ -88,6 +103,43 @@ def test_three_levels_and_another_power(candidates):
     rows = DistinctRows.read(family, n_codes, X, y, None, {})
     engine = kernel(rows, family, n_codes, kinds, 3, 0.5, candidates, 2, 1, list(range(20)), power=0.5)
     check_frequencies(drawn(engine, 20, 100, n_draws=3, n_single=30, n_blocks=2), every.prob)
+
+
+FAMILIES = {
+    "bernoulli": (et.Bernoulli(0.5, 0.5), lambda rng, x: (x > rng.integers(0, 3, len(x))).astype(int)),
+    "categorical": (et.Categorical(3, 0.7), lambda rng, x: rng.integers(0, 1 + x)),
+    "poisson": (et.Poisson(2.0, 1.0), lambda rng, x: rng.poisson(1.0 + x)),
+    "normal": (et.Normal(0.0, 0.5, 2.0, 1.0), lambda rng, x: x + rng.normal(size=len(x))),
+}
+
+
+@pytest.mark.parametrize("weight", [None, 2.0, 0.5, 300.0])
+@pytest.mark.parametrize("kinds", MIXED, ids=["ordered", "mixed"])
+@pytest.mark.parametrize("candidates", ["all", "nontrivial"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_blocks_of_the_first_levels_are_always_accepted_where_these_are_all(name, candidates, kinds, weight):
+    rng = rng_for("top", name, candidates, kinds, weight)
+    family, draw = FAMILIES[name]
+    X = rng.integers(0, 3, (60, 3))
+    rows = DistinctRows.read(family, [3] * 3, X, draw(rng, X[:, 0]), None if weight is None else [weight] * 60, {})
+    engine = kernel(rows, family, [3] * 3, kinds, 3, 0.5, candidates, 9, 1, [1])
+    engine.sum_top(1e9, 1 << 20, 3, 2)
+    assert engine.horizon() == 3
+    engine.begin(False, 1)
+    engine.run(n_draws=300, thin=0, n_single=0, n_blocks=1, n_jobs=1)
+    counts = engine.counts()
+    assert counts["proposed"][0, 1:, 5].tolist() == [300, 300]
+    assert (counts["accepted"][0, 1:, 5] >= 299).all()  # sums in single precision
+
+
+@pytest.mark.parametrize("limits", [(0.0, 100, 3), (1e9, 1, 3), (1e9, 20, 3), (1e9, 100, 0)])
+def test_limits_of_the_sums_of_the_first_levels(limits):
+    rng = rng_for("limits")
+    X = rng.integers(0, 3, (60, 3))
+    rows = DistinctRows.read(et.Bernoulli(0.5, 0.5), [3] * 3, X, (X[:, 0] > 1).astype(int), None, {})
+    engine = kernel(rows, et.Bernoulli(0.5, 0.5), [3] * 3, MIXED[0], 3, 0.5, "all", 9, 1, [1])
+    engine.sum_top(*limits, 1)
+    assert engine.horizon() == (2 if limits[1] == 20 else 1)
 
 
 def test_exact_blocks_are_always_accepted():

@@ -150,16 +150,18 @@ class Answers:
 
     @property
     def acceptance(self) -> dict[str, float]:
-        """Share of accepted proposals of each move at the target's temperature, and of exchanges of all."""
+        """Share of accepted proposals of each move that was made at the target's temperature, and of exchanges of all.
+
+        Where sums over all structures could be computed, each draw is one block, independent of the draw before.
+        """
         self._check_fitted()
         moves = self._moves
         assert moves is not None
         proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
-        rates = {
-            name: float(a / p) if p else float("nan") for name, a, p in zip(MOVES, accepted, proposed, strict=True)
-        }
+        rates = {name: float(a / p) for name, a, p in zip(MOVES, accepted, proposed, strict=True) if p}
         tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]
-        rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean()) if len(tried) else float("nan")
+        if len(tried):
+            rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean())
         return rates
 
     def summary(self) -> str:

@@ -11,8 +11,8 @@ from everytree import _kernels
 from everytree.base.progress import Progress
 
 USUAL_PROPOSALS, INDEPENDENT = (20, 2), (0, 1)
-"""Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from the
-posterior, one is enough."""
+"""Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from
+the posterior, one is enough."""
 
 Records = list[list[dict[str, NDArray[Any]]]]
 """What the kernel returned, time after time, chain by chain."""

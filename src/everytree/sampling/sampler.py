@@ -44,6 +44,9 @@ TOP_STEPS, TOP_REGIONS = 1e5, 1 << 21
 """Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
 draws do, and the number of regions that they may keep."""
 
+ADAPTING_SHARE = 1 / 16
+"""Share of these steps for sums at powers that are still to be adapted."""
+
 N_ROUNDS = 4
 """Rounds of the burn-in after which the temperatures are adapted, each twice as long as the one before."""
 
@@ -83,7 +86,9 @@ class StructureSampler(Answers):
         Powers of the evidence in each chain, from 0 to `temperature`. With 1 nothing is exchanged, and there is no
         estimate of the evidence.
     block_depth : int or "auto"
-        Levels over which a block is summed, at most; where the sum would take too long, blocks have fewer.
+        Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed once,
+        over as many levels as take about as long as the draws do; where they reach `max_depth`, draws are
+        independent.
     start : {"prior", "worst"}
         Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
         see whether results depend on it.
@@ -187,11 +192,11 @@ class StructureSampler(Answers):
         seeds = random_generator(None, self.random_state).integers(0, 2**63, self.n_chains).tolist()
         engine = self._make(rows, powers, seeds)
         self._top_steps = TOP_STEPS * (burn_in + n_draws) * self.n_chains * self.n_temperatures
-        self._sum_top(engine, self._top_steps)
-        self._warn_of_small_blocks(engine)
+        self._sum_top(engine, self._top_steps if burn_in == 0 else self._top_steps * ADAPTING_SHARE)
         engine.begin(self.start == "worst", resolve_n_jobs(self.n_jobs))
         with Progress("sampling", burn_in + n_draws, progress) as bar:
             powers = self._burn_in(engine, powers, burn_in, bar)
+            self._warn_of_small_blocks(engine)
             self._rows, self._thin, self.powers = rows, thin, read_only(powers)
             self._draws = self._kept = self._best = self._moves = self._forest = None
             self._engine: _kernels.Sampler | None = engine
@@ -244,12 +249,15 @@ class StructureSampler(Answers):
             engine.forget_counts()
             run(engine, self._proposals(engine), end - done, 0, resolve_n_jobs(self.n_jobs), bar)
             done = end
+            if number + 1 == N_ROUNDS:
+                break
             counts = engine.counts()
             tried = counts["tried"].sum(axis=0)[:-1]
-            if number + 1 < N_ROUNDS and (tried > 0).all():
+            if (tried > 0).all():
                 powers = adapted_powers(powers, counts["exchanged"].sum(axis=0)[:-1] / tried)
                 engine.set_powers(powers.tolist())
-                self._sum_top(engine, self._top_steps)
+            is_last = number + 2 == N_ROUNDS
+            self._sum_top(engine, self._top_steps * (1.0 if is_last else ADAPTING_SHARE))
         engine.forget_counts()
         return powers
 
@@ -316,7 +324,8 @@ class StructureSampler(Answers):
     def _fitted_values(self) -> dict[str, Any]:
         assert self._best is not None
         return {
-            "thin": self._thin, "n_rows": self._rows.n_rows, "log_joint": float(self._best["log_joint"]),
+            "thin": self._thin, "top_steps": self._top_steps, "n_rows": self._rows.n_rows,
+            "log_joint": float(self._best["log_joint"]),
             "random": [int(state["random"]) for state in self._state],
             "n_before": [int(state["n_draws"]) for state in self._state],
         }  # fmt: skip
@@ -340,7 +349,7 @@ class StructureSampler(Answers):
         cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> StructureSampler:
         """Rebuild a sampler; rows, structures and the state of the chains are checked."""
-        names = ("thin", "n_rows", "log_joint", "random", "n_before")
+        names = ("thin", "top_steps", "n_rows", "log_joint", "random", "n_before")
         fitted = {name: plain.pop(name) for name in names if name in plain}
         sampler = cls(family=family, **plain)
         if not fitted:
@@ -351,6 +360,7 @@ class StructureSampler(Answers):
             raise ValueError(f"there are {len(codes)} rows of codes, but {len(statistics)} of statistics")
         sampler._rows = DistinctRows(codes, statistics, whole_number("n_rows", fitted["n_rows"], len(codes)))
         sampler._thin, sampler.powers = whole_number("thin", fitted["thin"], 1), read_only(arrays["powers"])
+        sampler._top_steps = fitted.get("top_steps", 0.0)
         sampler._draws = Draws(**{name: arrays[f"draws_{name}"] for name in Draws.names()})
         sampler._kept = Structures(**{name: arrays[f"kept_{name}"] for name in Structures.names()})
         sampler._draws.check(sampler.n_chains, len(sampler.n_codes), sampler.n_temperatures)

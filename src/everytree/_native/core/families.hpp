@@ -137,6 +137,7 @@ struct Categorical {
     void tabulate(const double* prior) { tabulate(prior, std::min(256, 1024 / (n_classes + 1))); }
     void tabulate(const double* prior, std::int64_t n_counts) {
         table_size_ = static_cast<int>(std::min<std::int64_t>(n_counts, 1 << 20));
+        table_.clear();
         double total = 0.0;
         for (int c = 0; c <= n_classes; ++c) {
             const double alpha = c < n_classes ? prior[c] : total;

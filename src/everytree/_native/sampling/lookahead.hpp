@@ -120,6 +120,9 @@ class Lookahead {
         Level& level = levels_[static_cast<std::size_t>(horizon)];
         level.terms.clear();
         level.candidates.list(points_, region, begin, end, options_.only_nontrivial);
+        if (top_ && top_->covers(depth + 1)) return look_up_terms(region, depth, level);
+        if (horizon == 1 && top_ && top_->counts_faster(static_cast<double>(end - begin)))
+            return count_terms(region, level);
         for (int k = 0; k < points_.n_columns(); ++k) {
             if (level.candidates.n_of_column(points_.kind(k), k) == 0) continue;
             count(region.codes[k], k, begin, end, level, horizon > 1);
@@ -128,6 +131,43 @@ class Lookahead {
             else
                 add_categories(region, k, end - begin, depth, horizon, leaf, level);
         }
+    }
+
+    // The same from the sums of the first levels, by the conditions of the children.
+    void look_up_terms(Region& region, int depth, Level& level) {
+        keys_.clear();
+        starts_.assign(1, 0);
+        for (int k = 0; k < points_.n_columns(); ++k) {
+            const ColumnKind kind = points_.kind(k);
+            const CodeSet codes = region.codes[k], all = points_.all_codes()[k];
+            const Key others = codes == all ? region.key : region.key - key_of(Condition{k, codes});
+            const CodeSet asked = level.candidates.of_column(k);
+            const int n = level.candidates.n_of_column(kind, k);
+            const int lowest = kind == ColumnKind::ordered ? lowest_of(asked) : 0;
+            CodeSet left = asked;
+            for (int i = 0; i < n; ++i, left &= left - 1) {
+                child_sets(kind, codes, kind == ColumnKind::ordered ? lowest + i : std::countr_zero(left), level.sets);
+                for (const CodeSet set : level.sets) {
+                    keys_.push_back(others + key_of(Condition{k, set}));
+                    top_->expect(depth + 1, keys_.back());
+                }
+                starts_.push_back(keys_.size());
+            }
+        }
+        for (std::size_t i = 0; i + 1 < starts_.size(); ++i) {
+            double product = 0.0;
+            for (std::size_t at = starts_[i]; at < starts_[i + 1]; ++at)
+                product += top_->value(depth + 1, keys_[at], power_number_);
+            level.terms.push_back(product);
+        }
+    }
+    // The same from rows counted as bits, where children are leaves.
+    void count_terms(const Region& region, Level& level) {
+        conditions_.clear();
+        for (int k = 0; k < points_.n_columns(); ++k)
+            if (region.codes[k] != points_.all_codes()[k]) conditions_.push_back({k, region.codes[k]});
+        top_->count_terms(conditions_, view_);
+        for (const double term : view_.terms) level.terms.push_back(power_ * term);
     }
 
     // Statistics and numbers of the points by their code in a column, and the points themselves in that order.
@@ -248,6 +288,10 @@ class Lookahead {
     std::unordered_map<Key, Prospect, Hash> known_;
     std::size_t n_known_ = 0;
     Prospect scratch_;
+    std::vector<Key> keys_;
+    std::vector<std::size_t> starts_;
+    std::vector<Condition> conditions_;
+    RegionView view_;
 };
 
 }  // namespace everytree

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,15 +21,17 @@
 
 namespace everytree {
 
-// exp(x) for x <= 0 to seven digits, in a form that compilers turn into vector instructions.
-inline float fast_exp(float x) {
-    x = x < -87.0f ? -87.0f : x;
-    const float scaled = x * 1.44269504f, whole = static_cast<float>(static_cast<std::int32_t>(scaled - 0.5f));
-    const float f = (scaled - whole) * 0.693147181f;  // |f| <= log(2) / 2
-    const float series =
-        1.0f +
-        f * (1.0f + f * (0.5f + f * (0.166666667f + f * (0.0416666667f + f * (8.33333333e-3f + f * 1.3889e-3f)))));
-    return std::bit_cast<float>((static_cast<std::int32_t>(whole) + 127) << 23) * series;
+// exp(power * log), where all logs are at most 0, to seven digits; in a form that compilers turn into vector
+// instructions.
+inline void raise_to(float power, const float* logs, std::size_t n, float* to) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const float x = power * logs[i] < -87.0f ? -87.0f : power * logs[i];
+        const float scaled = x * 1.44269504f;
+        const auto whole = static_cast<std::int32_t>(scaled - 0.5f);
+        const float f = (scaled - static_cast<float>(whole)) * 0.693147181f;  // |f| <= log(2) / 2
+        const float series = 1.0f + f * (1.0f + f * (0.5f + f * (0.166666667f + f * (0.0416666667f + f * 8.36e-3f))));
+        to[i] = std::bit_cast<float>((whole + 127) << 23) * series;
+    }
 }
 
 struct TopLimits {
@@ -43,10 +45,11 @@ class TopSums {
   public:
     TopSums(const Points<Family>& points, const SamplerOptions& options, const std::vector<double>& powers,
             const TopLimits& limits, int n_jobs, Watch& watch)
-        : powers_(powers) {
+        : powers_(powers), n_columns_(points.n_columns()) {
         const int depth = std::min(limits.depth, options.max_depth);
         if (depth < 1 || points.n_points() < 2) return;
-        ExactKernel<Family> kernel = make_kernel(points, options, depth, n_jobs);
+        kernel_ = make_kernel(points, options, depth, n_jobs);
+        ExactKernel<Family>& kernel = *kernel_;
         Budget budget;
         budget.regions = static_cast<std::int64_t>(
             std::min(limits.steps / steps_each(kernel, points), static_cast<double>(limits.regions)));
@@ -57,18 +60,32 @@ class TopSums {
         while (n_whole < listed.size() && listed[n_whole - 1].n_expanded() == listed[n_whole - 1].size()) ++n_whole;
         levels_.resize(n_whole);
         for (std::size_t d = n_whole; d-- > 0;) evaluate(kernel, options, static_cast<int>(d), watch);
+        kernel.forget_regions();
     }
 
     // Levels of splits that the sum at the root is over.
     int depth() const { return static_cast<int>(levels_.size()); }
     // Whether regions at this depth are listed.
     bool covers(int depth) const { return depth < static_cast<int>(levels_.size()); }
-    // Log Q of a region with rows, at one of the powers.
+    // Log Q of a region at one of the powers. Regions without rows are not listed: nothing is learnt there.
     double value(int depth, const Key& key, std::size_t power) const {
         const LevelSums& level = levels_[static_cast<std::size_t>(depth)];
         const std::int32_t number = level.index.find(key);
-        if (number < 0) throw std::logic_error("a region with rows was not listed");
-        return level.log_q[static_cast<std::size_t>(number) * powers_.size() + power];
+        return number < 0 ? 0.0 : level.log_q[static_cast<std::size_t>(number) * powers_.size() + power];
+    }
+    // Prefetches what `value` will read.
+    void expect(int depth, const Key& key) const { levels_[static_cast<std::size_t>(depth)].index.expect(key); }
+
+    // Whether counting all rows as bits is less work than going through this many points.
+    bool counts_faster(double n_points) const {
+        return kernel_ && kernel_->counts_bits() &&
+               static_cast<double>(kernel_->n_steps()) < 2.0 * n_points * static_cast<double>(n_columns_);
+    }
+    // Log evidence of the children of each candidate of a region, as leaves, in view.terms.
+    void count_terms(const std::vector<Condition>& conditions, RegionView& view) const {
+        kernel_->look_at(conditions.data(), conditions.data() + conditions.size(), view);
+        view.terms.clear();
+        kernel_->last_terms(view);
     }
 
   private:
@@ -78,13 +95,13 @@ class TopSums {
     };
     struct Part {
         RegionView view;
-        std::vector<float> below_top;
+        std::vector<float> below_top, powered;
         std::vector<double> terms;  // (n_powers, n_terms)
     };
 
     // Rows that count 1 each are counted as bits, if that is less work than adding up the statistics of points.
-    static ExactKernel<Family> make_kernel(const Points<Family>& points, const SamplerOptions& options, int depth,
-                                           int n_jobs) {
+    static std::unique_ptr<ExactKernel<Family>> make_kernel(const Points<Family>& points, const SamplerOptions& options,
+                                                            int depth, int n_jobs) {
         std::vector<std::int64_t> place, class_start;
         std::vector<std::uint16_t> codes;
         std::vector<double> of_place;
@@ -117,10 +134,10 @@ class TopSums {
         };
         ExactOptions exact{
             depth, options.only_nontrivial, first(options.log_split), first(options.log_stop), 0.0, 1.0, false, n_jobs};
-        return ExactKernel<Family>(points.family(), points.prior(),
-                                   BitTable(codes.data(), n_rows, n_codes, kinds, place, n_places),
-                                   RowStatistics<Family>(points.family(), std::move(of_place), class_start),
-                                   rows_as_bits(place.data(), n_rows, n_places), std::move(exact));
+        return std::make_unique<ExactKernel<Family>>(
+            points.family(), points.prior(), BitTable(codes.data(), n_rows, n_codes, kinds, place, n_places),
+            RowStatistics<Family>(points.family(), std::move(of_place), class_start),
+            rows_as_bits(place.data(), n_rows, n_places), std::move(exact));
     }
     // A row for each count of each point, class by class, each class from a new word on. Nothing if counts are not
     // whole numbers or so large that there would be more words than points. Returns the number of places.
@@ -203,15 +220,15 @@ class TopSums {
         return part.view.terms.size();
     }
     // Log of the mean of the terms to a power.
-    static double mean_of_last(const Part& part, double power) {
-        const auto by = static_cast<float>(power);
+    static double mean_of_last(Part& part, double power) {
+        const std::size_t n = part.below_top.size();
+        part.powered.assign((n + 3) / 4 * 4, 0.0f);
+        raise_to(static_cast<float>(power), part.below_top.data(), n, part.powered.data());
         float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        const std::size_t n = part.below_top.size(), even = n / 4 * 4;
-        for (std::size_t i = 0; i < even; i += 4)
-            for (std::size_t j = 0; j < 4; ++j) sum[j] += fast_exp(by * part.below_top[i + j]);
-        for (std::size_t i = even; i < n; ++i) sum[0] += fast_exp(by * part.below_top[i]);
-        return power * part.terms[0] +
-               std::log((static_cast<double>(sum[0]) + sum[1] + sum[2] + sum[3]) / static_cast<double>(n));
+        for (std::size_t i = 0; i < part.powered.size(); i += 4)
+            for (std::size_t j = 0; j < 4; ++j) sum[j] += part.powered[i + j];
+        const double all = static_cast<double>(sum[0]) + sum[1] + sum[2] + sum[3];
+        return power * part.terms[0] + std::log(all / static_cast<double>(n));
     }
     // For each power, the sums of log Q over the children of each candidate.
     std::size_t inner_terms(const ExactKernel<Family>& kernel, int depth, std::size_t region, Part& part) const {
@@ -241,6 +258,8 @@ class TopSums {
     }
 
     std::vector<double> powers_;
+    int n_columns_;
+    std::unique_ptr<ExactKernel<Family>> kernel_;
     std::vector<LevelSums> levels_;
 };
 

@@ -6,6 +6,10 @@ RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*/*)
 CPP    := $(filter %.hpp %.cpp,$(NATIVE))
 
+# Bytecode is kept even where the environment says otherwise: tests start many processes, each of which would compile
+# the library anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast check check-slow bench bench-accuracy docs wheels format clean setup compiler
 .DEFAULT_GOAL := demo
 

@@ -282,7 +282,7 @@ def assert_same_estimator(one: Any, other: Any, X: Any, row_data: dict[str, Any]
 @ways
 @pytest.mark.parametrize("case", ESTIMATORS, ids=str)
 def test_an_estimator_is_the_same_and_goes_on(case, layout, mmap, path):
-    model, (X, y, row_data) = case.fitted()
+    model, (X, y, row_data) = case.fitted(70)
     other = again(model, path, layout, mmap)
     assert_same_estimator(model, other, X, row_data)
     np.testing.assert_equal(vars(other.choice_), vars(model.choice_))

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
-from everytree.report import write_report
+from everytree.report import contenders, write_report
 from report_cases import models
+
+
+@pytest.fixture(autouse=True, scope="package")
+def small_plain_forests():
+    """Makes the forests that reports of classes compare with small: they take most of the time of a page."""
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr(contenders, "RandomForestClassifier", partial(RandomForestClassifier, 20))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from command import POSIX, fails, run, says
 from everytree.__main__ import main
 from everytree.base.progress import Progress
 from everytree.cli.showing import bar
+from everytree.cli.tables import decimal_sign
 
 ROWS = "a,b,y\n" + "".join(f"{k},{k % 3},{'yes' if k > 20 else 'no'}\n" for k in range(40))
 FIT = ["fit", "t.csv", "-y", "y", "--trees", "3"]
@@ -258,6 +259,40 @@ def test_an_event_is_the_opposite_of_censored(capfd):
     assert "--event is for --family exponential" in fails(capfd, "fit", "times.csv", "-y", "time", "--event", "died")
     Path("times.csv").write_text("x,time,died\n1,2,yes\n2,3,no\n")
     assert "in which rows the event was seen" in fails(capfd, *fit, "--event", "died", "-o", "n.et")
+
+
+def test_a_surprising_target_or_column_is_said(capfd):
+    rows = [f"customer {k},{k % 3},{k % 4}" for k in range(60)]
+    Path("ids.csv").write_text("\n".join(["who,a,n", *rows]) + "\n")
+    fit = ["fit", "ids.csv", "--trees", "2", "--force"]
+    assert main([*fit, "-y", "n"]) == 0
+    said = capfd.readouterr().err
+    assert "ids.csv: 'who' has another text in every row, of no help to predict others; --drop leaves it out\n" in said
+    assert "ids.csv: 'n' has 4 different whole numbers, which are taken as classes; --kind number takes them as" in said
+    assert main([*fit, "-y", "n", "--kind", "class", "--drop", "who"]) == 0
+    assert capfd.readouterr().err.startswith("model.et: ")
+
+
+def test_semicolons_and_decimal_commas_of_spreadsheets_need_no_options(capfd):
+    rows = [(k / 4, k % 3 + 0.5, 10.0 * k) for k in range(40)]
+    Path("plain.csv").write_text("a,b,y\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows))
+    commas = "".join(f"{a};{b};{y}\n".replace(".", ",") for a, b, y in rows)
+    Path("commas.csv").write_text("a;b;y\n" + commas)
+    Path("points.csv").write_text("a;b;y\n" + commas.replace(",", "."))
+    Path("tabs.tsv").write_text("a;b;y\n".replace(";", "\t") + commas.replace(";", "\t"))
+    answers = []
+    for table in ("plain.csv", "commas.csv", "points.csv", "tabs.tsv"):
+        assert main(["fit", table, "-y", "y", "--trees", "2", "-o", f"{table}.et", "-q"]) == 0
+        answers.append(says(capfd, "predict", f"{table}.et", table).split())
+    assert answers[0] == answers[1] == answers[2] == answers[3]
+    assert decimal_sign(b"a;b\n1,5;x,y\n", ";") == ","
+    assert decimal_sign(b"a;b\n1,5;2.5\n", ";") == "."  # both: text in one of the columns
+    assert decimal_sign(b"a,b\n1,5\n", ",") == "."
+
+
+def test_a_table_that_is_not_there_comes_before_a_model_that_is(capfd):
+    Path("model.et").write_text("old")
+    assert "t2.csv: there is no such file; the nearest is 't.csv'" in fails(capfd, "fit", "t2.csv", "-y", "y")
 
 
 # ---- bars -----------------------------------------------------------------------------------------------------------

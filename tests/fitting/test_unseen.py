@@ -390,7 +390,8 @@ def test_words_and_tables_of_classes():
         "accuracy                   0.9577              0.6268"
     )
     assert scores.sentence() == (
-        "right for 96 of 100 rows that the trees had not seen; log-loss 0.12, predicting the class frequencies 0.66"
+        "right for 96 of 100 rows that the trees had not seen, naming the largest class for 63; log-loss 0.12, "
+        "predicting the class frequencies 0.66"
     )
     assert "<td>0.9577</td><td>0.6268</td>" in scores._repr_html_()
     assert ClassScores(9, 0.1, 0.999, 0.7, 0.5).sentence().startswith("right for more than 99 of 100 rows")

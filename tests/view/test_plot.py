@@ -361,7 +361,7 @@ def test_images_are_made(tmp_path):
     for folder in (tmp_path, again):
         script.main(folder)
     assert not plt.get_fignums()
-    for name in (name + ending for name in ("front", "tree", "predictive", "split_probs") for ending in ("", "_dark")):
+    for name in (name + ending for name in script.PICTURES for ending in ("", "_dark")):
         picture = (tmp_path / f"{name}.png").read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) < 200_000

@@ -56,6 +56,8 @@ class TextReader:
     knows : str
         Who knows the kinds, in errors.
     threads : bool
+    decimal : str
+        Sign before the decimals of a number.
     """
 
     name: str
@@ -65,6 +67,7 @@ class TextReader:
     types: Mapping[str, Any] = field(default_factory=dict)
     knows: str = "the model knows it as"
     threads: bool = False
+    decimal: str = "."
 
     def columns(self, piece: Piece) -> list[str]:
         """The names of the columns."""
@@ -145,8 +148,9 @@ class TextReader:
         chosen = None if columns is None else [self._inside(name) for name in columns]
         told = {self._inside(name): arrow_type for name, arrow_type in types.items()}
         as_types = arrow_csv.ConvertOptions(
-            include_columns=chosen, column_types=told, null_values=sorted(SAYS_MISSING), strings_can_be_null=True
-        )
+            include_columns=chosen, column_types=told, null_values=sorted(SAYS_MISSING), strings_can_be_null=True,
+            decimal_point=self.decimal,
+        )  # fmt: skip
         return self._read(content, as_types)
 
     def _read(self, content: bytes, convert: Any) -> Any:
@@ -218,14 +222,14 @@ class TextReader:
                 continue
             values = [row[names.index(name)] for _, row in rows]
             possible = _possible_types(self.kinds[name]) if name in self.kinds else (self.types[name],)
-            at = max(_first_unreadable(values, arrow_type) for arrow_type in possible)
+            at = max(_first_unreadable(values, arrow_type, self.decimal) for arrow_type in possible)
             if at < len(values) and (found is None or at < found[0]):
                 found = at, TextError(self.name, rows[at][0], self._said(name, values[at], possible))
         return None if found is None else found[1]
 
     def _said(self, name: str, value: str, possible: Sequence[Any]) -> str:
         known = PLURALS[self.kinds[name]] if name in self.kinds else str(self.types[name])
-        is_readable = any(_first_unreadable([value], arrow_type) for arrow_type in possible)
+        is_readable = any(_first_unreadable([value], arrow_type, self.decimal) for arrow_type in possible)
         return f"column {name!r} is {value!r}, but {self.knows} {known}{ZONES if is_readable else ''}"
 
     def _lines(self, content: bytes) -> Iterator[tuple[int, list[str]]]:
@@ -252,18 +256,18 @@ def _possible_types(kind: str) -> tuple[Any, ...]:
     }[kind]
 
 
-def _first_unreadable(values: Sequence[str], arrow_type: Any) -> int:
+def _first_unreadable(values: Sequence[str], arrow_type: Any, decimal: str) -> int:
     """Place of the first value that is not of this type, found by halving; the number of values where all are."""
     low, high = 0, len(values)
-    if _are_readable(values, arrow_type):
+    if _are_readable(values, arrow_type, decimal):
         return high
     while high - low > 1:  # values[:low] are readable, values[:high] are not
         middle = (low + high) // 2
-        low, high = (middle, high) if _are_readable(values[low:middle], arrow_type) else (low, middle)
+        low, high = (middle, high) if _are_readable(values[low:middle], arrow_type, decimal) else (low, middle)
     return low
 
 
-def _are_readable(values: Sequence[str], arrow_type: Any) -> bool:
+def _are_readable(values: Sequence[str], arrow_type: Any, decimal: str) -> bool:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -278,7 +282,10 @@ def _are_readable(values: Sequence[str], arrow_type: Any) -> bool:
             read_options=arrow_csv.ReadOptions(use_threads=False, column_names=["value"], block_size=len(content)),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                column_types={"value": arrow_type}, null_values=sorted(SAYS_MISSING), strings_can_be_null=True
+                column_types={"value": arrow_type},
+                null_values=sorted(SAYS_MISSING),
+                strings_can_be_null=True,
+                decimal_point=decimal,
             ),
         )
     except pa.ArrowInvalid:

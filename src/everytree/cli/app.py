@@ -120,8 +120,8 @@ def fit(
     dropped = options.names("--drop", drop)
     how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet))
     check_model_output(out, table)
-    check_not_there(out, force=force)
     opened = open_table(table, how)
+    check_not_there(out, force=force)
     notes = Memory(
         target, weight, exposure, censored, has_header=not no_header, compressed=compress,
         event=options.event(event, censored),

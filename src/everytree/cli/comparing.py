@@ -146,7 +146,7 @@ def _cells(one: Contender, ours: Contender) -> list[str]:
         _time(one.fit_time) + beside(one.fit_time, ours.fit_time),
         _time(one.predict_time) + beside(one.predict_time, ours.predict_time),
         f"{one.share:.3f}",
-        f"{one.loss:.4f}" + beside(one.loss, ours.loss),
+        (f"{one.loss:.4f}" if one.loss < 100.0 else f"{one.loss:,.0f}") + beside(one.loss, ours.loss),
     ]
 
 

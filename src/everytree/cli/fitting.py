@@ -56,6 +56,9 @@ ESTIMATORS: dict[tuple[Structure, str], type[Any]] = {
     ("exact", "number"): ExactTreeRegressor,
 }
 
+MIN_NAMED_ROWS = 20
+"""Rows from which a text that differs in each of them is a name."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -109,7 +112,7 @@ def fit_model(
     found = too_long(table)
     if not found:
         rows = table.read()
-        return fit_rows(rows, memory, wanted), counted_files(table, rows.stretches)
+        return fit_rows(rows, memory, wanted, say), counted_files(table, rows.stretches)
     if wanted.needs_all_rows:
         raise UserError(
             f"{found}, but {NEED_ALL_ROWS[wanted.structure]} needs all of them there; allow more by --memory, give it "
@@ -122,11 +125,14 @@ def fit_model(
 # ---- all rows in memory ---------------------------------------------------------------------------------------------
 
 
-def fit_rows(source: TableRows, memory: Memory, wanted: Wanted) -> Any:
-    """A fitted estimator."""
+def fit_rows(source: TableRows, memory: Memory, wanted: Wanted, say: Callable[[str], object]) -> Any:
+    """A fitted estimator; what may surprise about the columns is said."""
     assert memory.target is not None
     kind, target = kind_and_target(source, memory, wanted, warn_if_useless=True)
     X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
+    if kind == "class" and wanted.kind == "auto":
+        about_classes(source.name, memory.target, target, say)
+    about_names(source.name, X, say)
     model = make_estimator(kind, wanted)
     columns = row_columns(source, memory)
     if wanted.groups is not None:
@@ -154,6 +160,36 @@ def kind_and_target(
     if warn_if_useless:
         summary.warn_if_useless(source.name, memory.target)
     return kind, target
+
+
+def about_classes(name: str, target: str, values: NDArray[Any], say: Callable[[str], object]) -> None:
+    """Say that whole numbers are taken as classes, and that there are nearly as many classes as rows."""
+    n_classes = len(np.unique(values))
+    if values.dtype.kind in "iuf" and n_classes > 2:
+        say(
+            f"{name}: {target!r} has {n_classes} different whole numbers, which are taken as classes; --kind number "
+            "takes them as numbers, --family poisson as counts"
+        )
+    elif n_classes > max(0.5 * len(values), 20.0):
+        say(
+            f"{name}: {target!r} has {n_classes} different texts in {len(values)} rows, such as {str(values[0])!r}, "
+            "each of which is taken as a class; numbers are written such as 1234.5"
+        )
+
+
+def about_names(name: str, X: Any, say: Callable[[str], object]) -> None:
+    """Say which columns have another text in every row, as names and numbers of customers have."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if X.num_rows < MIN_NAMED_ROWS:
+        return
+    texts = [column for column in X.column_names if pa.types.is_string(X.schema.field(column).type)]
+    unique = [column for column in texts if pc.count_distinct(X.column(column), mode="all").as_py() == X.num_rows]
+    if unique:
+        listed = " and ".join(map(repr, unique[:3])) + (f" and {len(unique) - 3} more" if len(unique) > 3 else "")
+        has, it = ("has", "it") if len(unique) == 1 else ("have", "them")
+        say(f"{name}: {listed} {has} another text in every row, of no help to predict others; --drop leaves {it} out")
 
 
 def feature_names(

@@ -52,7 +52,7 @@ Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="How many row
 RelativeWeights = Annotated[
     bool, typer.Option("--relative-weights", help="Weights are relative: they are scaled to the number of rows.")
 ]
-Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Which rows belong together.")]
+Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows with the same value here belong together.")]
 Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
 Censored = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="With --family exponential: 1 where the end was not seen.")
@@ -98,9 +98,10 @@ Model = Annotated[
 Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Empty = Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")]
-Depth = Annotated[int | None, typer.Option(min=1, help="Most questions in a row.")]
+Depth = Annotated[int | None, typer.Option(min=1, help="Depth of trees, at most.")]
 MinLeaf = Annotated[
-    int | None, typer.Option("--min-leaf", min=1, help="Least rows of a leaf of forests, trees and boosting; 1.")
+    int | None,
+    typer.Option("--min-leaf", min=1, help="Rows of a leaf, at least; 1 by default. Not for ensembles and --exact."),
 ]
 MaxFeatures = Annotated[
     str | None,
@@ -109,7 +110,7 @@ MaxFeatures = Annotated[
         help="Columns that a split is chosen from: a number, a share such as 0.5, sqrt, log2 or all.",
     ),
 ]  # fmt: skip
-Family = Annotated[Families | None, typer.Option(help="What numbers are, given their leaf; normal.")]
+Family = Annotated[Families | None, typer.Option(help="Distribution of numbers in a leaf; normal by default.")]
 Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
 
 

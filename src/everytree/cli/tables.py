@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import zlib
 from collections import Counter
@@ -42,6 +43,9 @@ PARTS_IN_LIMIT = 16
 MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
 """How files of tables begin."""
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
+
+START = 1 << 16
+"""Bytes of a text that tell what is between its values."""
 
 
 @dataclass(frozen=True)
@@ -239,13 +243,18 @@ def open_table(path: str, how: Reading) -> OpenTable:
     name = files.paths[0] if path == STREAM else path
     reader = None
     if files.format in DELIMITERS:
-        reader = TextReader(name, _delimiter(files.format, how.delimiter), how.has_header, how.types)
+        start = _start(files)
+        delimiter = _delimiter(files.format, how.delimiter, start)
+        decimal = decimal_sign(start, delimiter)
+        reader = TextReader(name, delimiter, how.has_header, how.types, decimal=decimal)
     return OpenTable(name, files, reader, how.limit, files.marks(), how.progress)
 
 
 def _find(path: str, format: str | None) -> Files:
     if not (os.path.isdir(path) or is_pattern(path)):
         told = format_of(path, format)
+        if path != STREAM and not os.path.exists(path):
+            raise UserError(f"{path}: there is no such file{_nearest_file(path)}")
         called = "standard input" if path == STREAM else path
         return Files([called], os.path.dirname(path) or ".", told, _content_once(path, told))
     try:
@@ -280,9 +289,36 @@ def table_in(path: str) -> str:
     return next((format for magic, format in MAGIC.items() if start.startswith(magic)), "")
 
 
-def _delimiter(format: str, given: str | None) -> str:
-    """What is between values; a backslash and a t is how shells have a tab."""
-    delimiter = "\t" if given == r"\t" else given or DELIMITERS[format]
+def _start(files: Files) -> bytes:
+    """The first lines of a text; nothing where it cannot be read, which is said when it is read as a whole."""
+    try:
+        with files.open(files.paths[0]) as file:
+            return file.read(START)
+    except (EOFError, OSError, zlib.error):
+        return b""
+
+
+def decimal_sign(start: bytes, delimiter: str) -> str:
+    """A comma where some values between other delimiters are numbers with one, and none is with a point."""
+    if delimiter == ",":
+        return "."
+    number = rb"(?:^|%(d)b)\s*-?\d+%(sign)b\d+\s*(?=%(d)b|\r?$)"
+    with_comma, with_point = (
+        re.search(number % {b"d": re.escape(delimiter.encode()), b"sign": sign}, start, flags=re.MULTILINE)
+        for sign in (b",", rb"\.")
+    )
+    return "," if with_comma and not with_point else "."
+
+
+def _delimiter(format: str, given: str | None, start: bytes) -> str:
+    """What is between values; a backslash and a t is how shells have a tab.
+
+    Spreadsheets write semicolons where the comma is the sign of decimals: so does a CSV file whose first line has
+    semicolons and no comma.
+    """
+    first = start.partition(b"\n")[0]
+    usual = ";" if format == "csv" and b";" in first and b"," not in first else DELIMITERS[format]
+    delimiter = "\t" if given == r"\t" else given or usual
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise UserError(f"--delimiter must be one ASCII character, no quote and no line break, but is {delimiter!r}")
     return delimiter

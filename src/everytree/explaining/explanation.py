@@ -194,6 +194,9 @@ def cell_text(value: Any) -> str:
     if value is None:
         return "missing"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        text = f"{value:.6g}"
+        return f"{value:,.0f}" if "e+" in text and abs(value) < 1e12 else text
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
     text = day_text(value) or str(value)
     return text if len(text) <= 24 else f"{text[:23]}…"

@@ -86,8 +86,9 @@ class ClassScores(Scores):
 
     def sentence(self) -> str:
         return (
-            f"right for {_of_hundred(self.accuracy)} rows that the trees had not seen; log-loss {self.log_loss:.2f}, "
-            f"predicting the class frequencies {self.baseline_log_loss:.2f}"
+            f"right for {_of_hundred(self.accuracy)} rows that the trees had not seen, naming the largest class for "
+            f"{round(100.0 * self.baseline_accuracy)}; log-loss {self.log_loss:.2f}, predicting the class frequencies "
+            f"{self.baseline_log_loss:.2f}"
         )
 
 

@@ -305,13 +305,18 @@ class Names:
         return f"{answer} or missing" if takes_missing else answer
 
 
+MAX_PLAIN = 1e9
+"""From here on, numbers are written with an exponent."""
+
+
 def number(value: float, digits: int = 4) -> str:
     """A number in a few characters."""
     if math.isnan(value):
         return "?"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:.{digits}g}"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text and abs(value) < MAX_PLAIN else text
 
 
 def amount(value: float) -> str:

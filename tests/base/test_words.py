@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import everytree as et
-from everytree.base.words import number_of
+from everytree.base.words import number_of, short_number
 from everytree.fitting.scores import ClassScores
 from everytree.report import report_html
 
@@ -14,6 +14,13 @@ def test_one_is_singular():
     assert [number_of(n, "row") for n in (0, 1, 2, 12000)] == ["0 rows", "1 row", "2 rows", "12,000 rows"]
     assert number_of(1, "leaf", "leaves") == "1 leaf"
     assert number_of(2, "leaf", "leaves") == "2 leaves"
+
+
+def test_large_numbers_have_commas_and_no_exponents():
+    given = {712_644.2: "712,600", 1_421_600.0: "1,422,000", 12_345.0: "12,340", 1999.0: "1999", 0.12345: "0.1235",
+             -65_500.0: "-65,500", 9999.6: "10,000", 2.5e12: "2.5e+12", 1e-9: "1e-09"}  # fmt: skip
+    assert {value: short_number(value, 4) for value in given} == given
+    assert short_number(12_345.6, 7) == "12,345.6"
 
 
 def test_summaries_of_one_row_and_one_column():

@@ -207,7 +207,7 @@ def test_without_a_header_columns_are_numbered_for_good(here, capfd):
     assert main(["predict", "model.et", "new.csv"]) == 0
     assert capfd.readouterr().out == "prediction\n" + "0\n" * 5
     assert "say --no-header" in fails(capfd, "fit", "rows.csv", "-y", "target", "--force")
-    Path("other.csv").write_text("a;b\n1;2\n")
+    Path("other.csv").write_text("a|b\n1|2\n")
     assert "say --delimiter" in fails(capfd, "fit", "other.csv", "-y", "b", "--force")
 
 

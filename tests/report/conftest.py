@@ -61,7 +61,7 @@ ENTER = """(values) => {
       box.checked = true;
       tell(box);
     } else {
-      typed.value = value;
+      typed.value = typed.type === "date" ? value.slice(0, 10) : value;
       if (typed.value === "") throw Error(`column ${k} takes no ${value}`);
       tell(typed);
     }

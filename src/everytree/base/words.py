@@ -6,3 +6,13 @@ from __future__ import annotations
 def number_of(n: int, one: str, several: str | None = None) -> str:
     """Return a number with its noun: "1 row", "12,000 rows"; `several` where the plural is no "s"."""
     return f"{n:,} {one if n == 1 else several or f'{one}s'}"
+
+
+MIN_GROUPED, MAX_GROUPED = 1e4, 1e9
+"""Between these, numbers are written with commas, never with an exponent."""
+
+
+def short_number(value: float, digits: int) -> str:
+    """A number with so many significant digits; large ones with commas rather than an exponent."""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.12g}" if MIN_GROUPED <= abs(float(text)) < MAX_GROUPED else text

@@ -234,8 +234,8 @@ def merge(
 @app.command()
 def show(
     model: options.ModelPath,
-    top: Annotated[int, typer.Option(min=1, help="How many columns to list.")] = 10,
-    depth: Annotated[int, typer.Option(min=0, help="How deep to draw the tree.")] = 2,
+    top: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="How many columns to list.")] = 10,
+    depth: Annotated[int, typer.Option(metavar="LEVELS", min=0, help="How deep to draw the tree.")] = 2,
 ) -> None:
     """What a model was fitted on, what matters to it, and a tree.
 

@@ -37,9 +37,15 @@ ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `fi
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Of standard input and output, and of names that do not tell.")
 ]
-Delimiter = Annotated[str | None, typer.Option(help="Between values of CSV and TSV; a comma or a tab by default.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(metavar="CHARACTER", help="Between values of text files; by default a comma, tab or semicolon."),
+]
 Jobs = Annotated[
-    int | None, typer.Option(callback=_check_jobs, help="Threads, -1 for all; the result does not depend on it.")
+    int | None,
+    typer.Option(
+        metavar="THREADS", callback=_check_jobs, help="Threads, -1 for all; the result does not depend on it."
+    ),
 ]
 Compress = Annotated[
     bool, typer.Option("--compress", help="A smaller model file, slower to write; updates of it stay compressed.")
@@ -68,7 +74,7 @@ OutTable = Annotated[str, typer.Option("--out", "-o", metavar="TABLE", help="Whe
 OutContributions = Annotated[
     str | None, typer.Option("--out", "-o", metavar="TABLE", help="Contributions to all rows, as a table, go here.")
 ]
-Row = Annotated[int, typer.Option(min=0, help="Which row, counted from 0.")]
+Row = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Which row, counted from 0.")]
 Label = Annotated[
     str | None,
     typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
@@ -98,10 +104,15 @@ Model = Annotated[
 Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Empty = Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")]
-Depth = Annotated[int | None, typer.Option(min=1, help="Depth of trees, at most.")]
+Depth = Annotated[int | None, typer.Option(metavar="LEVELS", min=1, help="Depth of trees, at most.")]
 MinLeaf = Annotated[
     int | None,
-    typer.Option("--min-leaf", min=1, help="Rows of a leaf, at least; 1 by default. Not for ensembles and --exact."),
+    typer.Option(
+        "--min-leaf",
+        metavar="ROWS",
+        min=1,
+        help="Rows of a leaf, at least; 1 by default. Not for ensembles and --exact.",
+    ),
 ]
 MaxFeatures = Annotated[
     str | None,
@@ -111,7 +122,7 @@ MaxFeatures = Annotated[
     ),
 ]  # fmt: skip
 Family = Annotated[Families | None, typer.Option(help="Distribution of numbers in a leaf; normal by default.")]
-Trees = Annotated[int | None, typer.Option(min=1, help="Trees of the forest; 100 by default.")]
+Trees = Annotated[int | None, typer.Option(metavar="NUMBER", min=1, help="Trees of the forest; 100 by default.")]
 
 
 def _memory(what: str) -> Any:
@@ -124,7 +135,7 @@ def _memory(what: str) -> Any:
 FitMemory = Annotated[str | None, _memory("fitted in batches")]
 UpdateMemory = Annotated[str | None, _memory("added in batches")]
 SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 
 def event(event: str | None, censored: str | None) -> str | None:

@@ -291,6 +291,8 @@ def table_in(path: str) -> str:
 
 def _start(files: Files) -> bytes:
     """The first lines of a text; nothing where it cannot be read, which is said when it is read as a whole."""
+    if files.content is None and not os.path.isfile(files.paths[0]):  # a pipe would wait, and lose them
+        return b""
     try:
         with files.open(files.paths[0]) as file:
             return file.read(START)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
+from everytree.base.words import short_number
 
 SHOWN = 12
 """Columns that are listed one by one; the others are added up."""
@@ -194,8 +195,7 @@ def cell_text(value: Any) -> str:
     if value is None:
         return "missing"
     if isinstance(value, float):
-        text = f"{value:.6g}"
-        return f"{value:,.0f}" if "e+" in text and abs(value) < 1e12 else text
+        return short_number(value, 6)
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     text = day_text(value) or str(value)

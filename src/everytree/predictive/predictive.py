@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import probabilities, whole_number
 from everytree.base.randomness import RandomSource, random_generator
+from everytree.base.words import short_number
 from everytree.families.base import Family
 from everytree.predictive.intervals import shortest_interval
 from everytree.predictive.mixture import Mixture
@@ -306,7 +307,10 @@ class Predictive(ABC):
         if hasattr(self._no_components(), "probs"):
             rows = [np.array2string(row, precision=3, threshold=6, edgeitems=2) for row in self.probs()]
             return f"probs: {', '.join(rows)}"
-        rows = [f"{mean:.3g} ± {std:.3g}" for mean, std in zip(self.mean(), self.std(), strict=True)]
+        rows = [
+            f"{short_number(mean, 3)} ± {short_number(std, 3)}"
+            for mean, std in zip(self.mean(), self.std(), strict=True)
+        ]
         return f"mean ± std: {', '.join(rows)}"
 
     def _family_name(self) -> str:

@@ -13,6 +13,9 @@ from everytree.base.arrays import FloatArray
 from everytree.base.words import number_of
 from everytree.view.describe import CLASS_COLOURS
 
+UNITS = ((1e12, 1.0, ""), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
+"""Of large numbers on a scale: from which size on, the unit, and its sign."""
+
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 
 
@@ -158,9 +161,16 @@ def scale(low: float, high: float) -> FloatArray:
 
 
 def _vertical_scale(ticks: FloatArray, y: Callable[[float], float]) -> Iterator[str]:
-    for value in ticks:
+    for value, text in zip(ticks, tick_texts(ticks), strict=True):
         yield f'<path class="grid" d="M{_x(0)} {y(value)}H{_x(1)}"/>'
-        yield f'<text x="{_x(0) - 6}" y="{y(value) + 4}" text-anchor="end">{value:.4g}</text>'
+        yield f'<text x="{_x(0) - 6}" y="{y(value) + 4}" text-anchor="end">{text}</text>'
+
+
+def tick_texts(ticks: FloatArray) -> list[str]:
+    """Numbers of a scale, in thousands or millions where they would be long."""
+    largest = float(np.abs(ticks).max())
+    unit, sign = next(((unit, sign) for size, unit, sign in UNITS if largest >= size), (1.0, ""))
+    return [f"{value / unit:.4g}{sign if value else ''}" for value in ticks.tolist()]
 
 
 def _band(one: Series) -> Iterator[str]:

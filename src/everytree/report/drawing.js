@@ -11,7 +11,11 @@ const MOST_ZOOM = 1.6;
 
 const byId = (id) => document.getElementById(id);
 const percent = (share) => (share < 0.0005 ? "<0.1%" : share > 0.9995 && share < 1 ? ">99.9%" : `${(100 * share).toFixed(1)}%`);
-const nice = (value, digits = 4) => (Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : value > 0 ? "∞" : value < 0 ? "−∞" : "?");
+function nice(value, digits = 4) {
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "?";
+  const rounded = Number(value.toPrecision(digits)), size = Math.abs(rounded);
+  return size >= 1e4 && size < 1e9 ? rounded.toLocaleString("en", { maximumFractionDigits: digits }) : String(rounded);
+}
 
 function element(tag, attributes = {}, text = null) {
   const made = document.createElement(tag);
@@ -215,7 +219,7 @@ function drawNode(s, x, y) {
   node.append(shape("rect", { class: "box", width: BOX.width, height: BOX.height, rx: 9 }));
   const room = BOX.width - 20, beside = isInner ? room - CHIP.width : room;
   node.append(shape("text", { class: "answer-text", x: 10, y: 18 }, fitted(answer || "all rows", beside, "12px")));
-  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 35 }, fitted(`${question(tree, s)}?`, room, "600 13px")), ...chanceChip(chance(tree, s)));
+  if (isInner) node.append(shape("text", { class: "asks", x: 10, y: 36 }, fitted(`${question(tree, s)}?`, room, "600 13px")), ...chanceChip(chance(tree, s)));
   else node.append(shape("text", { x: 10, y: 35 }, fitted(outcomeText(outcome) || "leaf", room, "13px")));
   node.append(...outcomeBar(outcome));
   if (isInner && !unfolded) node.append(shape("text", { class: "more", x: BOX.width + 8, y: 31 }, `+${nodesBelow(s)}`));
@@ -241,8 +245,8 @@ const chanceText = (tree) => (helpsOf(tree) ? "helps other rows with probability
 function chanceChip(prob) {
   const fill = `color-mix(in oklab, var(--dark) ${(100 * prob).toFixed(0)}%, var(--pale))`;
   return [
-    shape("rect", { x: BOX.width - CHIP.width - 7, y: 5, width: CHIP.width, height: 18, rx: 5, style: `fill:${fill}` }),
-    shape("text", { class: "chance", x: BOX.width - CHIP.width / 2 - 7, y: 18, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
+    shape("rect", { x: BOX.width - CHIP.width - 7, y: 4, width: CHIP.width, height: 16, rx: 5, style: `fill:${fill}` }),
+    shape("text", { class: "chance", x: BOX.width - CHIP.width / 2 - 7, y: 16, "text-anchor": "middle", style: `fill:var(${prob > 0.5 ? "--accent-ink" : "--ink"})` }, prob > 0.9995 && prob < 1 ? ">.999" : prob.toFixed(3)),
   ];
 }
 

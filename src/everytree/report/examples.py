@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.report.rows import JudgedRows
 from everytree.tables.code_names import one_line
+from everytree.view.describe import amount
 
 MAX_CANDIDATES = 2000
 """Number of rows, at most, among which examples are looked for."""
@@ -42,9 +43,14 @@ def examples(
     chosen_rows = judged.at(chosen)
     reasons = _reasons(model, chosen_rows) if explained and len(chosen) else [None] * len(chosen)
     return [
-        {"label": f"row {i + 1}: {one_line(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
+        {"label": f"row {i + 1}: {_target(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
         for i, why in zip(chosen.tolist(), reasons, strict=True)
     ]
+
+
+def _target(value: Any) -> str:
+    """A label, or a number."""
+    return amount(float(value)) if isinstance(value, float) and abs(value) < 1e12 else one_line(value)
 
 
 def _reasons(model: Any, rows: JudgedRows) -> Sequence[dict[str, Any] | None]:
@@ -75,6 +81,7 @@ def _add_ranges(rows: JudgedRows, inputs: list[dict[str, Any]]) -> None:
         known = [value for value in _values(rows.column(k), field) if value is not None]
         if known:
             field["seen"] = [min(known), max(known)]
+            field["days"] = field["kind"] == "datetime" and all(value % 86_400e6 == 0.0 for value in known)
 
 
 def _values(column: NDArray[Any], field: dict[str, Any]) -> list[Any]:

@@ -30,6 +30,7 @@ from everytree.report.contenders import (
     refitted_numbers,
 )
 from everytree.report.rows import JudgedRows
+from everytree.view.describe import number
 
 MIN_ROWS = 40
 
@@ -206,7 +207,7 @@ def number_scores(rows: JudgedRows, contenders: Sequence[NumberPredictions]) -> 
     errors = [np.average((one.mean - y) ** 2, weights=weight) ** 0.5 for one in contenders]
     scores = [
         _score(f"{name} (less is better)", losses, weight),
-        *([] if is_censored else [("Root mean squared error", *(f"{error:.4g}" for error in errors))]),
+        *([] if is_censored else [("Root mean squared error", *(number(float(error)) for error in errors))]),
         _score("50% intervals that hold the target", [held <= 0.5 for held in inside], weight),
         _score("90% intervals that hold the target", [held <= 0.9 for held in inside], weight),
     ]
@@ -253,7 +254,7 @@ def _number_notes(rows: JudgedRows, n_contenders: int) -> list[str]:
 
 
 def _score(name: str, values: Sequence[Any], weight: FloatArray) -> tuple[str, ...]:
-    return name, *(f"{np.average(one, weights=weight):.4g}" for one in values)
+    return name, *(number(float(np.average(one, weights=weight))) for one in values)
 
 
 def _weighted(rows: JudgedRows) -> list[str]:
@@ -270,6 +271,6 @@ def _difference(what: str, losses: Sequence[FloatArray], weight: FloatArray) -> 
     error = float(np.sqrt(share**2 @ (apart - mean) ** 2 * len(apart) / (len(apart) - 1)))
     which = "lower" if mean >= 0.0 else "higher"
     return [
-        f"The refitted estimator's {what} is {abs(mean):.3g} {which} than the plain forest's, ± {error:.2g} "
-        "(standard error)."
+        f"The refitted estimator's {what} is {number(abs(mean), 3)} {which} than the plain forest's, "
+        f"± {number(error, 2)} (standard error)."
     ]

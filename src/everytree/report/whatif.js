@@ -61,12 +61,12 @@ const NEW = Symbol("a category that is not listed");
 function numberEntry(input, k, id, entry) {
   const [low, high, middle, step] = input.range, isDate = input.kind === "datetime";
   const decimals = Math.min(100, Math.max(0, Math.round(-Math.log10(step))));
-  const typed = element("input", isDate ? { id, type: "datetime-local", step: "1" } : { id, type: "number", step: "any", inputmode: "decimal" });
+  const typed = element("input", input.days ? { id, type: "date" } : isDate ? { id, type: "datetime-local", step: "1" } : { id, type: "number", step: "any", inputmode: "decimal" });
   const slider = element("input", { type: "range", min: low, max: high, step, "aria-label": `${input.name}, slider` });
   const problem = element("small", { class: "problem", id: `problem-${k}`, role: "status" });
   const box = input.may_miss ? element("input", { type: "checkbox", id: `missing-${k}` }) : null;
-  const write = (value) => (typed.value = isDate ? new Date(value / 1000).toISOString().slice(0, 19) : String(value));
-  const read = () => (isDate ? Date.parse(`${typed.value}Z`) * 1000 : typed.value === "" ? NaN : Number(typed.value));
+  const write = (value) => (typed.value = isDate ? new Date(value / 1000).toISOString().slice(0, input.days ? 10 : 19) : String(value));
+  const read = () => (isDate ? Date.parse(input.days ? typed.value : `${typed.value}Z`) * 1000 : typed.value === "" ? NaN : Number(typed.value));
   let last = middle;
   const use = (value) => {
     const isNumber = Number.isFinite(value);

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import whole_number
+from everytree.base.words import short_number
 from everytree.families.base import NativeFamily
 from everytree.tables.code_names import CodeWords, one_line
 from everytree.trees.metatree import MetaTree
@@ -305,18 +306,13 @@ class Names:
         return f"{answer} or missing" if takes_missing else answer
 
 
-MAX_PLAIN = 1e9
-"""From here on, numbers are written with an exponent."""
-
-
 def number(value: float, digits: int = 4) -> str:
     """A number in a few characters."""
     if math.isnan(value):
         return "?"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    text = f"{value:.{digits}g}"
-    return f"{float(text):,.0f}" if "e+" in text and abs(value) < MAX_PLAIN else text
+    return short_number(value, digits)
 
 
 def amount(value: float) -> str:

@@ -23,7 +23,7 @@ from everytree.view.describe import (
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
-from everytree.view.plot.axes import legend, matplotlib_module, new_axes
+from everytree.view.plot.axes import legend, matplotlib_module, new_axes, plain_numbers
 from everytree.view.plot.layout import clipped
 from everytree.view.plot.model_along import along_model
 from everytree.view.plot.style import palette_of
@@ -96,6 +96,7 @@ def plot_predictive(
             half = float(ndtri(0.5 + 0.5 * coverage)) * dist.std()
             low, high = dist.mean() - half, dist.mean() + half
         _draw_band(ax, along, dist.mean(), low, high, f"{100 * coverage:.3g} % interval")
+        plain_numbers(ax.yaxis, max(abs(end) for end in ax.get_ylim()))
     along.label(ax)
     ax.set_xlabel(names.feature(column), parse_math=False)
     return ax

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from everytree.base.words import MAX_GROUPED, MIN_GROUPED, short_number
+
 
 def matplotlib_module(name: str) -> Any:
     """Import a module of matplotlib."""
@@ -30,3 +32,11 @@ def legend(ax: Any, marks: Sequence[Any], names: Sequence[str]) -> None:
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def plain_numbers(axis: Any, largest: float) -> None:
+    """Write large numbers of an axis with commas, where matplotlib would put a power of ten over a corner."""
+    if MIN_GROUPED <= largest < MAX_GROUPED:
+        ticker = matplotlib_module("ticker")
+        axis.set_major_locator(ticker.MaxNLocator(5))
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short_number(value, 9)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from everytree.base.checks import whole_number
-from everytree.view.plot.axes import new_axes
+from everytree.view.plot.axes import new_axes, plain_numbers
 from everytree.view.plot.layout import clipped
 from everytree.view.plot.style import palette_of
 
@@ -38,5 +38,6 @@ def plot_contributions(row: RowContributions, *, max_columns: int, ax: Any = Non
     ax.grid(visible=False, axis="y")
     ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.margins(x=0.14)
+    plain_numbers(ax.xaxis, float(np.abs([row.base, *ends]).max()))
     ax.set_xlabel(f"{row.what}, from {row.number(row.base)} to {row.number(row.prediction)}", parse_math=False)
     return ax

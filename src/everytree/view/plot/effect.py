@@ -8,7 +8,7 @@ import numpy as np
 
 from everytree.base.arrays import FloatArray
 from everytree.view.colours import Palette, class_colour
-from everytree.view.plot.axes import legend, matplotlib_module, new_axes
+from everytree.view.plot.axes import legend, matplotlib_module, new_axes, plain_numbers
 from everytree.view.plot.layout import clipped
 from everytree.view.plot.style import palette_of
 
@@ -37,6 +37,7 @@ def draw_effect(effect: Effect, outputs: list[int], *, line: str, band: str | No
     _draw_shares(ax, x, effect.share, colours)
     _label(ax, effect, x, is_curve)
     ax.set_ylabel("prediction" if effect.classes is None else "probability")
+    plain_numbers(ax.yaxis, max(abs(end) for end in ax.get_ylim()))
     ax.set_xlabel(effect.column, parse_math=False)
     legend(ax, marks, names)
     return ax

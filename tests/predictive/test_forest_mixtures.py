@@ -175,8 +175,8 @@ def test_the_shortest_interval_is_around_one_of_two_modes():
 @given(seed=seeds)
 @examples(3)
 def test_scores(seed):
-    forest, X, y, mixtures = example(NORMAL, seed)
-    X, y, mixtures = X[:2], y[:2], mixtures[:2]
+    forest, X, y, mixtures = example(NORMAL, seed, n_trees=5)
+    X, y, mixtures = X[:3], y[:3], mixtures[:3]
     grid = np.stack([y, y + 30.0, [mixture.location[0] for mixture in mixtures]])
     found = forest.predictive(X).crps(grid)
     expected = [[mixture.crps(at) for mixture, at in zip(mixtures, row, strict=True)] for row in grid]

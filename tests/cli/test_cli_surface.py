@@ -238,6 +238,19 @@ def test_a_forest_is_shown_without_the_probability_of_one_pruning(capfd):
     assert "its most probable pruning has 2 leaves, probability" in says(capfd, "show", "model.et")
 
 
+def test_an_explained_count_is_that_of_one_unit_of_exposure(capfd):
+    rows = [f"{k % 5},{1 + k % 2},{k % 5 * (1 + k % 2)}" for k in range(60)]
+    Path("counts.csv").write_text("\n".join(["x,years,n", *rows]) + "\n")
+    fit = ["fit", "counts.csv", "-y", "n", "--family", "poisson", "--exposure", "years", "--tree", "-q"]
+    assert main(fit) == 0
+    mean = et.load("model.et").predict(pyarrow.csv.read_csv("counts.csv").select(["x"])[3:4], exposure=[1.0])[0]
+    capfd.readouterr()
+    assert main(["explain", "model.et", "counts.csv", "--row", "3"]) == 0
+    out, error = capfd.readouterr()
+    assert out.startswith(f"counts.csv, line 5: {mean:.6g} where 'years' is 1\n")
+    assert error == ""
+
+
 def test_an_event_is_the_opposite_of_censored(capfd):
     rng = np.random.default_rng(0)
     died = rng.random(80) < 0.6

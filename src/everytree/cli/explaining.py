@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from everytree.base.words import number_of
+from everytree.base.words import number_of, short_number
 from everytree.cli.models import ModelFile, column_types, input_names, open_model
 from everytree.cli.problems import UserError, one_of
 from everytree.cli.rows import TableRows
@@ -91,17 +91,18 @@ def _row_in_words(of: ModelFile, table: OpenTable, row: int, which: Any) -> str:
     for part, explained in _explained(of, table, only=row):
         if explained is not None:
             place = part.place(row - n_before)
-            predicted = _said(of, part, row - n_before)
+            predicted = _said(of, explained)
             return f"{table.name}, {place}: {predicted}\n{explained.of_row(0, which).text()}"
         n_before += part.n_rows
     raise UserError(f"{table.name}: there is no row {row}; it has {number_of(n_before, 'row')}, counted from 0")
 
 
-def _said(of: ModelFile, part: TableRows, row: int) -> str:
-    """The prediction of a row."""
-    X = part.table.select(input_names(part.name, part.columns, of)).slice(row, 1)
-    (prediction,) = of.model.predict(X)
-    return str(prediction) if hasattr(of.model, "classes_") else f"{prediction:.6g}"
+def _said(of: ModelFile, explained: Explanation) -> str:
+    """The prediction of a row; of a count, in one unit of exposure, since that is what the columns add up to."""
+    if explained.classes is not None:
+        return str(explained.classes[int(explained.prediction[0].argmax())])
+    unit = "" if of.memory.exposure is None else f" where {of.memory.exposure!r} is 1"
+    return f"{short_number(float(explained.prediction[0]), 6)}{unit}"
 
 
 def _explained(

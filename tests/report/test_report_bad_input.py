@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
@@ -16,6 +17,8 @@ def test_a_table_of_other_columns_or_classes_is_refused(fitted):
     labels = classes_of(table)
     with pytest.raises(ValueError, match=r"table lacks the columns \['colour'\], which the model reads"):
         report_html(fitted["forest"], table.drop(columns="colour").assign(leak=labels), target=labels)
+    with pytest.raises(ValueError, match=r"table lacks the columns .*'colour'.* it has \['other', 'more'\]"):
+        report_html(fitted["forest"], pd.DataFrame({"other": [1, 2], "more": [1, 2]}))
     with pytest.raises(ValueError, match="table has 1 columns, but the model reads 2"):
         report_html(et.MetaTreeClassifier().fit(np.eye(2), [0, 1]), np.zeros((60, 1)), target=[0, 1] * 30)
     with pytest.raises(ValueError, match=r"y\[7\] is 'never', but the classes are"):

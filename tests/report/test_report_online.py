@@ -32,6 +32,11 @@ def learned(kind: str):
     return forest, y
 
 
+def learned_with_table():
+    forest, y = learned("classes")
+    return forest, TABLE[:30], y[:30]
+
+
 @pytest.mark.parametrize("kind", ["fading", "numbers"])
 def test_what_if_answers_as_the_forest_does(visit, kind):
     forest, y = learned(kind)
@@ -51,6 +56,14 @@ def test_what_if_answers_as_the_forest_does(visit, kind):
             sorted_labels = np.argsort([str(label) for label in forest.classes])
             np.testing.assert_allclose(visitor.probs(), dist.probs()[0, sorted_labels], rtol=0.0, atol=1e-9)
     assert not visitor.page.locator("#way").is_visible()
+
+
+def test_on_a_phone_reasons_follow_the_prediction(visit):
+    page = visit(*learned_with_table(), viewport={"width": 390, "height": 844}).page
+    page.select_option("#example", "0")
+    tops = [page.locator(place).bounding_box()["y"] for place in ("#said", "#reasons", "#inputs")]
+    assert tops == sorted(tops)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])

@@ -179,6 +179,11 @@ def test_tables_without_names_have_examples_too():
     assert first["values"][0] < last["values"][0]
 
 
+def test_a_table_of_dicts_is_a_table(judged):
+    model, table = judged
+    assert fields_and_examples(model, table[:30].to_dict("records"), 3) == fields_and_examples(model, table[:30], 3)
+
+
 # ---- effects and reasons ---------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
+from everytree.base.words import number_of
 from everytree.explaining.explanation import cell_text
 from everytree.tables.one_row import cells_of
 from everytree.tables.reading import Table, Values
@@ -57,7 +58,8 @@ class Effect:
 
     def __repr__(self) -> str:
         what = "means" if self.classes is None else f"probabilities of {list(self.classes)}"
-        return f"Effect({self.column!r}: {what} at {len(self.points)} points, over {self.n_rows} rows)"
+        points, rows = number_of(len(self.points), "point"), number_of(self.n_rows, "row")
+        return f"Effect({self.column!r}: {what} at {points}, over {rows})"
 
     def plot(self, *, of: Any = None, ax: Any = None) -> Any:
         """Draw the effect and its spread over the rows; returns matplotlib's axes.

@@ -19,7 +19,7 @@ from everytree.report.judged import quality_html, why_not_judged
 from everytree.report.opening import scores_after_fit, target_name_of, tiles, title, verdict
 from everytree.report.pipelines import Given, last_step
 from everytree.report.quality import Quality, judged
-from everytree.report.rows import JudgedRows, other_columns, read_rows
+from everytree.report.rows import JudgedRows, as_table, other_columns, read_rows
 from everytree.report.stream_page import stream_page
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts
@@ -85,7 +85,7 @@ def report_html(
     model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble*, ExactTree* or OnlineForest* estimator, fitted
         Or a pipeline that ends with one: the page is then about this last step, and the columns are those that the
         steps before it make.
-    table : data frame or (n_rows, n_features) array_like, optional
+    table : data frame, list of dicts or (n_rows, n_features) array_like, optional
         Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
         The name of the target's column, or the targets; by default the only column without another use.
@@ -118,6 +118,7 @@ def report_html(
     }  # fmt: skip
     if isinstance(model, OnlineForest):
         return stream_page(model, table, beside, held_out, target_name, n_examples)
+    table = as_table(table)
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
     name = target_name or target_name_of(target, others)

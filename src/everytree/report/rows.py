@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.fitting.weights import read_weight
+from everytree.tables.reading import is_records
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,18 @@ def read_rows(
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
 
 
+def as_table(table: Any) -> Any:
+    """A table as it was given; of dicts, one a row, a data frame."""
+    if not is_records(table):
+        return table
+    names = dict.fromkeys(name for row in table for name in row)
+    columns = {str(name): [row.get(name) for row in table] for name in names}
+    for backend in ("pandas", "polars", "pyarrow"):
+        if find_spec(backend) is not None:
+            return nw.from_dict(columns, backend=backend).to_native()
+    raise TypeError("a table of dicts needs pandas, polars or pyarrow; install one of them")
+
+
 def other_columns(model: Any, table: Any) -> list[str]:
     """Names of a table's columns that a model or pipeline does not read; none where it knows no names."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
@@ -101,6 +115,9 @@ def only_other(model: Any, frame: Any, taken: list[str]) -> str:
     """Return the name of the only column of a table that has no other use."""
     if not isinstance(frame, nw.DataFrame):
         raise ValueError("target must be an array of targets, since table has no names of columns")
+    absent = [name for name in getattr(model, "feature_names_in_", ()) if name not in frame.columns]
+    if absent:
+        raise ValueError(f"table lacks the columns {absent}, which the model reads; it has {frame.columns}")
     others = [name for name in other_columns(model, frame) if name not in taken]
     if len(others) != 1:
         raise ValueError(f"target must say which column of the table is the target; candidates are {others}")

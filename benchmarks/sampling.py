@@ -72,22 +72,20 @@ def agreement(n_rows: int, n_draws: int) -> str:
 
 
 def planted(seed: int, n: int, n_columns: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Rows of a random tree, and the column of its root."""
+    """Rows of a random tree whose splits all move the log odds by the same amount, and the column of its root."""
     rng = np.random.default_rng(seed)
-    X, prob, root = rng.integers(0, 2, (n, n_columns)), np.zeros(n), -1
-    parts = [(np.arange(n), list(range(n_columns)), 0, 0.5)]
+    X, log_odds, root = rng.integers(0, 2, (n, n_columns)), np.zeros(n), -1
+    parts = [(np.arange(n), list(range(n_columns)), 0)]
     while parts:
-        rows, left, level, p = parts.pop()
+        rows, left, level = parts.pop()
         if level == depth:
-            prob[rows] = p
             continue
         column = int(rng.choice(left))
         root = column if level == 0 else root
-        side = rng.permutation([0.15, 0.85])
-        for value in (0, 1):
-            below = [k for k in left if k != column]
-            parts.append((rows[X[rows, column] == value], below, level + 1, 0.6 * p + 0.4 * float(side[value])))
-    return X, (rng.random(n) < prob).astype(int), root
+        log_odds[rows] += rng.choice([-0.9, 0.9]) * (2 * X[rows, column] - 1)
+        below = [k for k in left if k != column]
+        parts += [(rows[X[rows, column] == value], below, level + 1) for value in (0, 1)]
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-log_odds))).astype(int), root
 
 
 def deep(n: int, n_columns: int, n_draws: int, n_chains: int) -> str:

@@ -40,7 +40,7 @@ SUMMED_DEPTH = 5
 MAX_BLOCK_STEPS = 1e6
 """Steps that the sums of a block may take in each level, where they are computed again and again."""
 
-TOP_STEPS, TOP_REGIONS = 1e5, 1 << 21
+TOP_STEPS, TOP_REGIONS = 1e5, 6_000_000
 """Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
 draws do, and the number of regions that they may keep."""
 

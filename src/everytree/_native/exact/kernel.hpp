@@ -133,8 +133,8 @@ class ExactKernel : public RegionReader<Family> {
     }
 
     const std::vector<Level>& levels() const { return levels_; }
-    // Frees the memory of a run; what reads regions one by one still works.
-    void forget_regions() { std::vector<Level>().swap(levels_); }
+    // Gives the levels of a run away; what reads regions one by one still works.
+    std::vector<Level> take_levels() { return std::exchange(levels_, {}); }
     double log_evidence() const { return levels_[0].subtree[0]; }
     double log_upper() const { return levels_[0].upper[0]; }
     bool is_expanded(int depth, std::size_t region) const {

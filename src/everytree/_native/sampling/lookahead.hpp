@@ -60,7 +60,7 @@ class Lookahead {
         const auto n_points = static_cast<double>(end - begin);
         const double share = n_points / static_cast<double>(points_.n_points());
         int horizon = options_.horizon(share, n_points, points_.n_columns(), n_candidates, depth);
-        if (top_ && top_->covers(depth + 1)) horizon = 2;  // the sums of all children are known
+        if (top_ && top_->covers(depth)) horizon = 2;  // the sums of all children are known
         if (end - begin < min_points_known && horizon == 1) {
             compute(region, begin, end, depth, horizon, leaf, scratch_);
             return scratch_;
@@ -108,7 +108,6 @@ class Lookahead {
     double value(Region& region, const Point* begin, const Point* end, int depth, int horizon, double leaf) {
         if (begin == end) return 0.0;
         if (end - begin == 1 || horizon == 0 || depth >= options_.max_depth) return power_ * leaf;
-        if (top_ && top_->covers(depth)) return top_->value(depth, region.key, power_number_);
         list_terms(region, begin, end, depth, horizon, leaf);
         const std::vector<double>& terms = levels_[static_cast<std::size_t>(horizon)].terms;
         const double log_each = options_.log_split[depth] - std::log(static_cast<double>(terms.size()));
@@ -120,7 +119,7 @@ class Lookahead {
         Level& level = levels_[static_cast<std::size_t>(horizon)];
         level.terms.clear();
         level.candidates.list(points_, region, begin, end, options_.only_nontrivial);
-        if (top_ && top_->covers(depth + 1)) return look_up_terms(region, depth, level);
+        if (top_ && top_->covers(depth)) return look_up_terms(region, depth, level);
         if (horizon == 1 && top_ && top_->counts_faster(static_cast<double>(end - begin)))
             return count_terms(region, level);
         for (int k = 0; k < points_.n_columns(); ++k) {
@@ -133,32 +132,18 @@ class Lookahead {
         }
     }
 
-    // The same from the sums of the first levels, by the conditions of the children.
-    void look_up_terms(Region& region, int depth, Level& level) {
-        keys_.clear();
-        starts_.assign(1, 0);
+    // The same from the sums of the first levels, which list candidates in the same order.
+    void look_up_terms(const Region& region, int depth, Level& level) {
+        const std::int32_t* child = top_->children(depth, region.key);
         for (int k = 0; k < points_.n_columns(); ++k) {
             const ColumnKind kind = points_.kind(k);
-            const CodeSet codes = region.codes[k], all = points_.all_codes()[k];
-            const Key others = codes == all ? region.key : region.key - key_of(Condition{k, codes});
-            const CodeSet asked = level.candidates.of_column(k);
-            const int n = level.candidates.n_of_column(kind, k);
-            const int lowest = kind == ColumnKind::ordered ? lowest_of(asked) : 0;
-            CodeSet left = asked;
-            for (int i = 0; i < n; ++i, left &= left - 1) {
-                child_sets(kind, codes, kind == ColumnKind::ordered ? lowest + i : std::countr_zero(left), level.sets);
-                for (const CodeSet set : level.sets) {
-                    keys_.push_back(others + key_of(Condition{k, set}));
-                    top_->expect(depth + 1, keys_.back());
-                }
-                starts_.push_back(keys_.size());
+            const int n_children = kind == ColumnKind::multiway ? std::popcount(region.codes[k]) : 2;
+            for (int i = level.candidates.n_of_column(kind, k); i > 0; --i) {
+                double product = 0.0;
+                for (int c = 0; c < n_children; ++c, ++child)
+                    if (*child >= 0) product += top_->value(depth + 1, *child, power_number_);
+                level.terms.push_back(product);
             }
-        }
-        for (std::size_t i = 0; i + 1 < starts_.size(); ++i) {
-            double product = 0.0;
-            for (std::size_t at = starts_[i]; at < starts_[i + 1]; ++at)
-                product += top_->value(depth + 1, keys_[at], power_number_);
-            level.terms.push_back(product);
         }
     }
     // The same from rows counted as bits, where children are leaves.
@@ -288,8 +273,6 @@ class Lookahead {
     std::unordered_map<Key, Prospect, Hash> known_;
     std::size_t n_known_ = 0;
     Prospect scratch_;
-    std::vector<Key> keys_;
-    std::vector<std::size_t> starts_;
     std::vector<Condition> conditions_;
     RegionView view_;
 };

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -60,21 +61,25 @@ class TopSums {
         while (n_whole < listed.size() && listed[n_whole - 1].n_expanded() == listed[n_whole - 1].size()) ++n_whole;
         levels_.resize(n_whole);
         for (std::size_t d = n_whole; d-- > 0;) evaluate(kernel, options, static_cast<int>(d), watch);
-        kernel.forget_regions();
+        keep_children(kernel.take_levels());
     }
 
     // Levels of splits that the sum at the root is over.
     int depth() const { return static_cast<int>(levels_.size()); }
-    // Whether regions at this depth are listed.
-    bool covers(int depth) const { return depth < static_cast<int>(levels_.size()); }
-    // Log Q of a region at one of the powers. Regions without rows are not listed: nothing is learnt there.
-    double value(int depth, const Key& key, std::size_t power) const {
+    // Whether the children of regions at this depth are listed.
+    bool covers(int depth) const { return depth + 1 < static_cast<int>(levels_.size()); }
+    // The children of a region with rows, candidate by candidate: their numbers on the next level, -1 without rows.
+    const std::int32_t* children(int depth, const Key& key) const {
         const LevelSums& level = levels_[static_cast<std::size_t>(depth)];
         const std::int32_t number = level.index.find(key);
-        return number < 0 ? 0.0 : level.log_q[static_cast<std::size_t>(number) * powers_.size() + power];
+        if (number < 0) throw std::logic_error("a region with rows was not listed");
+        return level.children.data() + level.first_child[static_cast<std::size_t>(number)];
     }
-    // Prefetches what `value` will read.
-    void expect(int depth, const Key& key) const { levels_[static_cast<std::size_t>(depth)].index.expect(key); }
+    // Log Q of a listed region at one of the powers.
+    double value(int depth, std::int32_t number, std::size_t power) const {
+        return levels_[static_cast<std::size_t>(depth)]
+            .log_q[static_cast<std::size_t>(number) * powers_.size() + power];
+    }
 
     // Whether counting all rows as bits is less work than going through this many points.
     bool counts_faster(double n_points) const {
@@ -90,8 +95,11 @@ class TopSums {
 
   private:
     struct LevelSums {
-        KeyIndex index{0};
         std::vector<float> log_q;  // (n_regions, n_powers)
+        // Of all levels but the last.
+        KeyIndex index{0};
+        std::vector<std::size_t> first_child;
+        std::vector<std::int32_t> children;
     };
     struct Part {
         RegionView view;
@@ -172,13 +180,21 @@ class TopSums {
         return counting + points.n_possible() * (8.0 + static_cast<double>(powers_.size()));
     }
 
+    void keep_children(std::vector<Level> listed) {
+        for (std::size_t d = 0; d + 1 < levels_.size(); ++d) {
+            LevelSums& own = levels_[d];
+            own.index = KeyIndex(listed[d].size());
+            for (std::size_t region = 0; region < listed[d].size(); ++region)
+                own.index.number(key_of(listed[d].begin(region), listed[d].end(region)));
+            own.first_child = std::move(listed[d].first_child);
+            own.children = std::move(listed[d].children);
+        }
+    }
+
     void evaluate(const ExactKernel<Family>& kernel, const SamplerOptions& options, int depth, const Watch& watch) {
         const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
         LevelSums& own = levels_[static_cast<std::size_t>(depth)];
         own.log_q.resize(listed.size() * powers_.size());
-        own.index = KeyIndex(listed.size());
-        for (std::size_t region = 0; region < listed.size(); ++region)
-            own.index.number(key_of(listed.begin(region), listed.end(region)));
         std::vector<Part> parts = kernel.template parts<Part>(watch);
         over_regions(
             listed.size(), kernel.together(64), parts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import everytree as et
-from everytree.base.words import number_of, short_number
+from everytree.base.words import number_of, short_number, with_article
 from everytree.fitting.scores import ClassScores
 from everytree.report import report_html
 
@@ -14,6 +14,7 @@ def test_one_is_singular():
     assert [number_of(n, "row") for n in (0, 1, 2, 12000)] == ["0 rows", "1 row", "2 rows", "12,000 rows"]
     assert number_of(1, "leaf", "leaves") == "1 leaf"
     assert number_of(2, "leaf", "leaves") == "2 leaves"
+    assert [with_article(name) for name in ("MetaTree", "ExactTree")] == ["a MetaTree", "an ExactTree"]
 
 
 def test_large_numbers_have_commas_and_no_exponents():

@@ -164,6 +164,9 @@ def test_the_command_line_shows_and_reports_them(tmp_path, capfd):
     assert "OnlineForestClassifier of 3 trees" in shown
     assert "colour (text)" in shown
     assert "half-life 50 rows" in shown
+    said = fails(capfd, "predict", model, table)
+    assert "holds an OnlineForestClassifier" in said
+    assert "`show` and `report`" in said
     page = tmp_path / "page.html"
     assert "name it by --target" in fails(capfd, "report", model, table, "--out", page)
     says(capfd, "report", model, table, "--target", "bought", "--out", page)

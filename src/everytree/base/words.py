@@ -8,6 +8,11 @@ def number_of(n: int, one: str, several: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else several or f'{one}s'}"
 
 
+def with_article(noun: str) -> str:
+    """A noun with its article: "a MetaTree", "an ExactTree"."""
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
+
+
 MIN_GROUPED, MAX_GROUPED = 1e4, 1e9
 """Between these, numbers are written with commas, never with an exponent."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.words import number_of
+from everytree.base.words import number_of, with_article
 from everytree.boosting.mixed import MixedCentres, MixedClasses, boosted_trees
 from everytree.cli.problems import UserError, one_of
 from everytree.cli.rows import Stretch, TableRows
@@ -147,7 +147,11 @@ def open_model(path: str, *, estimator: bool = True, online: bool = False) -> Mo
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
     is_fitted = isinstance(model, MetaEstimator) and hasattr(model, "forest_")
     if estimator and not is_fitted and not (online and isinstance(model, OnlineForest)):
-        raise UserError(f"{path}: holds a {type(model).__name__}, but a fitted estimator is needed, as `fit` writes it")
+        advice = ""
+        if isinstance(model, OnlineForest):
+            advice = "; of an online forest there are `show` and `report`, and it predicts in Python"
+        held = with_article(type(model).__name__)
+        raise UserError(f"{path}: holds {held}, but a fitted estimator is needed, as `fit` writes it{advice}")
     return ModelFile(path, model, memory, notes, version)
 
 

@@ -16,7 +16,7 @@ BAR, MIN_BAR = 30, 5
 """Columns of the widest and of the narrowest bar."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
 UNLIMITED = 10_000
-MAX_TABLES = 12
+MAX_TABLES = MAX_FEATURES = 12
 """That are listed by name."""
 
 
@@ -53,7 +53,8 @@ def _facts(of: ModelFile) -> str:
 def _online_facts(of: ModelFile) -> str:
     """A forest that learns row by row: its trees are too random to be read."""
     model: OnlineForest = of.model
-    features = ", ".join(f"{name} ({'text' if model.is_category(name) else 'number'})" for name in model.features)
+    named = [f"{name} ({'text' if model.is_category(name) else 'number'})" for name in model.features]
+    features = ", ".join(named[:MAX_FEATURES]) + (", ..." if len(named) > MAX_FEATURES else "")
     facts = {
         "model": f"{type(model).__name__} of {number_of(model.n_models, 'tree')}, {number_of(model.n_nodes, 'node')}",
         "columns": f"{len(model.features)}: {features}" if features else "none yet",

@@ -92,7 +92,10 @@ def test_models_with_exposure_and_with_lines_in_leaves_have_a_page():
     table = mixed_table(120)
     y = numbers_of(table, "poisson")
     exposed = et.MetaTreeRegressor(max_depth=2, family="poisson", random_state=0).fit(table, y, exposure=y + 1.0)
-    assert "Counts are rates to it" in report_html(exposed, table, target=y, exposure=y + 1.0)
+    page = report_html(exposed, table, target=y, exposure=y + 1.0)
+    assert "Counts are rates to it" in page
+    assert "Counts are those of one unit of exposure." in page
+    assert "90% or more is right: counts are whole" in page
     lines = et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0).fit(table[["count"]], y)
     page = report_html(lines)
     assert "lines through the columns" in page

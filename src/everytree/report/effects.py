@@ -30,11 +30,12 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
         subject.model.effect(k, rows.inputs, max_points=MAX_POINTS, max_rows=MAX_ROWS) for k in _most_important(subject)
     ]
     labels: Sequence[Any] = subject.model.classes_.tolist() if subject.words.classes else ()
-    return effect_charts(found, subject.words.classes, shown_classes(labels, rows))
+    unit = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
+    return effect_charts(found, subject.words.classes, shown_classes(labels, rows), unit)
 
 
-def effect_charts(found: Sequence[Effect], names: Sequence[str], outputs: Sequence[int | None]) -> str:
-    """Charts of effects, with the names of all classes and the places of those that are drawn."""
+def effect_charts(found: Sequence[Effect], names: Sequence[str], outputs: Sequence[int | None], more: str = "") -> str:
+    """Charts of effects, with the names of all classes, the places of those that are drawn, and what else to say."""
     found = [one for one in found if len(one.points) > 1]
     if not found:
         return ""
@@ -53,6 +54,7 @@ def effect_charts(found: Sequence[Effect], names: Sequence[str], outputs: Sequen
     )
     if len(outputs) == 1:
         said += f" The band holds {found[0].spread:.0%} of the rows: a wide one says that other columns matter more."
+    said += more
     head = f'<h3 class="below">What they do</h3><p>{escape(said)}</p>'
     return f'{head}<div class="charts effects">{"".join(charts)}</div>'
 

@@ -78,9 +78,11 @@ def _skill(scores: Scores) -> float:
     return 1.0 - math.exp(2.0 * (scores.baseline_log_score - scores.log_score))  # as if densities were normal
 
 
-def tiles(n_rows: int, n_columns: int, scores: Scores | None, quality: Sequence[Quality]) -> str:
-    """Three numbers in large print."""
-    found = list(_of_scores(scores)) if scores is not None else _of_quality(quality)
+def tiles(
+    n_rows: int, n_columns: int, scores: Scores | None, quality: Sequence[Quality], *, are_whole: bool = False
+) -> str:
+    """Three numbers in large print; `are_whole` where targets are whole numbers, whose intervals hold more."""
+    found = list(_of_scores(scores, are_whole)) if scores is not None else _of_quality(quality)
     learnt = f"and {number_of(n_columns, 'column')} to learn from"
     size = Tile(amount(float(n_rows)), "row" if n_rows == 1 else "rows", learnt)
     items = "".join(
@@ -91,7 +93,7 @@ def tiles(n_rows: int, n_columns: int, scores: Scores | None, quality: Sequence[
     return f'<div class="tiles">{items}</div>'
 
 
-def _of_scores(scores: Scores) -> list[Tile]:
+def _of_scores(scores: Scores, are_whole: bool) -> list[Tile]:
     if isinstance(scores, ClassScores):
         return [
             Tile(f"{scores.accuracy:.0%}", "right", f"{scores.baseline_accuracy:.0%} by naming the largest class"),
@@ -102,7 +104,8 @@ def _of_scores(scores: Scores) -> list[Tile]:
     spread = Tile(f"{scores.log_score:.2f}", "mean log score",
                   f"{scores.baseline_log_score:.2f} by one distribution for all; more is better")  # fmt: skip
     explained = [] if scores.r2 is None else [Tile(f"{scores.r2:.0%}", "of the variance explained", "R2 of the mean")]
-    held = [] if scores.coverage is None else [Tile(f"{scores.coverage:.0%}", "in their 90% interval", "90% is right")]
+    right = "90% or more is right: counts are whole" if are_whole else "90% is right"
+    held = [] if scores.coverage is None else [Tile(f"{scores.coverage:.0%}", "in their 90% interval", right)]
     return [*explained, *held, spread][:2]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from everytree.base.words import number_of
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.atomic import replace_file
 from everytree.online.base import OnlineForest
 from everytree.report.effects import effects
@@ -131,7 +132,7 @@ def report_html(
     sections = {
         "title": escape(title(model, name)),
         "verdict": escape(verdict(scores, quality)),
-        "tiles": tiles(subject.n_rows, model.schema_.n_inputs, scores, quality),
+        "tiles": tiles(subject.n_rows, model.schema_.n_inputs, scores, quality, are_whole=_are_whole(model)),
         "lead": escape(lead(subject)),
         "facts": pairs_list(facts(subject, name)),
         "expert_facts": pairs_list(expert_facts(subject)),
@@ -151,6 +152,10 @@ def report_html(
 
 
 # ---- sections -------------------------------------------------------------------------------------------------------
+
+
+def _are_whole(model: Any) -> bool:
+    return not hasattr(model, "classes_") and NUMBER_FAMILIES[model.family].support.is_whole
 
 
 def _drawn(subject: Subject) -> str:

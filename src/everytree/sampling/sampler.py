@@ -37,7 +37,7 @@ MAX_DEPTH = 64
 SUMMED_DEPTH = 5
 """Depth to which prunings are summed out; below it they are drawn with the structure."""
 
-MAX_BLOCK_STEPS = 1e6
+MAX_BLOCK_STEPS = 1e5
 """Steps that the sums of a block may take in each level, where they are computed again and again."""
 
 TOP_STEPS, TOP_REGIONS = 1e5, 6_000_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,24 +52,47 @@ def speed(sizes: tuple[int, ...], n_draws: int) -> str:
     return section("Proposals of single nodes", remark, table(["table", "proposals a second"], rows))
 
 
+COMPARED = ["largest error of a column's probability", "error of log evidence", "its own error", "R-hat"]
+
+
+def beside_exact(values: NDArray[np.int64], depth: int, start: Any, n_draws: int) -> list[str]:
+    """What `COMPARED` names, for columns of 0 and 1, the label last."""
+    X, y = values[:, :-1], values[:, -1]
+    n_codes = [2] * X.shape[1]
+    exact = et.ExactPosterior(n_codes, FAMILY, depth).fit(X, y)
+    sampler = et.StructureSampler(n_codes, FAMILY, depth, random_state=0, start=start).fit(X, y, n_draws=n_draws)
+    evidence = sampler.log_evidence
+    return [
+        f"{np.abs(sampler.feature_prob - exact.feature_prob).max():.4f}",
+        f"{evidence.value - exact.log_evidence:.3f}", f"{evidence.error:.3f}", f"{max(sampler.rhat.values()):.3f}",
+    ]  # fmt: skip
+
+
 def agreement(n_rows: int, n_draws: int) -> str:
     """Probabilities of columns and the evidence beside the exact sum."""
-    rng, rows = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
     X = rng.integers(0, 2, (n_rows, 12))
     y = ((X[:, 0] & X[:, 1]) ^ (rng.random(n_rows) < 0.2)).astype(int)
-    for depth in (3, 4):
-        exact = et.ExactPosterior([2] * 12, FAMILY, depth).fit(X, y)
-        for start in ("prior", "worst"):
-            sampler = et.StructureSampler([2] * 12, FAMILY, depth, random_state=0, start=start)  # type: ignore[arg-type]
-            sampler.fit(X, y, n_draws=n_draws)
-            evidence = sampler.log_evidence
-            rows.append([
-                f"depth {depth}, from {start}", number(float(np.abs(sampler.feature_prob - exact.feature_prob).max())),
-                f"{evidence.value - exact.log_evidence:.3f}", f"{evidence.error:.3f}",
-                f"{max(sampler.rhat.values()):.3f}",
-            ])  # fmt: skip
-    header = ["chains", "largest error of a column's probability", "error of log evidence", "its own error", "R-hat"]
-    return section("Beside the exact sum", f"{n_rows} rows, 12 columns, {n_draws} draws.", table(header, rows))
+    values = np.column_stack([X, y])
+    rows = [
+        [f"depth {depth}, from {start}", *beside_exact(values, depth, start, n_draws)]
+        for depth in (3, 4)
+        for start in ("prior", "worst")
+    ]
+    remark = f"{n_rows} rows, 12 columns, {n_draws} draws."
+    return section("Beside the exact sum", remark, table(["chains", *COMPARED], rows))
+
+
+def binary_tables(folder: Path, n_draws: int) -> str:
+    """The same for CSV files of columns of 0 and 1, the label last."""
+    rows = [
+        [f"{path.name.split('.')[0]}, depth {depth}, from {start}", *beside_exact(values, depth, start, n_draws)]
+        for path in sorted(folder.glob("*.csv*"))
+        for values in [np.loadtxt(path, delimiter=",", dtype=np.int64)]
+        for depth in (3, 4)
+        for start in ("prior", "worst")
+    ]
+    return section("Binary tables", f"{n_draws} draws of each of four chains.", table(["chains", *COMPARED], rows))
 
 
 def planted(seed: int, n: int, n_columns: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -112,11 +136,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small problems and few draws")
     parser.add_argument("--out", type=Path, help="results file whose section 'sampling' is replaced")
+    parser.add_argument("--tables", type=Path, help="folder of CSV files of columns of 0 and 1, the label last")
     options = parser.parse_args()
     if options.quick:
         found = [speed((200,), 5), agreement(60, 50), deep(100, 8, 10, 2)]
     else:
         found = [speed((1000, 10_000), 100), agreement(300, 2000), deep(1000, 50, 300, 10)]
+    if options.tables:
+        found.append(binary_tables(options.tables, 100 if options.quick else 6000))
     text = "\n\n".join(found)
     print(text)
     if options.out:

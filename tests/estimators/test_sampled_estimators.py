@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from cases import rng_for
+from everytree.fitting.sampled import SampledStructure
 
 FAST = {"n_draws": 3, "n_chains": 1, "temperature": 1.0, "max_depth": 2, "max_bins": 4}
 
@@ -108,5 +109,21 @@ def test_parameters_are_refused(options, message):
     X, y = table(30)
     with pytest.raises(ValueError, match=message):
         et.SampledTreeClassifier(**options).fit(X, y)
-    with pytest.raises(ValueError, match="takes no groups"):
-        et.SampledTreeClassifier(**FAST).fit(X, y, groups=np.arange(30))
+
+
+def test_groups_are_left_out_together(monkeypatch):
+    """The temperature is judged by whole groups."""
+    X, y = table(60)
+    groups = np.repeat(np.arange(12), 5)
+    drawn_with, draw = [], SampledStructure._forest
+
+    def watched(self, rows, *rest):
+        drawn_with.append(np.bincount(rows.group, minlength=12))
+        return draw(self, rows, *rest)
+
+    monkeypatch.setattr(SampledStructure, "_forest", watched)
+    et.SampledTreeClassifier(**FAST | {"temperature": "auto"}, random_state=0).fit(X, y, groups=groups)
+    *judging, final = drawn_with
+    assert len(judging) == 3  # one for each temperature
+    assert all(set(each) == {0, 5} for each in judging)
+    assert set(final) == {5}

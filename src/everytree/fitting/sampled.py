@@ -23,6 +23,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.sampling.sampler import StructureSampler
 from everytree.tables.column import missing_code
+from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
 
@@ -36,7 +37,7 @@ N_TEMPERATURES = 5
 """Powers at which chains run: fewer than for the evidence, which is not estimated here."""
 
 SHARE_JUDGED = 0.25
-"""Share of the distinct rows that "auto" leaves out to compare temperatures."""
+"""Share of the groups of rows that "auto" leaves out to compare temperatures; equal rows are a group."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,6 @@ class SampledStructure:
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
-        if given.groups is not None:
-            raise ValueError(f"{settings.owner} takes no groups: its rows are left out by their own values")
         return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
@@ -83,9 +82,10 @@ class SampledStructure:
         """The temperature, and the mean log score of rows that were left out to choose it."""
         if not isinstance(self.temperature, str):
             return float(self.temperature), float("nan")
-        _, group = np.unique(rows.codes, axis=0, return_inverse=True)
+        group = row_groups(rows.codes, rows.group)
+        group = np.arange(len(rows)) if group is None else group
         is_judge = np.random.default_rng(seed).random(int(group.max(initial=-1)) + 1) < SHARE_JUDGED
-        judges = is_judge[group.ravel()]
+        judges = is_judge[group]
         if len(rows) < MIN_ROWS or not judges.any() or judges.all():
             return 1.0, float("nan")
         others, judged = rows.at(np.flatnonzero(~judges)), rows.at(np.flatnonzero(judges))

@@ -41,6 +41,7 @@ bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/distributions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/exact.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/sampling.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/bayesian_trees.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/online.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/batches.py --out benchmarks/RESULTS.md
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Table = NDArray[Any]
-BAYESML_DEPTH = 4  # the sampler fills its trees to this depth, and every level makes a proposal about twice as slow
+TREE_DEPTH = 4  # of sampled single trees on small tables: BayesML fills its trees, so each level costs it much
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def chains(name: str, X: Table, y: Table, depth: int, n_chains: int, seconds: fl
 
 def bayesml_probs(X: Table, y: Table, X_test: Table) -> Table:
     """Return the probability of class 1 by BayesML, with its own numbers of proposals (100 and 500)."""
-    model = _bayesml_fitted(X, np.empty((len(X), 0), dtype=int), y, BAYESML_DEPTH, seed=0)
+    model = _bayesml_fitted(X, np.empty((len(X), 0), dtype=int), y, TREE_DEPTH, seed=0)
     model.calc_pred_dist(X_test, np.empty((len(X_test), 0), dtype=int))
     return model.make_prediction(loss="KL")[:, 1]
 
@@ -111,11 +111,11 @@ def stochtree_probs(X: Table, y: Table, X_test: Table) -> Table:
 
 
 def bartz_probs(X: Table, y: Table, X_test: Table) -> Table:
-    """Return the probability of class 1 by bartz: 200 trees, one chain, 100 draws of burn-in and 500 more."""
+    """Return the probability of class 1 by bartz: 200 trees, one chain, 100 draws of burn-in and 200 more."""
     from bartz import Bart
 
     with _silence():
         model = Bart(
-            X.T, y.astype(np.float32), outcome_type="binary", num_chains=1, n_burn=100, n_save=500, printevery=None
+            X.T, y.astype(np.float32), outcome_type="binary", num_chains=1, n_burn=100, n_save=200, printevery=None
         )
         return np.asarray(model.predict(X_test.T, kind="mean"), dtype=float)

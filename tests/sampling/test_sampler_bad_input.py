@@ -74,7 +74,7 @@ def test_a_block_that_would_not_fit_is_smaller_and_says_so():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 40, (60, 8))
     sampler = et.StructureSampler([40] * 8, FAMILY, n_chains=1, n_temperatures=2, block_depth=6, random_state=0)
-    with pytest.warns(UserWarning, match="blocks at the root have depth 2"):
+    with pytest.warns(UserWarning, match="blocks at the root have depth 1; more draws allow more"):
         sampler.fit(codes, rng.integers(0, 2, 60), n_draws=2)
 
 

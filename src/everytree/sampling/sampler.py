@@ -235,8 +235,8 @@ class StructureSampler(Answers):
         asked, fits = min(self.block_depth, len(self._log_split)), engine.horizon()
         if fits < asked:
             warnings.warn(
-                f"block_depth={self.block_depth} would take longer than the draws: blocks at the root have depth {fits}; "
-                f"more draws allow more",
+                f"block_depth={self.block_depth} would take longer than the draws: blocks at the root have depth "
+                f"{fits}; more draws allow more",
                 stacklevel=3,
             )
 

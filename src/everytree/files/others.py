@@ -9,7 +9,8 @@ from everytree.files.families import check_all, read_family, read_statistics, wr
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.growing import GrowingPosterior
-from everytree.sampling.sampler import ARRAY_TYPES, StructureSampler
+from everytree.sampling.sampler import StructureSampler
+from everytree.sampling.stored import ARRAY_TYPES
 
 
 def write_growing(to: Writer, grow: GrowingPosterior) -> None:

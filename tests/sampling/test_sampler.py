@@ -114,7 +114,9 @@ def test_files_hold_the_chains(tmp_path):
     assert loaded.acceptance == sampler.acceptance
     assert loaded.map_tree() == sampler.map_tree()
     np.testing.assert_array_equal(loaded.probs(rows()[0]), sampler.probs(rows()[0]))
+    assert loaded._engine.top_depth() == 0  # sums are for those who draw more
     assert same_draws(sampler.run(10), loaded.run(10))
+    assert loaded._engine.top_depth() == sampler._engine.top_depth() > 3
     bare = et.StructureSampler(N_CODES, FAMILY)
     et.save(bare, tmp_path / "bare.safetensors")
     assert et.load(tmp_path / "bare.safetensors").n_codes == N_CODES

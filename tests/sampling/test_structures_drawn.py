@@ -132,6 +132,30 @@ def test_blocks_of_the_first_levels_are_always_accepted_where_these_are_all(name
     assert (counts["accepted"][0, 1:, 5] >= 299).all()  # sums in single precision
 
 
+@pytest.mark.parametrize("n_classes", [64, 65, 200])
+def test_many_classes_are_not_counted_as_bits(n_classes):
+    rng = rng_for("many classes", n_classes)
+    X = rng.integers(0, 3, (400, 3))
+    family = et.Categorical(n_classes, 0.1)
+    rows = DistinctRows.read(family, [3] * 3, X, rng.integers(0, n_classes, 400), None, {})
+    engine = kernel(rows, family, [3] * 3, MIXED[0], 3, 0.5, "all", 9, 1, [1])
+    engine.sum_top(1e9, 1 << 20, 3, 1)
+    engine.begin(False, 1)
+    engine.run(n_draws=50, thin=0, n_single=5, n_blocks=1, n_jobs=1)
+    counts = engine.counts()
+    assert engine.top_depth() == 3
+    assert (counts["accepted"][0, 1:, 5] >= 49).all()
+
+
+@pytest.mark.parametrize("weight", [1e3, 1e5, 1e9])
+def test_weights_too_large_for_sums_in_single_precision(weight):
+    X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 2], [1, 1, 0]] * 5)
+    sampler = et.StructureSampler([2, 2, 3], et.Bernoulli(0.5, 0.5), 3, n_chains=2, n_temperatures=3, random_state=0)
+    sampler.fit(X, [0, 0, 1, 1] * 5, [weight] * 20, n_draws=20)
+    assert sampler.map_tree().n_leaves == 2
+    assert sampler._engine.top_depth() == (3 if weight < 1e5 else 0)
+
+
 @pytest.mark.parametrize("limits", [(0.0, 100, 3), (1e9, 1, 3), (1e9, 20, 3), (1e9, 100, 0)])
 def test_limits_of_the_sums_of_the_first_levels(limits):
     rng = rng_for("limits")

@@ -37,7 +37,7 @@ N_TEMPERATURES = 5
 """Powers at which chains run: fewer than for the evidence, which is not estimated here."""
 
 SHARE_JUDGED = 0.25
-"""Share of the groups of rows that "auto" leaves out to compare temperatures; equal rows are a group."""
+"""Share of the groups of rows that "auto" leaves out to compare temperatures; rows that repeat others are a group."""
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,8 @@ class StructureSampler(Stored):
         Powers of the evidence in each chain, from 0 to `temperature`. With 1 nothing is exchanged, and there is no
         estimate of the evidence.
     block_depth : int or "auto"
-        Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed once,
-        over as many levels as take about as long as the draws do; where they reach `max_depth`, draws are
+        Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed before
+        the draws, over as many levels as take about as long as these do; where they reach `max_depth`, draws are
         independent.
     start : {"prior", "worst"}
         Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
@@ -190,13 +190,14 @@ class StructureSampler(Stored):
         powers = first_powers(self.n_temperatures, self.temperature)
         seeds = random_generator(None, self.random_state).integers(0, 2**63, self.n_chains).tolist()
         engine = self._make(rows, powers, seeds)
-        self._top_steps = TOP_STEPS * (burn_in + n_draws) * self.n_chains * self.n_temperatures
-        self._sum_top(engine, self._top_steps if burn_in == 0 else self._top_steps * ADAPTING_SHARE)
+        steps = TOP_STEPS * (burn_in + n_draws) * self.n_chains * self.n_temperatures
+        self._sum_top(engine, steps if burn_in == 0 else steps * ADAPTING_SHARE)
         engine.begin(self.start == "worst", resolve_n_jobs(self.n_jobs))
         with Progress("sampling", burn_in + n_draws, progress) as bar:
-            powers = self._burn_in(engine, powers, burn_in, bar)
+            powers = self._burn_in(engine, powers, burn_in, steps, bar)
             self._warn_of_small_blocks(engine)
             self._rows, self._thin, self.powers = rows, thin, read_only(powers)
+            self._top_steps, self._needs_sums = steps, False
             self._draws = self._kept = self._best = self._moves = self._forest = None
             self._engine: _kernels.Sampler | None = engine
             self._advance(n_draws, bar)
@@ -226,7 +227,7 @@ class StructureSampler(Stored):
         engine.sum_top(steps, TOP_REGIONS, depth, resolve_n_jobs(self.n_jobs))
 
     def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
-        return INDEPENDENT if engine.horizon() >= len(self._log_split) else USUAL_PROPOSALS
+        return INDEPENDENT if engine.top_depth() >= len(self._log_split) else USUAL_PROPOSALS
 
     def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
         if isinstance(self.block_depth, str):
@@ -239,8 +240,12 @@ class StructureSampler(Stored):
                 stacklevel=3,
             )
 
-    def _burn_in(self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, bar: Progress) -> FloatArray:
+    def _burn_in(
+        self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, steps: float, bar: Progress
+    ) -> FloatArray:
         """Draw without keeping anything, and adapt the powers between rounds."""
+        if n_draws == 0:
+            return powers
         total = 2**N_ROUNDS - 1
         ends = [n_draws * (2 ** (i + 1) - 1) // total for i in range(N_ROUNDS)]
         done = 0
@@ -256,12 +261,15 @@ class StructureSampler(Stored):
                 powers = adapted_powers(powers, counts["exchanged"].sum(axis=0)[:-1] / tried)
                 engine.set_powers(powers.tolist())
             is_last = number + 2 == N_ROUNDS
-            self._sum_top(engine, self._top_steps * (1.0 if is_last else ADAPTING_SHARE))
+            self._sum_top(engine, steps * (1.0 if is_last else ADAPTING_SHARE))
         engine.forget_counts()
         return powers
 
     def _advance(self, n_draws: int, bar: Progress) -> None:
         engine = self._running()
+        if self._needs_sums:
+            self._sum_top(engine, self._top_steps)
+            self._needs_sums = False
         records, was_interrupted = run_until_interrupted(
             engine, self._proposals(engine), n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar
         )
@@ -294,8 +302,7 @@ class StructureSampler(Stored):
             engine = self._make(self._rows, self.powers, [0] * self.n_chains)
             for chain, state in enumerate(self._state):
                 engine.restore(chain=chain, **state)
-            self._sum_top(engine, self._top_steps)
-            self._engine = engine
+            self._engine, self._needs_sums = engine, True
         return self._engine
 
     # ---- state ------------------------------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ class Stored(Answers):
     random_state: RandomSource
     n_jobs: int | None
     _thin: int
-    _top_steps: float
+    _top_steps: float = 0.0
+    _needs_sums: bool
     _state: list[dict[str, Any]]
     _engine: _kernels.Sampler | None
 
@@ -92,7 +93,7 @@ class Stored(Answers):
             raise ValueError(f"there are {len(codes)} rows of codes, but {len(statistics)} of statistics")
         sampler._rows = DistinctRows(codes, statistics, whole_number("n_rows", fitted["n_rows"], len(codes)))
         sampler._thin, sampler.powers = whole_number("thin", fitted["thin"], 1), read_only(arrays["powers"])
-        sampler._top_steps = fitted.get("top_steps", 0.0)
+        sampler._top_steps = _checked_steps(fitted.get("top_steps", 0.0))
         sampler._draws = Draws(**{name: arrays[f"draws_{name}"] for name in Draws.names()})
         sampler._kept = Structures(**{name: arrays[f"kept_{name}"] for name in Structures.names()})
         sampler._draws.check(sampler.n_chains, len(sampler.n_codes), sampler.n_temperatures)
@@ -117,6 +118,12 @@ ARRAY_TYPES: dict[str, type[np.generic]] = {
     "chain_sizes": np.int64, "chain_columns": np.int32, "chain_codes": np.int32,
 }  # fmt: skip
 """Arrays of `Stored.to_state` except the statistics, and their types."""
+
+
+def _checked_steps(steps: Any) -> float:
+    if isinstance(steps, bool) or not isinstance(steps, int | float) or not 0.0 <= steps < float("inf"):
+        raise ValueError(f"top_steps must be a number from 0 on, but is {steps!r}")
+    return float(steps)
 
 
 def _chain_states(random: list[int], n_before: list[int], arrays: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ class SamplerHandle {
   public:
     virtual ~SamplerHandle() = default;
     virtual int horizon() const = 0;
+    virtual int top_depth() const = 0;
     virtual void begin(bool from_worst, int n_jobs) = 0;
     virtual void set_powers(const std::vector<double>& powers) = 0;
     virtual void sum_top(double steps, std::int64_t regions, int depth, int n_jobs) = 0;
@@ -72,7 +73,14 @@ class TypedSampler final : public SamplerHandle {
                  const std::vector<std::uint64_t>& seeds)
         : sampler_(std::move(points), std::move(options), powers, seeds), n_powers_(powers.size()) {}
 
-    int horizon() const override { return sampler_.horizon(); }
+    int horizon() const override {
+        std::lock_guard alone(guard_.writing);
+        return sampler_.horizon();
+    }
+    int top_depth() const override {
+        std::lock_guard alone(guard_.writing);
+        return sampler_.top_depth();
+    }
     void begin(bool from_worst, int n_jobs) override {
         std::lock_guard alone(guard_.writing);
         nb::gil_scoped_release released;
@@ -228,6 +236,7 @@ std::unique_ptr<SamplerHandle> make_sampler(const std::string& name, int size, I
 void bind_sampling(nb::module_& module) {
     nb::class_<SamplerHandle>(module, "Sampler")
         .def("horizon", &SamplerHandle::horizon)
+        .def("top_depth", &SamplerHandle::top_depth)
         .def("begin", &SamplerHandle::begin, "from_worst"_a, "n_jobs"_a)
         .def("set_powers", &SamplerHandle::set_powers, "powers"_a)
         .def("sum_top", &SamplerHandle::sum_top, "steps"_a, "regions"_a, "depth"_a, "n_jobs"_a)

@@ -53,7 +53,8 @@ class RegionReader {
         for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
         if constexpr (requires { family_.tabulated(0); }) {
             family_.tabulate(prior_.data(), n_rows + 1);
-            counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_.n_tabulated();
+            counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_.n_tabulated() &&
+                            family_.n_classes <= max_bit_classes;
             for (int k = 0; k < table_.n_columns(); ++k) counts_whole_ &= table_.kind(k) == ColumnKind::ordered;
         } else if constexpr (requires { family_.tabulate(nullptr); }) {
             family_.tabulate(prior_.data());

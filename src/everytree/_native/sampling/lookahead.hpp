@@ -69,10 +69,9 @@ class Lookahead {
         const auto found = known_.find(key);
         if (found != known_.end()) return found->second;
         if (n_known_ > max_known) known_.clear(), n_known_ = 0;
-        Prospect& made = known_[key];
-        compute(region, begin, end, depth, horizon, leaf, made);
-        n_known_ += made.log_share.size() + 8;
-        return made;
+        compute(region, begin, end, depth, horizon, leaf, scratch_);
+        n_known_ += scratch_.log_share.size() + 8;
+        return known_[key] = std::move(scratch_);
     }
 
   private:

@@ -38,8 +38,10 @@ class Sampler {
         set_top(std::make_unique<TopSums<Family>>(*points_, *options_, powers_, limits, n_jobs, watch));
     }
 
+    // Depth of the sums over the first levels, 0 without any.
+    int top_depth() const { return top_ ? top_->depth() : 0; }
     // Depth of the sums of a block at the root.
-    int horizon() const { return std::max(top_ ? top_->depth() : 0, own_horizon()); }
+    int horizon() const { return std::max(top_depth(), own_horizon()); }
     void begin(bool from_worst, int n_jobs) {
         in_chunks(static_cast<std::int64_t>(chains_.size()), n_jobs,
                   [&](std::int64_t i, int) { chain(static_cast<std::size_t>(i)).begin(from_worst); });

@@ -22,7 +22,7 @@
 
 namespace everytree {
 
-// exp(power * log), where all logs are at most 0, to seven digits; in a form that compilers turn into vector
+// exp(power * log), where all logs are finite and at most 0, to five digits; in a form that compilers turn into vector
 // instructions.
 inline void raise_to(float power, const float* logs, std::size_t n, float* to) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -49,12 +49,15 @@ class TopSums {
         : powers_(powers), n_columns_(points.n_columns()) {
         const int depth = std::min(limits.depth, options.max_depth);
         if (depth < 1 || points.n_points() < 2) return;
+        // One region takes this many steps at least: without time for some, not even the table is made.
+        const double least = points.n_possible() + static_cast<double>(points.n_points()) / 64.0;
+        if (!(limits.steps / least >= 2.0) || !is_precise(points)) return;
         kernel_ = make_kernel(points, options, depth, n_jobs);
         ExactKernel<Family>& kernel = *kernel_;
+        const double regions = std::min(limits.steps / steps_each(kernel, points), static_cast<double>(limits.regions));
+        if (!(regions >= 2.0)) return;
         Budget budget;
-        budget.regions = static_cast<std::int64_t>(
-            std::min(limits.steps / steps_each(kernel, points), static_cast<double>(limits.regions)));
-        if (budget.regions < 2) return;
+        budget.regions = static_cast<std::int64_t>(regions);
         kernel.list(budget, watch, [](int, std::size_t, std::size_t) {});
         const std::vector<Level>& listed = kernel.levels();
         std::size_t n_whole = 1;
@@ -62,6 +65,7 @@ class TopSums {
         levels_.resize(n_whole);
         for (std::size_t d = n_whole; d-- > 0;) evaluate(kernel, options, static_cast<int>(d), watch);
         keep_children(kernel.take_levels());
+        if (!kernel.counts_bits()) kernel_.reset();  // points are as fast
     }
 
     // Levels of splits that the sum at the root is over.
@@ -147,18 +151,30 @@ class TopSums {
             RowStatistics<Family>(points.family(), std::move(of_place), class_start),
             rows_as_bits(place.data(), n_rows, n_places), std::move(exact));
     }
+    // Whether sums in single precision differ from exact ones by little more than a hundredth.
+    static bool is_precise(const Points<Family>& points) {
+        std::vector<Point> all(static_cast<std::size_t>(points.n_points()));
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Point>(i);
+        std::vector<double> stat(points.size());
+        return std::fabs(points.log_evidence(all.data(), all.data() + all.size(), stat.data())) < 3e5;
+    }
     // A row for each count of each point, class by class, each class from a new word on. Nothing if counts are not
-    // whole numbers or so large that there would be more words than points. Returns the number of places.
+    // whole numbers, if a point has none, or if there are more classes than can be counted as bits or many rows to a
+    // point. Returns the number of places.
     static std::int64_t list_by_class(const Points<Family>& points, std::vector<Point>& point_of,
                                       std::vector<std::int64_t>& place, std::vector<std::int64_t>& class_start) {
+        if (points.size() > 64) return 0;
         double total = 0.0;
-        for (Point p = 0; p < points.n_points(); ++p)
+        for (Point p = 0; p < points.n_points(); ++p) {
+            const double before = total;
             for (std::size_t c = 0; c < points.size(); ++c) {
                 const double count = points.statistic(p)[c];
                 if (count != std::floor(count)) return 0;
                 total += count;
             }
-        if (total / 64.0 > static_cast<double>(points.n_points())) return 0;
+            if (!(total > before)) return 0;
+        }
+        if (total > 8.0 * static_cast<double>(points.n_points())) return 0;
         std::int64_t at = 0;
         for (std::size_t c = 0; c < points.size(); ++c) {
             at = (at + 63) / 64 * 64;
@@ -232,7 +248,8 @@ class TopSums {
         const double top = *std::max_element(part.view.terms.begin(), part.view.terms.end());
         part.terms.assign(1, top);
         part.below_top.clear();
-        for (const double term : part.view.terms) part.below_top.push_back(static_cast<float>(term - top));
+        for (const double term : part.view.terms)
+            part.below_top.push_back(static_cast<float>(std::fmin(std::fmax(term - top, -1e30), 0.0)));
         return part.view.terms.size();
     }
     // Log of the mean of the terms to a power.

@@ -362,42 +362,44 @@ class NodePool:
     def sums_along(self, *, values: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
     def averages(self, *, ends: NDArray[np.int32], sums: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
 
+class HeldOutTree:
+    def components(
+        self, *, prior: NDArray[np.float64], log_split: NDArray[np.float64], log_stop: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
+
+def make_held_out(
+    *,
+    name: str,
+    size: int,
+    tree: Tree,
+    statistics: NDArray[np.float64],
+    ends: NDArray[np.int32],
+    counted: NDArray[np.uint8],
+    y: Any,
+    weight: Any,
+    extra: Any,
+    constant: float,
+    scored: NDArray[np.uint8],
+    group_start: NDArray[np.int64],
+) -> HeldOutTree | None: ...
 def predict_held_out(
     *,
-    name: str,
-    size: int,
-    tree: Tree,
-    statistics: NDArray[np.float64],
+    trees: Sequence[HeldOutTree],
     priors: NDArray[np.float64],
-    log_split: NDArray[np.float64],
-    log_stop: NDArray[np.float64],
-    ends: NDArray[np.int32],
-    counted: NDArray[np.uint8],
-    y: Any,
-    weight: Any,
-    extra: Any,
-    constant: float,
-    scored: NDArray[np.uint8],
-    group_start: NDArray[np.int64],
-) -> NDArray[np.float64] | None: ...
-def held_out_components(
+    log_split: Sequence[NDArray[np.float64]],
+    log_stop: Sequence[NDArray[np.float64]],
+    n_jobs: int,
+) -> list[NDArray[np.float64]]: ...
+def pool_held_out(
     *,
-    name: str,
-    size: int,
-    tree: Tree,
-    statistics: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    log_split: NDArray[np.float64],
-    log_stop: NDArray[np.float64],
-    ends: NDArray[np.int32],
-    counted: NDArray[np.uint8],
-    y: Any,
-    weight: Any,
-    extra: Any,
-    constant: float,
-    scored: NDArray[np.uint8],
-    group_start: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None: ...
+    pooled: NDArray[np.float64],
+    trees: Sequence[HeldOutTree],
+    rows: Sequence[NDArray[np.int64]],
+    priors: NDArray[np.float64],
+    log_split: Sequence[NDArray[np.float64]],
+    log_stop: Sequence[NDArray[np.float64]],
+    n_jobs: int,
+) -> None: ...
 def student_tails(
     *,
     start: NDArray[np.int64],
@@ -650,6 +652,7 @@ def encode_dicts(
 def scan_numbers(
     numbers: Any, known: NDArray[np.float64] | None, most: int
 ) -> tuple[NDArray[np.float64] | None, bool, int]: ...
+def last_of_bins(mass: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]: ...
 def draw_rows(seed: int, first_row: int, n_rows: int, bound: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
 
 class Encoder:

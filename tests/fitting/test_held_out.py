@@ -72,9 +72,24 @@ def kernel_arguments(
     }  # fmt: skip
 
 
-def held_out_components(*, priors: np.ndarray, **arguments: Any) -> Any:
+def made(priors: np.ndarray, log_split: np.ndarray, log_stop: np.ndarray, **of_tree: Any) -> Any:
+    """The tree with its rows, None if they cannot be read, and the priors."""
+    return _kernels.make_held_out(**of_tree), {"log_split": log_split, "log_stop": log_stop}, priors
+
+
+def predict_held_out(**arguments: Any) -> Any:
+    """Predictions of one tree."""
+    tree, splits, priors = made(**arguments)
+    if tree is None:
+        return None
+    each = {name: [logs] for name, logs in splits.items()}
+    return _kernels.predict_held_out(trees=[tree], priors=priors, n_jobs=1, **each)[0]
+
+
+def held_out_components(**arguments: Any) -> Any:
     """The same arguments, for one prior."""
-    return _kernels.held_out_components(prior=priors, **arguments)
+    tree, splits, prior = made(**arguments)
+    return tree.components(prior=prior, **splits)
 
 
 # ---- the kernels -----------------------------------------------------------------------------------------------------
@@ -95,7 +110,7 @@ def test_left_out_is_refitted(case, weighted, per_node, seed):
     priors = [case.family, *OTHER_PRIORS[case.name]]
     split_priors = random_split_priors(rng, tree, 4, per_node)
     post = rows.at(counted).fit(tree, case.family, 0.5)
-    found = _kernels.predict_held_out(**kernel_arguments(priors, split_priors, post, rows, counted))
+    found = predict_held_out(**kernel_arguments(priors, split_priors, post, rows, counted))
     assert found.shape[:3] == (3, 4, n)
     for f, family in enumerate(priors):
         for g, split_prior in enumerate(split_priors):
@@ -121,7 +136,7 @@ def test_groups_are_left_out_together(case, weighted, seed):
     priors = [case.family, *OTHER_PRIORS[case.name]]
     post = rows.fit(tree, case.family, 0.5)
     arguments = kernel_arguments(priors, split_priors, post, rows, np.ones(n))
-    found = _kernels.predict_held_out(**arguments | {"scored": scored.astype(np.uint8), "group_start": start})
+    found = predict_held_out(**arguments | {"scored": scored.astype(np.uint8), "group_start": start})
     assert found.shape[:3] == (3, 3, scored.sum())
     for f, family in enumerate(priors):
         for g, split_prior in enumerate(split_priors):
@@ -138,7 +153,7 @@ def test_left_out_as_posterior_does_it(case):
     tree = random_tree(rng, 4)
     rows = random_rows(case, rng, tree, 60, False)
     post = rows.fit(tree, case.family, 0.6)
-    found = _kernels.predict_held_out(**kernel_arguments([case.family], [0.6], post, rows, np.ones(60)))[0, 0]
+    found = predict_held_out(**kernel_arguments([case.family], [0.6], post, rows, np.ones(60)))[0, 0]
     if case.name in CLASSES:
         found = np.log(found[np.arange(60), rows.y][:, None])
     np.testing.assert_allclose(found[:, 0], post.loo_log_prob(rows.X, rows.y, **rows.row_data), rtol=1e-9, atol=1e-9)
@@ -156,7 +171,7 @@ def test_components_are_the_mixture_behind_the_prediction(case, weighted):
         for split_prior in random_split_priors(rng, tree, 4, per_node):
             arguments = kernel_arguments([case.family], [split_prior], post, rows, counted)
             start, log_weights, parameters = held_out_components(**arguments)
-            predicted = _kernels.predict_held_out(**arguments)[0, 0]
+            predicted = predict_held_out(**arguments)[0, 0]
             row_of = np.repeat(np.arange(n), np.diff(start))
             assert (np.diff(start) == tree.depth[tree.route(rows.X)] + 1).all()
             of_entry = take(rows.row_data, row_of)
@@ -181,7 +196,7 @@ def test_rows_that_stop_at_an_inner_node(case):
     post = rows.fit(tree, case.family, 0.6)
     ends = rng.integers(0, tree.n_nodes, 30).astype(np.int32)
     arguments = kernel_arguments([case.family], [0.6], post, rows, np.zeros(30)) | {"ends": ends}
-    found = _kernels.predict_held_out(**arguments)[0, 0]
+    found = predict_held_out(**arguments)[0, 0]
     for i, end in enumerate(ends):
         weights = naive_forest.path_weights(post, int(end))
         own = take(rows.row_data, np.full(len(weights), i))
@@ -204,10 +219,10 @@ def test_rows_alike_are_given_what_each_is_given_alone(name):
     counted = rng.random(80) < 0.7
     post = rows.at(counted).fit(tree, case.family, 0.5)
     priors, split_priors = [case.family, *OTHER_PRIORS[name]], [0.2, 0.9]
-    together = _kernels.predict_held_out(**kernel_arguments(priors, split_priors, post, rows, counted))
+    together = predict_held_out(**kernel_arguments(priors, split_priors, post, rows, counted))
     for i in range(80):
         one = np.arange(80) == i
-        alone = _kernels.predict_held_out(**kernel_arguments(priors, split_priors, post, rows.at(one), counted[one]))
+        alone = predict_held_out(**kernel_arguments(priors, split_priors, post, rows.at(one), counted[one]))
         np.testing.assert_array_equal(together[:, :, i], alone[:, :, 0])
 
 
@@ -216,7 +231,7 @@ def test_many_rows_of_one_class_are_taken_away_exactly():
     tree = et.MetaTree.complete([], n_features=1)
     rows = Rows(np.zeros((1, 1), dtype=np.uint8), np.array([1]), None, {})
     post = et.Posterior(tree, et.Bernoulli()).update(rows.X, rows.y, [1e9])
-    found = _kernels.predict_held_out(**kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(1)))
+    found = predict_held_out(**kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(1)))
     assert found[0, 0, 0, 1] == pytest.approx((1e9 - 0.5) / 1e9, rel=1e-15)
 
 
@@ -228,9 +243,9 @@ def test_many_rows_of_one_class_are_taken_away_exactly():
         ("statistics", np.zeros((6, 2)), "size"),
         ("statistics", np.zeros((7, 2)), "row 0 is not in this posterior"),
         ("priors", np.ones(7), r"size|one prior"),
-        ("log_split", np.zeros(7), "size"),
-        ("log_split", np.zeros((1, 6)), "size"),
-        ("log_stop", np.zeros((2, 7)), "size"),
+        ("log_split", np.zeros(7), "split priors"),
+        ("log_split", np.zeros((1, 6)), "split priors"),
+        ("log_stop", np.zeros((2, 7)), "split priors"),
         ("ends", np.array([3, 4, 7], dtype=np.int32), "node"),
         ("ends", np.array([3, 4, -1], dtype=np.int32), "node"),
         ("ends", np.array([3, 4], dtype=np.int32), "entries"),
@@ -253,21 +268,71 @@ def test_kernels_refuse_arrays_that_do_not_fit(name, wrong, match):
     post = rows.fit(tree, et.Bernoulli(), 0.5)
     arguments = kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(3))
     arguments |= {name: np.broadcast_to(arguments[name], (1, 7)).copy() for name in ("log_split", "log_stop")}
-    assert _kernels.predict_held_out(**arguments).shape == (1, 1, 3, 2)
+    assert predict_held_out(**arguments).shape == (1, 1, 3, 2)
     arguments[name] = wrong
-    for kernel in (_kernels.predict_held_out, held_out_components):
+    for kernel in (predict_held_out, held_out_components):
         with pytest.raises((ValueError, TypeError), match=match):
             kernel(**arguments)
+
+
+@families
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@given(seed=seeds)
+@examples(2)
+def test_pooled_predictions_are_the_average_of_trees(case, n_jobs, seed):
+    """Of the trees that may be asked about a row, one by one; the same bits for any number of threads."""
+    rng = np.random.default_rng(seed)
+    held, _ = questions(case, rng, 20, weighted=True)
+    families_, split_priors = [case.family, *OTHER_PRIORS[case.name]], [0.3, 0.9]
+    pooled, asked = replace(held, n_jobs=n_jobs).pool(families_, split_priors)
+    alone, _ = held.pool(families_, split_priors)
+    assert np.array_equal(pooled, alone)
+    answers = [held.predict(tree, families_, split_priors) for tree in range(len(held.trees))]
+    for row in range(held.n_scored):
+        of_row = [answers[tree][:, :, list(rows).index(row)] for tree, rows in enumerate(held.rows) if row in rows]
+        assert asked[row] == bool(of_row)
+        if of_row and case.family.has_classes:
+            np.testing.assert_allclose(pooled[:, :, row], np.mean(of_row, axis=0), rtol=1e-12)
+        elif of_row:
+            np.testing.assert_allclose(pooled[:, :, row], logsumexp(of_row, axis=0) - np.log(len(of_row)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "match"),
+    [
+        ("rows", [np.array([0, 1])], "size"),
+        ("rows", [np.array([0, 1, 5])], "no such row"),
+        ("rows", [np.array([0, 1, -1])], "no such row"),
+        ("rows", [], "size"),
+        ("pooled", np.zeros((1, 1, 5, 3)), "size"),
+        ("pooled", np.zeros((2, 1, 5, 2)), "size"),
+        ("pooled", np.zeros((1, 2, 5, 2)), "size"),
+        ("pooled", np.zeros((5, 2)), "size"),
+        ("log_split", [], "for each tree"),
+        ("trees", [None], "None"),
+    ],
+)
+def test_pooling_refuses_arrays_that_do_not_fit(name, wrong, match):
+    tree = et.MetaTree.complete([0, 1, 1], 2)
+    rows = Rows(np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint8), np.array([0, 1, 1]), None, {})
+    post = rows.fit(tree, et.Bernoulli(), 0.5)
+    one, splits, priors = made(**kernel_arguments([et.Bernoulli()], [0.5], post, rows, np.ones(3)))
+    arguments = {"pooled": np.zeros((1, 1, 5, 2)), "trees": [one], "rows": [np.array([4, 0, 1])], "priors": priors}
+    arguments |= {each: [logs] for each, logs in splits.items()}
+    _kernels.pool_held_out(**arguments, n_jobs=2)
+    assert arguments["pooled"][0, 0].sum(axis=1) == pytest.approx([1.0, 1.0, 0.0, 0.0, 1.0])
+    with pytest.raises((ValueError, TypeError), match=match):
+        _kernels.pool_held_out(**arguments | {name: wrong}, n_jobs=2)
 
 
 def test_nothing_to_predict():
     tree = et.MetaTree.complete([0, 1, 1], 2)
     rows = Rows(np.zeros((0, 2), dtype=np.uint8), np.zeros(0), None, {})
     arguments = kernel_arguments([et.Bernoulli()], [0.5], et.Posterior(tree, et.Bernoulli()), rows, np.ones(0))
-    assert _kernels.predict_held_out(**arguments).shape == (1, 1, 0, 2)
+    assert predict_held_out(**arguments).shape == (1, 1, 0, 2)
     assert [len(part) for part in held_out_components(**arguments)] == [1, 0, 0]
     arguments["y"] = []  # a list is not read as it is
-    assert _kernels.predict_held_out(**arguments) is None
+    assert predict_held_out(**arguments) is None
 
 
 # ---- the choice of priors --------------------------------------------------------------------------------------------

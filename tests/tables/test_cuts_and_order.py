@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import everytree as et
 from cases import examples, rng_for
+from everytree import _kernels
 from everytree.tables.column import SAMPLE_ROWS, missing_code, unseen_code
 
 # ---- cut points ------------------------------------------------------------------------------------------------------
@@ -19,6 +20,35 @@ from everytree.tables.column import SAMPLE_ROWS, missing_code, unseen_code
 
 def mass_of_bins(schema: et.Schema, x: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     return np.bincount(schema.encode(x[:, None])[:, 0], weights=weight)
+
+
+def naive_last_of_bins(mass: np.ndarray, n_bins: int) -> list[int]:
+    """Values are handed out from below, each bin the number of values nearest to an equal share of what is left."""
+    total = np.concatenate([[0.0], np.cumsum(mass)])
+    last: list[int] = []
+    for bins_left in range(n_bins, 1, -1):
+        first = last[-1] + 1 if last else 0
+        share = (total[-1] - total[first]) / bins_left
+        # The value in which the share is reached, with one value kept back for each later bin.
+        reached = next(i for i in range(len(mass)) if total[i + 1] >= total[first] + share or i == len(mass) - 1)
+        reached = min(max(reached, first), len(mass) - bins_left)
+        missed, passed = total[first] + share - total[reached], total[reached + 1] - total[first] - share
+        stop_before = reached > first and (mass[reached] >= share or missed < passed)
+        last.append(reached - 1 if stop_before else reached)
+    return last
+
+
+@given(st.lists(st.integers(1, 40) | st.floats(1e-3, 1e3), min_size=2, max_size=60), st.data())
+@examples(200)
+def test_bins_are_filled_from_below(masses, data):
+    mass, n_bins = np.array(masses, dtype=float), data.draw(st.integers(1, len(masses)))
+    assert _kernels.last_of_bins(mass, n_bins).tolist() == naive_last_of_bins(mass, n_bins)
+
+
+@pytest.mark.parametrize("n_bins", [0, -1, 4])
+def test_as_many_bins_as_values_at_most(n_bins):
+    with pytest.raises(ValueError, match="n_bins"):
+        _kernels.last_of_bins(np.ones(3), n_bins)
 
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 4)), min_size=1, max_size=200), st.integers(2, 30))

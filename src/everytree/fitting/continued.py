@@ -192,7 +192,7 @@ class _RegionGrower:
             max_features=n_looked_at(max_features, width), min_samples_leaf=1, max_depth=0, max_leaf_nodes=0,
         )  # fmt: skip
         names = ("feature", "first_child", "n_children", "threshold", "missing_child")
-        tree = MetaTree.from_checked_arrays(dict(zip(names, arrays, strict=True)), width)
+        tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), width)
         grown = with_statistics(own, self._family, self._schema, Growth(), tree, in_bag, terminal)
         progress.step()
         return grown
@@ -246,9 +246,9 @@ class _Held:
         """For each tree: scored rows of its region, class probabilities or log densities without them, and honesty."""
         found: list[Any] = [None] * len(self.honest)
         n_scored = self.all.n_scored
-        for tree, rows, values in self.all.predict_each([choice.family], [choice.split_prior]):
+        for tree, rows, values in self.all.predict_each(choice.family, choice.split_prior):
             is_scored = self.all.taken[tree] < n_scored
-            found[tree] = rows, values[0, 0], self.honest[tree][is_scored]
+            found[tree] = rows, values, self.honest[tree][is_scored]
         nothing = np.empty(0, dtype=np.int64), np.empty((0, 1)), np.empty(0, dtype=bool)
         return [nothing if one is None else one for one in found]
 

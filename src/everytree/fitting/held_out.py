@@ -6,8 +6,7 @@ O(depth) per row).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +27,9 @@ For numbers, whose densities cost more, the minimum is used."""
 
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
+
+TREES_A_CALL = 16
+"""Number of trees a thread that are asked together."""
 
 Said = tuple[int, NDArray[np.int64], FloatArray]
 """A tree, the scored rows that it predicts, and what it says of them."""
@@ -75,6 +77,9 @@ class HeldOut:
     is_honest: bool = True
     numbers: NDArray[np.int64] | None = None
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _with_rows: dict[tuple[int, str, int], _kernels.HeldOutTree] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.n_scored < 0:
@@ -102,28 +107,42 @@ class HeldOut:
         ends = [nodes[which] for nodes, which in zip(self.ends, kept, strict=True)]
         return replace(self, taken=taken, ends=ends, n_scored=n_scored)
 
-    def predict_each(
-        self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
-    ) -> Iterator[tuple[int, NDArray[np.int64], FloatArray]]:
-        """Yield number, rows and predictions of each tree that predicts any."""
+    def predict_each(self, family: NativeFamily, split_prior: SplitPriorLike) -> list[Said]:
+        """Number, rows and (n_held, n_values) predictions of each tree that predicts any."""
         rows = self.rows
         asked = [tree for tree in range(len(rows)) if len(rows[tree])]
-        if self.n_jobs == 1:
-            for tree in asked:
-                yield tree, rows[tree], self.predict(tree, families, split_priors)
-            return
-        with ThreadPoolExecutor(self.n_jobs) as pool:
-            values = pool.map(lambda tree: self.predict(tree, families, split_priors), asked)
-            yield from zip(asked, (rows[tree] for tree in asked), values, strict=True)
+        values = _kernels.predict_held_out(n_jobs=self.n_jobs, **self._asked(asked, [family], [split_prior]))
+        return [(tree, rows[tree], of_tree[0, 0]) for tree, of_tree in zip(asked, values, strict=True)]
 
     def predict(
         self, tree: int, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
     ) -> FloatArray:
         """(n families, n split priors, n_held, n_values): class probabilities, or the log density of each target."""
-        priors = np.concatenate([family.kernel_prior for family in families])
-        values = _kernels.predict_held_out(priors=priors, **self._arguments(tree, families[0], split_priors))
-        assert values is not None, "the columns of HeldOut are those that the kernels read"
-        return values
+        return _kernels.predict_held_out(n_jobs=1, **self._asked([tree], families, split_priors))[0]
+
+    def pool(
+        self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the average of the trees that may predict each row, and which rows some tree predicts.
+
+        (n families, n split priors, n_scored, n_values): probabilities of classes, else the log of the average density.
+        """
+        is_classes = families[0].has_classes
+        n_values = families[0].size if is_classes else 1
+        counts, rows = np.zeros(self.n_scored), self.rows
+        for of_tree in rows:
+            counts[of_tree] += 1.0
+        shape = len(families), len(split_priors), self.n_scored, n_values
+        pooled = np.full(shape, 0.0 if is_classes else -np.inf)
+        asked = [tree for tree in range(len(rows)) if len(rows[tree])]
+        for start in range(0, len(asked), TREES_A_CALL * self.n_jobs):  # an interrupt is noticed between calls
+            some = asked[start : start + TREES_A_CALL * self.n_jobs]
+            _kernels.pool_held_out(
+                pooled=pooled, rows=[rows[tree] for tree in some], n_jobs=self.n_jobs,
+                **self._asked(some, families, split_priors),
+            )  # fmt: skip
+        many = np.maximum(counts, 1.0)[:, None]
+        return pooled / many if is_classes else pooled - np.log(many), counts > 0.0
 
     def predict_chosen(self, family: NativeFamily, split_prior: SplitPriorLike) -> list[Said]:
         """Tree, rows and (n_held, n_values) predictions by the priors that were chosen, of each tree that predicts any.
@@ -131,11 +150,9 @@ class HeldOut:
         They are kept: the weights of the trees and the scores of unseen rows need the same ones.
         """
 
-        def say() -> list[Said]:
-            every = self.predict_each([family], [split_prior])
-            return [(tree, rows, values[0, 0]) for tree, rows, values in every]
-
-        said: list[Said] = self.kept("predictions", (family, split_prior), say)
+        said: list[Said] = self.kept(
+            "predictions", (family, split_prior), lambda: self.predict_each(family, split_prior)
+        )
         return said
 
     def kept(self, name: str, of: tuple[Any, ...], make: Callable[[], Any], *, numbers: bytes = b"") -> Any:
@@ -153,32 +170,49 @@ class HeldOut:
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
         """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""
-        arguments = self._arguments(tree, family, [split_prior])
-        parts = _kernels.held_out_components(prior=family.kernel_prior, **arguments)
-        assert parts is not None, "the columns of HeldOut are those that the kernels read"
-        return parts
+        log_split, log_stop = _stacked([split_prior], self.trees[tree])
+        return self._kernel(tree, family).components(prior=family.kernel_prior, log_split=log_split, log_stop=log_stop)
 
-    def _arguments(self, tree: int, family: NativeFamily, split_priors: Sequence[SplitPriorLike]) -> dict[str, Any]:
-        """Return the kernels' arguments: the tree, the priors to try, and the rows to subtract, group after group."""
-        taken = self.taken[tree]
-        row_data = {name: column[taken] for name, column in self.row_data.items()}
-        log_split, log_stop = _stacked(split_priors, self.trees[tree])
+    def _asked(
+        self, trees: Sequence[int], families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
+    ) -> dict[str, Any]:
+        """Return the kernels' arguments: trees with their rows, and the priors to try."""
+        if any(callable(prior) or np.ndim(prior) for prior in split_priors):
+            pairs = [_stacked(split_priors, self.trees[tree]) for tree in trees]
+        else:
+            pairs = [_stacked(split_priors, self.trees[0])] * len(trees)
         return {
-            "name": family.kernel,
-            "size": family.size,
-            "tree": self.trees[tree].kernel,
-            "statistics": self.statistics[tree],
-            "log_split": log_split,
-            "log_stop": log_stop,
-            "ends": self.ends[tree],
-            "counted": np.full(len(taken), self.is_counted, dtype=np.uint8),
-            "y": self.y[taken],
-            "weight": None if self.weight is None else self.weight[taken],
-            "extra": family.pack(row_data),
-            "constant": family.default_row_data,
-            "scored": (taken < self.n_scored).astype(np.uint8),
-            "group_start": self._group_start(taken),
+            "trees": [self._kernel(tree, families[0]) for tree in trees],
+            "priors": np.concatenate([family.kernel_prior for family in families]),
+            "log_split": [log_split for log_split, _ in pairs],
+            "log_stop": [log_stop for _, log_stop in pairs],
         }
+
+    def _kernel(self, tree: int, family: NativeFamily) -> _kernels.HeldOutTree:
+        """Return the tree with the rows to subtract, group after group, for all priors of a family."""
+        key = tree, family.kernel, family.size
+        if key not in self._with_rows:
+            self._with_rows[key] = self._make_kernel(tree, family)
+        return self._with_rows[key]
+
+    def _make_kernel(self, tree: int, family: NativeFamily) -> _kernels.HeldOutTree:
+        taken = self.taken[tree]
+        kernel = _kernels.make_held_out(
+            name=family.kernel,
+            size=family.size,
+            tree=self.trees[tree].kernel,
+            statistics=self.statistics[tree],
+            ends=self.ends[tree],
+            counted=np.full(len(taken), self.is_counted, dtype=np.uint8),
+            y=self.y[taken],
+            weight=None if self.weight is None else self.weight[taken],
+            extra=family.pack({name: column[taken] for name, column in self.row_data.items()}),
+            constant=family.default_row_data,
+            scored=(taken < self.n_scored).astype(np.uint8),
+            group_start=self._group_start(taken),
+        )
+        assert kernel is not None, "the columns of HeldOut are those that the kernels read"
+        return kernel
 
     def _group_start(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n_groups + 1,) start of each group among the rows that are subtracted."""

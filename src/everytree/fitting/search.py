@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
@@ -191,7 +190,7 @@ def _scores(
     held: HeldOut, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike], sharpen: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Mean log score and sharpness of each combination."""
-    pooled, asked = _pooled(held, families, split_priors)
+    pooled, asked = held.pool(families, split_priors)
     scores, sharpness = np.empty(pooled.shape[:2]), np.ones(pooled.shape[:2])
     weight = held.scored_weight[asked]
     for place in np.ndindex(*scores.shape):
@@ -202,25 +201,3 @@ def _scores(
         else:
             scores[place] = np.average(values[:, 0], weights=weight)
     return scores, sharpness
-
-
-def _pooled(
-    held: HeldOut, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the average of the trees that may predict each row, and which rows some tree predicts.
-
-    (n families, n split priors, n_rows, n_values): probabilities of classes, else the log of the average density.
-    """
-    n_rows, is_classes = held.n_scored, families[0].has_classes
-    counts = np.zeros(n_rows)
-    for rows in held.rows:
-        counts[rows] += 1.0
-    pooled: FloatArray | None = None
-    for _, rows, values in held.predict_each(families, split_priors):
-        if pooled is None:
-            start = 0.0 if is_classes else -np.inf
-            pooled = np.full((*values.shape[:2], n_rows, values.shape[3]), start)
-        pooled[:, :, rows] = pooled[:, :, rows] + values if is_classes else np.logaddexp(pooled[:, :, rows], values)
-    assert pooled is not None
-    many = np.maximum(counts, 1.0)[:, None]
-    return pooled / many if is_classes else pooled - np.log(many), counts > 0.0

@@ -26,17 +26,18 @@ def best_sharpness(
 ) -> tuple[float, float]:
     """Return the mean log probability of y under probs ** sharpness, scaled to sum to 1, and the best sharpness."""
     log_probs = np.log(np.maximum(probs, 1e-300))
-    of_y = log_probs[np.arange(len(y)), y]
-    top = log_probs.max(axis=1, keepdims=True)
+    below_top = log_probs - log_probs.max(axis=1, keepdims=True)
+    total_weight = float(weight.sum())
+    of_y = float(weight @ below_top[np.arange(len(y)), y])
 
     def score(log_sharpness: float) -> float:
         power = np.exp(log_sharpness)
-        total = np.log(np.exp(power * (log_probs - top)).sum(axis=1)) + power * top[:, 0]
-        return float(np.average(power * of_y - total, weights=weight))
+        log_sums = np.log(np.exp(power * below_top).sum(axis=1))
+        return float(power * of_y - weight @ log_sums) / total_weight
 
     if not sharpen:
         return score(0.0), 1.0
-    return _sharpest(score, float(weight.sum()))
+    return _sharpest(score, total_weight)
 
 
 def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, float]:

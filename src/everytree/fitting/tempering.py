@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.held_out import HeldOut
+from everytree.fitting.held_out import HeldOut, Said
 from everytree.fitting.search import Choice
 from everytree.fitting.sharpness import best_sharpness, sharpness_of_numbers
 
@@ -33,12 +33,38 @@ class Tempered(NamedTuple):
     sharpness: float
 
 
-class _Prediction(NamedTuple):
-    """One tree's predictions for the scored rows that it was not grown on."""
+class _Pairs(NamedTuple):
+    """Pairs of a scored row and a tree that was not grown on it, row after row.
 
-    tree: int
-    rows: NDArray[np.int64]
+    Attributes
+    ----------
+    values : (n_pairs, n_values) float64
+        What the tree says of the row.
+    without_row : (n_pairs,) float64
+        Log evidence of the tree without the row.
+    rows : (n_asked,) int64
+        The rows that some tree predicts.
+    start : (n_asked,) int64
+        First pair of each of these rows.
+    """
+
     values: FloatArray
+    without_row: FloatArray
+    rows: NDArray[np.int64]
+    start: NDArray[np.int64]
+
+    def sums(self, terms: FloatArray) -> FloatArray:
+        """Sum over the pairs of each row."""
+        return np.asarray(np.add.reduceat(terms, self.start, axis=0))
+
+    def log_sums(self, logs: FloatArray) -> FloatArray:
+        """Log of the sum of exponentials over the pairs of each row, of which some are above zero."""
+        top = np.maximum.reduceat(logs, self.start)
+        return np.asarray(top + np.log(self.sums(np.exp(logs - self.of_pairs(top)))))
+
+    def of_pairs(self, of_rows: FloatArray) -> FloatArray:
+        """Repeat the number of a row for each of its pairs."""
+        return np.repeat(of_rows, np.diff(self.start, append=len(self.without_row)))
 
 
 def tempered_weights(held: HeldOut, choice: Choice, log_evidence: FloatArray, *, sharpen: bool) -> Tempered:
@@ -53,18 +79,14 @@ def tempered_weights(held: HeldOut, choice: Choice, log_evidence: FloatArray, *,
     sharpen : bool
         Whether the sharpness is chosen anew for the weights.
     """
-    predictions = [
-        _Prediction(tree, rows, values) for tree, rows, values in held.predict_chosen(choice.family, choice.split_prior)
-    ]
+    said = held.predict_chosen(choice.family, choice.split_prior)
     equal = Tempered(weights_of(log_evidence, 0.0), 0.0, choice.score, choice.sharpness)
-    if not predictions or not held.is_honest:
+    if not said or not held.is_honest:
         return equal
-    without_row = _evidence_without_row(held, choice, predictions, log_evidence)
-    is_asked = np.isfinite(without_row)
-    tried = []
-    for power in POWERS:
-        log_weights = np.where(is_asked, power * np.where(is_asked, without_row, 0.0), -np.inf)
-        tried.append((*_score(held, choice, predictions, log_weights, sharpen), power))
+    pairs = _pairs(held, choice, said, log_evidence)
+    if len(pairs.rows) == 0:
+        return equal
+    tried = [(*_score(held, choice, pairs, power, sharpen), power) for power in POWERS]
     score, sharpness, power = max(tried)
     if (score - tried[0][0]) * float(held.scored_weight.sum()) < MIN_GAIN:
         return equal
@@ -80,49 +102,37 @@ def weights_of(log_evidence: FloatArray, power: float) -> FloatArray:
     return np.asarray(np.exp(log_weights - logsumexp(log_weights)))
 
 
-def _evidence_without_row(
-    held: HeldOut, choice: Choice, predictions: list[_Prediction], log_evidence: FloatArray
-) -> FloatArray:
-    """(n_trees, n_scored) log evidence of each tree without the row; minus infinity where a tree may not be asked.
+def _pairs(held: HeldOut, choice: Choice, said: list[Said], log_evidence: FloatArray) -> _Pairs:
+    """Sort the predictions of all trees by rows.
 
-    By the chain rule it is the evidence of all rows over the probability that the others give to the row. That is exact
-    for rows that stand alone and count once.
+    By the chain rule the evidence without a row is that of all rows over the probability that the others give to the
+    row. That is exact for rows that stand alone and count once.
     """
-    found = np.full((len(held.trees), held.n_scored), -np.inf)
-    for tree, rows, values in predictions:
-        own = _log_score(held, choice, rows, values) * held.scored_weight[rows]
-        found[tree, rows] = log_evidence[tree] - (own if held.is_counted else 0.0)
-    return found
+    tree = np.repeat([number for number, _, _ in said], [len(rows) for _, rows, _ in said])
+    row, values = np.concatenate([rows for _, rows, _ in said]), np.concatenate([values for _, _, values in said])
+    own = _log_score(held, choice, row, values) * held.scored_weight[row] if held.is_counted else 0.0
+    without_row = log_evidence[tree] - own
+    known = np.flatnonzero(np.isfinite(without_row))
+    order = known[np.argsort(row[known], kind="stable")]
+    rows, start = np.unique(row[order], return_index=True)
+    return _Pairs(values[order], without_row[order], rows, start)
 
 
 def _log_score(held: HeldOut, choice: Choice, rows: NDArray[np.int64], values: FloatArray) -> FloatArray:
-    """Log probability of the targets of rows by one tree."""
+    """Log probability of the targets of rows."""
     if not choice.family.has_classes:
         return np.maximum(values[:, 0], -1e300)
     of_target = values[np.arange(len(rows)), held.y[rows].astype(np.int64)]
     return np.asarray(np.log(np.maximum(of_target, 1e-300)))
 
 
-def _score(
-    held: HeldOut, choice: Choice, predictions: list[_Prediction], log_weights: FloatArray, sharpen: bool
-) -> tuple[float, float]:
-    """Mean log score of the scored rows by trees with these weights, (n_trees, n_scored), and the sharpness."""
-    asked = np.isfinite(log_weights).any(axis=0)
-    log_weights = log_weights - _log_sum(np.where(asked, log_weights, 0.0))
-    weight = held.scored_weight[asked]
+def _score(held: HeldOut, choice: Choice, pairs: _Pairs, power: float, sharpen: bool) -> tuple[float, float]:
+    """Mean log score of the scored rows by trees weighted by a power of their evidence, and the sharpness."""
+    log_weights = power * pairs.without_row
+    log_weights = log_weights - pairs.of_pairs(pairs.log_sums(log_weights))
+    weight = held.scored_weight[pairs.rows]
     if not choice.family.has_classes:
-        logs = np.full(log_weights.shape, -np.inf)
-        for tree, rows, values in predictions:
-            logs[tree, rows] = log_weights[tree, rows] + values[:, 0]
-        return float(np.average(_log_sum(logs[:, asked]), weights=weight)), choice.sharpness
-    mixture = np.zeros((held.n_scored, predictions[0].values.shape[1]))
-    for tree, rows, values in predictions:
-        mixture[rows] += np.exp(log_weights[tree, rows])[:, None] * values
-    of_class = held.y[: held.n_scored][asked].astype(np.int64)
-    return best_sharpness(mixture[asked], of_class, weight, sharpen)
-
-
-def _log_sum(logs: FloatArray) -> FloatArray:
-    """Logarithm of the sum of exponentials over the first axis, some of which are finite in every column."""
-    top = logs.max(axis=0)
-    return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
+        log_scores = pairs.log_sums(log_weights + pairs.values[:, 0])
+        return float(np.average(log_scores, weights=weight)), choice.sharpness
+    mixture = pairs.sums(np.exp(log_weights)[:, None] * pairs.values)
+    return best_sharpness(mixture, held.y[pairs.rows].astype(np.int64), weight, sharpen)

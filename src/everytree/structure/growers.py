@@ -167,7 +167,7 @@ def _grow_one(
         max_depth=growth.max_depth or 0, max_leaf_nodes=growth.max_leaf_nodes or 0,
     )  # fmt: skip
     names = ("feature", "first_child", "n_children", "threshold", "missing_child")
-    tree = MetaTree.from_checked_arrays(dict(zip(names, arrays, strict=True)), n_features)
+    tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), n_features)
     return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree import _kernels
 from everytree.base.arrays import FloatArray
 
 MIN_ROWS = 10
@@ -27,7 +28,7 @@ def cut_points(values: FloatArray, weight: FloatArray | None, max_bins: int) -> 
     distinct, mass = _distinct_mass(values, weight)
     if len(distinct) <= max_bins:
         return midpoints(distinct[:-1], distinct[1:])
-    last = _last_of_bins(mass, max_bins)
+    last = _kernels.last_of_bins(mass, max_bins)
     return midpoints(distinct[last], distinct[last + 1])
 
 
@@ -42,28 +43,6 @@ def _distinct_mass(values: FloatArray, weight: FloatArray | None) -> tuple[Float
 def sums_of(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
     """(n,) sum of the terms of each index."""
     return np.bincount(index, weights=terms, minlength=n).astype(np.float64, copy=False)
-
-
-def _last_of_bins(mass: FloatArray, max_bins: int) -> NDArray[np.int64]:
-    """Last value of each bin but the final one, when more than `max_bins` values are divided up from below.
-
-    Each bin takes the number of values nearest to an equal share of the remaining mass. A value that is a share by
-    itself starts a new bin, and fills it.
-    """
-    total = np.concatenate([[0.0], np.cumsum(mass)])
-    n_values, first = len(mass), 0
-    last = np.empty(max_bins - 1, dtype=np.int64)
-    for k in range(max_bins - 1):
-        bins_left = max_bins - k
-        share = (total[-1] - total[first]) / bins_left
-        # The value in which the share is reached, with one value kept back for each later bin.
-        reached = int(np.searchsorted(total, total[first] + share)) - 1
-        reached = min(max(reached, first), n_values - bins_left)
-        missed, passed = total[first] + share - total[reached], total[reached + 1] - total[first] - share
-        stop_before = reached > first and (mass[reached] >= share or missed < passed)
-        last[k] = reached - 1 if stop_before else reached
-        first = int(last[k]) + 1
-    return last
 
 
 def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray, weight: FloatArray) -> FloatArray:

@@ -131,7 +131,7 @@ class MetaTree:
         arrays["n_children"][:] = 0
         arrays["n_children"][: len(asked)] = children
         arrays["first_child"][: len(asked)] = 1 + np.cumsum(children) - children
-        return cls._frozen(arrays, n_features)
+        return cls.from_trusted_arrays(arrays, n_features)
 
     @classmethod
     def random(
@@ -177,10 +177,11 @@ class MetaTree:
         check_level_order(arrays["first_child"], arrays["n_children"])
         check_features(arrays["feature"], arrays["n_children"], n_features)
         check_splits(**{name: arrays[name] for name in _NAMES if name != "first_child"})
-        return cls._frozen(arrays, n_features)
+        return cls.from_trusted_arrays(arrays, n_features)
 
     @classmethod
-    def _frozen(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
+    def from_trusted_arrays(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:
+        """Return the tree of arrays that keep the contract of this module by construction: nothing is checked."""
         self = object.__new__(cls)
         for name in _NAMES:
             self.__dict__[name] = read_only(arrays[name])

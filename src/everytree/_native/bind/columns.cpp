@@ -4,6 +4,7 @@
 #include "bind/buffers.hpp"
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
+#include "columns/bins.hpp"
 #include "columns/encode.hpp"
 #include "columns/scan.hpp"
 
@@ -104,11 +105,19 @@ nb::object draw_rows(std::uint64_t seed, std::uint64_t first_row, std::int64_t n
     return nb::make_tuple(to_numpy(std::move(sampled.rows)), to_numpy(std::move(sampled.keys)));
 }
 
+// Last value of each bin but the final one.
+Output<std::int64_t> last_values(Input<double> mass, std::int64_t n_bins) {
+    if (n_bins < 1 || n_bins > static_cast<std::int64_t>(mass.size()))
+        throw std::invalid_argument("n_bins must be from 1 to the number of values");
+    return to_numpy(last_of_bins(to_span(mass), n_bins));
+}
+
 }  // namespace
 
 void bind_columns(nb::module_& module) {
     module.def("scan_numbers", &scan_numbers, "numbers"_a, "known"_a.none(), "most"_a);
     module.def("draw_rows", &draw_rows, "seed"_a, "first_row"_a, "n_rows"_a, "bound"_a);
+    module.def("last_of_bins", &last_values, "mass"_a, "n_bins"_a);
     nb::class_<Encoder>(module, "Encoder")
         .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::uint8_t>,
                       const std::vector<Input<std::int32_t>>&>(),

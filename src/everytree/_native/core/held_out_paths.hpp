@@ -48,11 +48,11 @@ class HeldOutPaths {
     std::vector<std::size_t> first_like;  // for each scored row, the first scored row that is like it
 
     // `n_classes` is 0 where targets are no classes: then no two rows are twins.
-    HeldOutPaths(const TreeView& tree, const HeldOutRows& held, int n_classes)
-        : set_(tree.n_nodes), place_(static_cast<std::size_t>(tree.n_nodes)) {
+    HeldOutPaths(const TreeView& tree, const HeldOutRows& held, int n_classes) {
+        Scratch scratch(tree.n_nodes);
         for (std::int64_t group = 0; group < held.n_groups; ++group) {
             const std::int64_t begin = held.start[group], end = held.start[group + 1];
-            if (end - begin == 1 && n_classes > 0 && is_twin(held, begin, n_classes)) continue;
+            if (end - begin == 1 && n_classes > 0 && is_twin(held, begin, n_classes, scratch)) continue;
             const std::size_t first_asked = asked.size(), first_node = touched.size();
             for (std::int64_t i = begin; i < end; ++i) {
                 if (!held.scored[i]) continue;
@@ -60,41 +60,46 @@ class HeldOutPaths {
                 first_like.push_back(first_like.size());
             }
             if (asked.size() == first_asked) continue;
-            touch(tree, held, begin, end);
-            for (std::size_t k = first_asked; k < asked.size(); ++k) asked[k].end = place_of(held.at[asked[k].row]);
+            touch(tree, held, begin, end, scratch);
+            for (std::size_t k = first_asked; k < asked.size(); ++k)
+                asked[k].end = scratch.place_of(held.at[asked[k].row]);
             groups.push_back({begin, end, first_node, touched.size(), first_asked, asked.size()});
         }
     }
 
   private:
-    bool is_twin(const HeldOutRows& held, std::int64_t i, int n_classes) {
+    struct Scratch {
+        explicit Scratch(std::int64_t n_nodes) : set(n_nodes), place(static_cast<std::size_t>(n_nodes)) {}
+        std::size_t place_of(std::int32_t node) const { return place[static_cast<std::size_t>(node)]; }
+
+        TouchedNodes set;
+        std::vector<std::size_t> place;  // of a touched node of the last group
+        std::unordered_map<std::int64_t, std::pair<std::int64_t, std::size_t>>
+            seen;  // row, and its place among the scored
+    };
+
+    bool is_twin(const HeldOutRows& held, std::int64_t i, int n_classes, Scratch& scratch) {
         if (!held.scored[i]) return false;
         const auto key = held.at[i] * std::int64_t{n_classes} + static_cast<std::int64_t>(held.rows[i].y);
-        const auto [like, is_new] = seen_.try_emplace(key, i, first_like.size());
+        const auto [like, is_new] = scratch.seen.try_emplace(key, i, first_like.size());
         const auto [j, answer] = like->second;
         if (is_new || held.rows[i].weight != held.rows[j].weight || held.counted[i] != held.counted[j]) return false;
         first_like.push_back(answer);
         return true;
     }
 
-    void touch(const TreeView& tree, const HeldOutRows& held, std::int64_t begin, std::int64_t end) {
+    void touch(const TreeView& tree, const HeldOutRows& held, std::int64_t begin, std::int64_t end, Scratch& scratch) {
         const std::size_t first = touched.size();
-        for (std::int64_t i = begin; i < end; ++i) set_.touch(held.at[i]);
-        set_.close_upward(tree);
-        for (const std::int32_t s : set_.nodes()) {
-            place_[static_cast<std::size_t>(s)] = touched.size();
+        for (std::int64_t i = begin; i < end; ++i) scratch.set.touch(held.at[i]);
+        scratch.set.close_upward(tree);
+        for (const std::int32_t s : scratch.set.nodes()) {
+            scratch.place[static_cast<std::size_t>(s)] = touched.size();
             touched.push_back(s);
         }
-        set_.clear();
+        scratch.set.clear();
         for (std::size_t k = first; k < touched.size(); ++k)
-            above.push_back(touched[k] > 0 ? place_of(tree.parent[touched[k]]) : k);
+            above.push_back(touched[k] > 0 ? scratch.place_of(tree.parent[touched[k]]) : k);
     }
-    std::size_t place_of(std::int32_t node) const { return place_[static_cast<std::size_t>(node)]; }
-
-    TouchedNodes set_;
-    std::vector<std::size_t> place_;  // of a touched node of the last group
-    std::unordered_map<std::int64_t, std::pair<std::int64_t, std::size_t>>
-        seen_;  // row, and its place among the scored
 };
 
 }  // namespace everytree

@@ -261,6 +261,15 @@ def test_the_scale_of_the_trees():
         forest.explain(new, scale="log")
 
 
+def test_times_count_as_rows_where_columns_are_not_known():
+    """However long they are: what is predicted without any column is the mean over the rows."""
+    rng = rng_for("times count as rows")
+    X = rng.permutation(np.arange(400) % 2)[:, None]
+    time = rng.exponential(np.where(X[:, 0] == 1, 100.0, 1.0))
+    model = et.MetaTreeRegressor(family="exponential", max_depth=1, random_state=0).fit(X, time)
+    assert model.explain(X[:1]).base == pytest.approx(model.predict(X).mean(), rel=1e-9)
+
+
 def test_shares_of_another_table():
     """The table of fit itself gives the same contributions; that of one site makes the site add nothing there."""
     X, score, new = mixed_table(100, "tables")

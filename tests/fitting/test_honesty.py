@@ -159,6 +159,19 @@ def test_noise_of_numbers_is_predicted_by_its_mean(kind):
     assert np.mean([excess(kind, 200, 0, seed) for seed in range(3)]) < 0.03
 
 
+@pytest.mark.parametrize("kind", [et.MetaTreeClassifier, et.MetaForestClassifier])
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_of_groups_is_predicted_by_its_frequencies(kind, seed):
+    """Rows of a group repeat each other, so that their evidence favours splits however improbable these are."""
+    rng = rng_for("noise of groups", seed)
+    group = np.repeat(np.arange(80), 8)
+    X = rng.normal(size=(80, 5))[group] + rng.normal(scale=0.01, size=(640, 5))
+    y = rng.permutation(np.arange(80) % 2)[group]
+    model = kind(random_state=0).fit(X, y, groups=group)
+    probs = model.predict_proba(rng.normal(size=(500, 5)))
+    np.testing.assert_allclose(probs, 0.5, atol=0.05)
+
+
 def test_noise_is_scored_as_it_is():
     """The score that a tree gives itself is no better than what fresh rows say."""
     rng = rng_for("own score")

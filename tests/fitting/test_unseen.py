@@ -418,16 +418,13 @@ def test_words_and_tables_of_numbers():
         scores.r2 = 1.0
 
 
-def test_one_class_is_certain():
-    X, _, _ = FORESTS[0].draw(60, "one class")
+def test_equal_targets_are_not_scored():
+    X, _, _ = FORESTS[0].draw(60, "equal")
     for kind in EVERY[:4]:
-        scores = kind(random_state=0).fit(X, np.zeros(60, int)).unseen_
-        assert (scores.log_loss, scores.accuracy, scores.baseline_log_loss, scores.baseline_accuracy) == (0, 1, 0, 1)
-
-
-def test_equal_targets_have_no_r2():
-    X, _, _ = FORESTS[2].draw(60, "equal")
-    assert et.MetaForestRegressor(10, random_state=0).fit(X, np.ones(60)).unseen_.r2 is None
+        with pytest.raises(AttributeError, match="all targets are the same"):
+            _ = kind(random_state=0).fit(X, np.zeros(60, int)).unseen_
+    with pytest.raises(AttributeError, match="all targets are the same"):
+        _ = et.MetaForestRegressor(10, random_state=0).fit(X, np.full(60, 5.5)).unseen_
 
 
 def test_several_outputs_have_theirs_each():

@@ -122,7 +122,7 @@ def of_both_classes(second: Contributions) -> Contributions:
 
 
 def mass_of_nodes(post: Posterior) -> FloatArray:
-    """(n_nodes,) weight of the rows in each node; exposure or time for rates."""
+    """(n_nodes,) weight of the rows in each node; of counts their exposure, of times the number of events."""
     family: Any = post.family
     return np.asarray(post.statistics[:, family.mass].sum(axis=1))
 

@@ -131,7 +131,6 @@ class Exponential(_Rate):
     support: ClassVar[Support] = TIMES
     is_scored_by_log: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
-    mass: ClassVar[slice | None] = slice(1, 2)
 
     @classmethod
     def prior_search(

@@ -95,6 +95,13 @@ class HeldOut:
         """(n_scored,) weights of the scored rows."""
         return np.ones(self.n_scored) if self.weight is None else self.weight[: self.n_scored]
 
+    @property
+    def distinct_share(self) -> float:
+        """Number of groups of the scored rows over the number of these rows."""
+        if self.group is None or self.n_scored == 0:
+            return 1.0
+        return len(np.unique(self.group[: self.n_scored])) / self.n_scored
+
     def first(self, n_scored: int) -> HeldOut:
         """The same with the first of the scored rows alone: any prefix is a random sample."""
         if n_scored >= self.n_scored:

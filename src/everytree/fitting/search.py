@@ -95,13 +95,8 @@ def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) ->
         best = _follow(search, held, stage, best, sharpen)
         progress.step()
     if _is_no_better(search, held, best, without_splits):
-        # A very small split prior rather than 0: with more rows, the evidence may still favour a split.
-        best, _ = _try_all(
-            search, held, {"split_prior": search.ladders["split_prior"][:1]}, search.start, sharpen=False
-        )
-        return Choice(
-            search.family(best.parameters), best.parameters["split_prior"], best.parameters, best.score
-        )  # fmt: skip
+        best = _without_columns(search, held)
+        return Choice(search.family(best.parameters), best.parameters["split_prior"], best.parameters, best.score)
     family, split_prior = search.family(best.parameters), best.parameters["split_prior"]
     score, sharpness = best.score, best.sharpness
     if sharpen and n_held and family.support.is_real_line:
@@ -113,11 +108,26 @@ def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: f
     """Whether the hypothesis that no column is related to the target is more probable than the best prior.
 
     A priori it is `NULL_ODDS` times as probable as all listed priors together. Without that, the best of many priors on
-    a small table is the luckiest one, and pure noise is predicted worse than without any column.
+    a small table is the luckiest one, and pure noise is predicted worse than without any column. Rows of a group repeat
+    each other: together they count as one.
     """
     n_listed = sum(int(np.prod([len(values) for values in stage.values()])) for stage in search.stages)
-    lead = (best.score - without_splits) * float(held.scored_weight.sum())
+    lead = (best.score - without_splits) * float(held.scored_weight.sum()) * held.distinct_share
     return bool(lead < np.log(NULL_ODDS * max(n_listed, 1)))
+
+
+def _without_columns(search: Search, held: HeldOut) -> _Tried:
+    """Return the prior under which no column matters: a very small split prior, so that more rows can still favour one.
+
+    Rows of a group repeat each other, and their evidence can favour splits even then. Where it does, the split prior
+    is 0.
+    """
+    rarely, never = (
+        _try_all(search, held, {"split_prior": [split_prior]}, search.start, sharpen=False)[0]
+        for split_prior in (search.ladders["split_prior"][0], 0.0)
+    )
+    differ = abs(rarely.score - never.score) * float(held.scored_weight.sum()) > MIN_STEP_GAIN
+    return never if differ else rarely
 
 
 @dataclass(frozen=True)

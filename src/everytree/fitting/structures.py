@@ -44,7 +44,7 @@ from everytree.structure.grow_on import Evidence
 from everytree.structure.growers import Growth, grow
 from everytree.structure.grown import Grown
 from everytree.structure.importers.model import Imported
-from everytree.tables.column import Column
+from everytree.tables.column import Column, missing_code
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
@@ -336,7 +336,7 @@ class ExactStructure:
         )  # fmt: skip
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
-        has_missing = np.array([column.has_missing for column in schema.columns])
+        has_missing = missing_branches(schema, rows)
         if self.continuation is not None:
             return self._continued(rows, target, schema, has_missing, settings)
         n_codes = schema.n_codes.astype(np.int64)
@@ -376,6 +376,12 @@ class ExactStructure:
         return Continuation(posterior, columns, self.temperature, self.random_state).learn(
             rows, target, schema, settings
         )
+
+
+def missing_branches(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
+    """(n_features,) columns whose splits have a branch for missing values; a column that is all missing has no split."""
+    is_missing = rows.codes == missing_code(rows.codes.dtype)
+    return np.array([column.has_missing for column in schema.columns]) & ~is_missing.all(axis=0)
 
 
 def few_codes(fine: Column, few: Column) -> NDArray[np.int64]:

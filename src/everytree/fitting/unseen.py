@@ -31,6 +31,8 @@ FEW_ROWS = 400
 
 COVERAGE = 0.9
 
+NOTHING_TO_PREDICT = NoScores("all targets are the same, so that there is nothing to predict")
+
 GROWN_ON_ALL = NoScores("every tree was grown on all rows, so that there are none which it had not seen")
 
 
@@ -101,6 +103,8 @@ def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScor
     """
     if len(unseen.numbers) == 0:
         return NoScores("the trees with any weight were grown on all rows")
+    if (rows.y == rows.y[0]).all() and not rows.row_data:
+        return NOTHING_TO_PREDICT
     if isinstance(target, ClassTarget):
         return _of_classes(target, rows, unseen)
     assert isinstance(target, NumberTarget)
@@ -112,8 +116,6 @@ def _of_classes(target: ClassTarget, rows: Rows, unseen: UnseenRows) -> ClassSco
     shares = np.bincount(rows.y, rows.weight, target.n_leaf_classes)
     shares = shares / shares.sum()
     probs = unseen.predicted.probs()
-    if len(target.known_classes) == 1:  # the leaf model has two classes
-        probs = np.ones((len(some), 1))
 
     def log_loss(of_class: FloatArray) -> float:
         return -float(np.average(np.log(np.maximum(of_class, LEAST_PROB)), weights=some.weight))

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
+from cases import rng_for
 from everytree.base.progress import Progress
 
 

@@ -379,7 +379,7 @@ class ExactStructure:
 
 
 def missing_branches(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
-    """(n_features,) columns whose splits have a branch for missing values; a column that is all missing has no split."""
+    """(n_features,) columns whose splits have a branch for missing values; one that is all missing has no split."""
     is_missing = rows.codes == missing_code(rows.codes.dtype)
     return np.array([column.has_missing for column in schema.columns]) & ~is_missing.all(axis=0)
 

@@ -235,3 +235,13 @@ def test_measurements_far_from_zero(family, shift):
     near = et.MetaTreeRegressor(family=family, random_state=0).fit(X, y)
     far = et.MetaTreeRegressor(family=family, random_state=0).fit(X, y + shift)
     np.testing.assert_allclose(answers(far, X) - [shift, 0.0], answers(near, X), rtol=1e-4, atol=1e-4)
+
+
+def test_targets_whose_squares_are_beyond_the_range_of_variances():
+    X = np.arange(40.0)[:, None]
+    with pytest.raises(ValueError, match=r"y\[3\] is 3e\+28, but must be at most 1e\+28 in size"):
+        et.MetaForestRegressor(3).fit(X, 1e28 * X[:, 0])
+    with pytest.warns(UserWarning, match="multiply it by a constant"):
+        et.MetaForestRegressor(3).fit(X, 1e-28 * X[:, 0])
+    usual, large = (et.MetaForestRegressor(5, random_state=0).fit(X, unit * X[:, 0]) for unit in (1.0, 1e26))
+    np.testing.assert_allclose(1e26 * usual.predict(X), large.predict(X), rtol=1e-9)

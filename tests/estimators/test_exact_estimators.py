@@ -170,7 +170,7 @@ def test_a_column_that_is_all_missing_is_never_split_on(continuation):
     rng = rng_for("all missing", continuation)
     some = np.where(rng.random(120) < 0.5, 7.0, np.nan)
     X = np.column_stack([rng.normal(size=120), np.full(120, np.nan), some])
-    y = (X[:, 0] + np.isnan(some) + rng.normal(size=120) > 0.5).astype(int)
+    y = (X[:, 0] + 3.0 * np.isnan(some) + rng.normal(size=120) > 1.5).astype(int)
     model = et.ExactTreeClassifier(max_depth=2, continuation=continuation).fit(X, y)
     importance = model.feature_importances_
     assert importance[1] == 0.0

@@ -380,8 +380,9 @@ class ExactStructure:
 
 def missing_branches(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
     """(n_features,) columns whose splits have a branch for missing values; one that is all missing has no split."""
-    is_missing = rows.codes == missing_code(rows.codes.dtype)
-    return np.array([column.has_missing for column in schema.columns]) & ~is_missing.all(axis=0)
+    is_missing: NDArray[np.bool_] = rows.codes == missing_code(rows.codes.dtype)
+    has_missing = np.array([column.has_missing for column in schema.columns])
+    return np.asarray(has_missing & ~is_missing.all(axis=0))
 
 
 def few_codes(fine: Column, few: Column) -> NDArray[np.int64]:

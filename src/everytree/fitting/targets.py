@@ -262,6 +262,13 @@ class ClassTarget(Target):
         return replace(self, classes=_distinct(np.concatenate([known, labels])))
 
 
+LARGEST_SQUARED = 1e28
+"""Largest size of a target whose square is a variance: those of priors are at most 1e60."""
+
+SMALLEST_SPREAD = 1e-26
+"""Range of targets below which their variance is too small for priors, which are at least 1e-60."""
+
+
 @dataclass(frozen=True, eq=False)
 class NumberTarget(Target):
     """Measurements, counts, times.
@@ -306,8 +313,9 @@ class NumberTarget(Target):
                 found = such_as(target)
                 raise ArgumentError("y", f"must be numbers, but has {found}; for classes use a classifier") from None
         numbers = check_array(target.astype(np.float64), ensure_2d=False, input_name="y")
-        refuse(numbers, np.abs(numbers) > 1e60, "at most 1e60 in size")
         support = self.leaves.support
+        largest = LARGEST_SQUARED if support.is_real_line else 1e60
+        refuse(numbers, np.abs(numbers) > largest, f"at most {largest:g} in size")
         refuse(numbers, ~support.holds(numbers), f"{support.must} for {self.family}")
         return np.asarray(numbers)
 
@@ -318,6 +326,14 @@ class NumberTarget(Target):
             lowest = f"{support.lowest:g}"
             must = f"is {lowest} for every row: {what} of family {self.family!r} must not all be {lowest}"
             raise ArgumentError("y", must)
+        spread = float(np.ptp(labels))
+        if support.is_real_line and 0.0 < spread < SMALLEST_SPREAD:
+            warnings.warn(
+                f"y varies by {spread:.3g} only, too little for variances to be computed well; multiply it by a "
+                "constant",
+                UserWarning,
+                stacklevel=2,
+            )
         return self, labels
 
     def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dask.dataframe as dd
@@ -419,3 +420,28 @@ def test_a_failed_fit_leaves_the_model_as_it_was(case):
     with pytest.raises(ValueError, match="y"):
         model.fit(table, y[:5])
     np.testing.assert_array_equal(answers(model, table), said)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda model, X: model.fit("rows.csv", "y"), r"X is 'rows\.csv', but must be a table: read the file first"),
+        (lambda model, X: model.predict(Path("rows.csv")), r"X is 'rows\.csv', but must be a table"),
+        (lambda model, X: model.predict({"a": 1.0}), r"X is a dict, but must be a table: pass \[X\] for one row"),
+        (lambda model, X: model.fit(X, [None, *range(29)]), r"y\[0\] is None, which is not a number"),
+        (lambda model, X: model.fit(X, [*range(29), np.inf]), r"y\[29\] is inf, which is not a number"),
+        (lambda model, X: model.fit(X, range(30), event=[1, None] * 15), r"event\[1\] is nan, but must be 0 or 1"),
+    ],
+)
+def test_what_is_no_table_or_number_is_named(call, match):
+    X = np.arange(30.0)[:, None]
+    model = et.MetaForestRegressor(2, family="exponential").fit(X, X[:, 0])
+    with pytest.raises((ValueError, TypeError), match=match):
+        call(model, X)
+
+
+def test_events_that_are_left_out_are_named_as_they_were_given():
+    X = np.arange(30.0)[:, None]
+    model = et.MetaForestRegressor(2, family="exponential").fit(X, X[:, 0], event=np.arange(30) % 2)
+    with pytest.warns(UserWarning, match=r"censored \(or event\) was given to fit"):
+        model.score(X, X[:, 0])

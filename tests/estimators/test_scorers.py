@@ -64,7 +64,7 @@ def test_score_of_times_is_the_log_score():
     np.testing.assert_allclose(model.log_scores(X, y, censored=censored), expected, rtol=1e-9)
     weight = np.arange(1.0, 301.0)
     assert model.score(X, y, weight, censored=censored) == pytest.approx(np.average(expected, weights=weight))
-    with pytest.warns(UserWarning, match="censored was given to fit, but is not given here: every target is taken for"):
+    with pytest.warns(UserWarning, match=r"but is not given here: every target is taken for"):
         model.score(X, y)
 
 

@@ -496,7 +496,10 @@ def test_wrong_sizes_are_named(small):
         (content[:100], "header: .* bytes long, but only 92 follow: cut off"),
         (content[:-1], "sha256: the file is damaged"),
         (content + b"more", "sha256: the file is damaged"),
-        ((2**62).to_bytes(8, "little") + content[8:], "header: 4611686018427387904 bytes long"),
+        (
+            (2**62).to_bytes(8, "little") + content[8:],
+            "not a model of everytree: .* 4611686018427387904 bytes long",
+        ),
     ):
         path.write_bytes(damaged)
         with pytest.raises(et.ModelFileError, match=f"{path}: {complaint}"):
@@ -550,7 +553,7 @@ def test_nothing_is_made_of_a_damaged_header(path):
 def test_a_header_of_unusual_length_is_refused(path, monkeypatch):
     monkeypatch.setattr(container, "LONGEST_HEADER", 100)
     et.save(et.MetaTree.complete([0]), path)
-    with pytest.raises(et.ModelFileError, match=r"header: [0-9]+ bytes long, but at most 100 are read"):
+    with pytest.raises(et.ModelFileError, match=r"not a model of everytree: .* but at most 100 are read"):
         et.load(path)
 
 

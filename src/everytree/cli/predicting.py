@@ -128,10 +128,10 @@ def _check(source: OpenTable, model: Any, asked: Asked) -> None:
             )
     elif asked.proba:
         raise UserError("--proba is for classes, but this model has numbers; see --quantiles and --interval")
-    if not all(
-        0.0 < level < 1.0 for level in (*asked.quantiles, *([] if asked.interval is None else [asked.interval]))
-    ):
-        raise UserError("--quantiles and --interval must lie between 0 and 1")
+    for option, level in [*(("quantiles", level) for level in asked.quantiles), ("interval", asked.interval)]:
+        if level is not None and not 0.0 < level < 1.0:
+            hint = f"; for {level:g}% write {level / 100:g}" if 1.0 <= level < 100.0 else ""
+            raise UserError(f"--{option} must lie between 0 and 1, but is {level:g}{hint}")
     _check_names(source, model, asked)
 
 

@@ -191,6 +191,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         self._check_fitted()
         column = self.fitted_.target.given_columns.get(name)
         if column is not None and name in self.fitted_.row_names:
+            either = f"{name} (or {column.opposite})" if column.opposite else name
             warnings.warn(
-                f"{name} was given to fit, but is not given here: {column.if_absent}", UserWarning, stacklevel=3
+                f"{either} was given to fit, but is not given here: {column.if_absent}", UserWarning, stacklevel=3
             )

@@ -238,12 +238,15 @@ def _open_at_once(path: str, flags: int) -> int:
 def _split(path: object, content: NDArray[np.uint8]) -> tuple[memoryview, NDArray[np.uint8]]:
     """Return the header and the bytes after it."""
     length = int.from_bytes(content[:8].tobytes(), "little")
+    if length > LONGEST_HEADER:
+        raise ModelFileError(
+            f"{path}: not a model of everytree: by its first bytes, its header is {length} bytes long, but at most "
+            f"{LONGEST_HEADER} are read"
+        )
     if length > len(content) - 8:
         raise ModelFileError(f"{path}: header: {length} bytes long, but only {len(content) - 8} follow: cut off?")
     if length % 8:
         raise ModelFileError(f"{path}: header: {length} bytes long, but must be a multiple of 8")
-    if length > LONGEST_HEADER:
-        raise ModelFileError(f"{path}: header: {length} bytes long, but at most {LONGEST_HEADER} are read")
     return content[8 : 8 + length].data, content[8 + length :]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -302,7 +302,9 @@ class NumberTarget(Target):
     def read(self, y: Any) -> NDArray[Any]:
         from sklearn.utils.validation import check_array, column_or_1d
 
-        target = column_or_1d(check_array(_as_array(y), ensure_2d=False, input_name="y", dtype=None), warn=True)
+        target = _as_array(y)
+        _refuse_missing(np.asarray(target), "a number")
+        target = column_or_1d(check_array(target, ensure_2d=False, input_name="y", dtype=None), warn=True)
         if target.dtype.kind in "mM":
             found = f"dates or durations ({target.dtype})"
             raise ArgumentError("y", f"must be numbers, but holds {found}; subtract, then scale them")
@@ -361,7 +363,7 @@ class NumberTarget(Target):
                 continue
             if self.family != family:
                 raise ArgumentError(name, f"is for family={family!r}, but family is {self.family!r}")
-            columns[name] = as_column(name, given[name]).astype(np.float64)
+            columns[name] = _numbers_of(name, given[name])
             if len(columns[name]) != n_rows:
                 raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
         for name, column in self.given_columns.items():
@@ -450,8 +452,18 @@ def _as_array(y: Any) -> Any:
     return y if isinstance(y, np.ndarray) else as_labels(y)
 
 
-def _refuse_missing(labels: NDArray[Any]) -> None:
-    """Raise for missing class labels."""
+def _numbers_of(name: str, values: Any) -> FloatArray:
+    """Return a column of row data as numbers; missing ones become NaN, which no such column may hold."""
+    column = np.asarray(as_labels(values)) if isinstance(values, Sequence) else values
+    if isinstance(column, np.ndarray) and column.dtype.kind == "O":
+        column = np.array([np.nan if one is None else one for one in column.tolist()])
+    return np.asarray(as_column(name, column), dtype=np.float64)
+
+
+def _refuse_missing(labels: NDArray[Any], what: str = "a class") -> None:
+    """Raise for missing class labels or numbers of one column."""
+    if labels.ndim != 1:
+        return
     if labels.dtype.kind == "f":
         wrong = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
@@ -460,8 +472,8 @@ def _refuse_missing(labels: NDArray[Any]) -> None:
         return
     if wrong.any():
         row = int(np.argmax(wrong))
-        must = "which is not a class: Input y contains NaN, infinity or nothing"  # scikit-learn's words
-        raise ArgumentError("y", f"is {labels[row]!r}, {must}", row=row)
+        must = f"which is not {what}: Input y contains NaN, infinity or nothing"  # scikit-learn's words
+        raise ArgumentError("y", f"is {labels[row : row + 1].tolist()[0]!r}, {must}", row=row)
 
 
 def _is_nan(label: Any) -> bool:

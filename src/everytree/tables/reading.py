@@ -12,6 +12,7 @@ import datetime
 import decimal
 import math
 import numbers
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -179,6 +180,12 @@ def infinity(label: str, row: int, value: float) -> ValueError:
 
 def as_frame(X: Any) -> Any:
     """Return a frame or a lazy frame of narwhals, or X itself if it is neither."""
+    if isinstance(X, str | os.PathLike):
+        must = "must be a table: read the file first, as pandas.read_csv does, or use fit_batches"
+        raise ArgumentTypeError("X", must, value=repr(os.fspath(X)))
+    if isinstance(X, Mapping):
+        must = "must be a table: pass [X] for one row, or pandas.DataFrame(X) for columns"
+        raise ArgumentTypeError("X", must, value="a dict")
     if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
         import pyarrow as pa
 

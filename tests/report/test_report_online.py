@@ -105,12 +105,57 @@ def test_the_scores_are_those_of_learning_piece_by_piece():
     assert dict(quality.rows)["Root mean squared error"] == f"{error**0.5:.4g}"
 
 
+def quality_of(page: str) -> str:
+    """The section on quality, as text."""
+    section = re.search(r'<section[^>]*id="quality".*?</section>', page, flags=re.DOTALL)
+    return re.sub(r"<[^>]*>", " ", section[0])
+
+
 def test_new_rows_are_scored_by_the_model_itself():
     forest, y = learned("numbers")
-    page = report_html(forest, TABLE, target=y, held_out=True)
-    assert "This model, on rows it has not seen" in page
-    assert "started empty" in page
-    assert "This model, on rows it has not seen" not in report_html(forest, TABLE, target=y)
+    new, learnt = (quality_of(report_html(forest, TABLE, target=y, held_out=is_new)) for is_new in (True, False))
+    for said in (new, learnt):
+        assert "started empty" in said
+    assert "This model, on rows it has not seen" in new
+    assert "it was not fitted to any of them" in new
+    assert "was not asked" not in new
+    assert "This model, on rows it has not seen" not in learnt
+    assert "was not asked, since it may have learned these rows" in learnt
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_new_rows_are_predicted_once(kind, monkeypatch):
+    forest, y = learned(kind)
+    rows = read_stream_rows(forest, TABLE, y)
+    asked = "probabilities_many" if kind == "classes" else "predictive_many"
+    calls, predict = [], getattr(type(forest), asked)
+    monkeypatch.setattr(type(forest), asked, lambda self, X: (calls.append(self is forest), predict(self, X))[1])
+    scores, (own, _) = judged_stream(stream_of(forest, rows), rows, is_new=True)
+    assert sum(calls) == 1
+    assert own.columns == ["this model"]
+    assert scores.n_rows == len(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("forest", "y"),
+    [
+        (et.OnlineForestRegressor(n_models=2, seed=1), [5.0, 4.0] + [0.0] * 58),
+        (et.OnlineForestClassifier(n_models=2, seed=1), ["b", "b"] + ["a"] * 58),
+    ],
+)
+def test_only_targets_that_differ_are_scored(forest, y):
+    """The first piece is learned and not predicted: what differs must be among the others."""
+    rows = TABLE[:60]
+    forest.learn_many(rows, y)
+    said = quality_of(report_html(forest, rows, target=y))
+    why = "All targets after the first 2 rows, from which a forest that starts empty learns, are the same"
+    assert why in said
+    assert "started empty" not in said
+    new = quality_of(report_html(forest, rows, target=y, held_out=True))
+    assert "This model, on rows it has not seen" in new
+    assert why in new
+    same = report_html(forest, rows, target=[y[-1]] * 60, held_out=True)
+    assert "All targets of the table are the same" in quality_of(same)
 
 
 def test_the_page_names_the_target_and_takes_dicts():

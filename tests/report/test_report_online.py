@@ -58,6 +58,22 @@ def test_what_if_answers_as_the_forest_does(visit, kind):
     assert not visitor.page.locator("#way").is_visible()
 
 
+def test_what_if_tells_texts_apart_that_look_alike(visit):
+    """Line breaks and blanks are not shown, but they are learned."""
+    texts = ["a b", "a  b", "c\nd"]
+    rows = [{"text": texts[i % 3], "only": "x\ny" if i % 2 else "z"} for i in range(60)]
+    forest, y = et.OnlineForestRegressor(n_models=3, seed=1), [10.0 * (i % 3) + i % 2 for i in range(60)]
+    forest.learn_many(rows, y)
+    data = data_of(report_html(forest, rows, target=y, n_examples=60))
+    shown = {one["name"]: one["categories"] for one in data["inputs"]}
+    assert shown == {"only": ["x y", "z"], "text": [r"'a \x20b'", "'a b'", r"'c\nd'"]}
+    assert {tuple(one["values"]) for one in data["examples"]} == {(a, b) for a in shown["only"] for b in shown["text"]}
+    visitor, labels = visit(forest, rows, y), dict(zip(sorted(texts), shown["text"], strict=True))
+    for row in rows[:6]:
+        visitor.enter(["x y" if row["only"] == "x\ny" else "z", labels[row["text"]]])
+        assert visitor.numbers()["mean"] == pytest.approx(forest.predict_one(row), abs=1e-9)
+
+
 def test_on_a_phone_reasons_follow_the_prediction(visit):
     page = visit(*learned_with_table(), viewport={"width": 390, "height": 844}).page
     page.select_option("#example", "0")

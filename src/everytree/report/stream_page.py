@@ -16,7 +16,7 @@ from everytree.report.examples import examples
 from everytree.report.importances import Importances, importances_html
 from everytree.report.judged import quality_html
 from everytree.report.opening import tiles, title, verdict
-from everytree.report.stream_data import MAX_CATEGORIES, stream_data
+from everytree.report.stream_data import MAX_CATEGORIES, category_labels, stream_data
 from everytree.report.stream_quality import judged_stream, why_not_scored
 from everytree.report.streams import ClassStream, NumberStream, StreamRows, parameters_of, read_stream_rows, stream_of
 from everytree.report.template import absent, filled, pairs_list
@@ -37,8 +37,9 @@ def stream_page(
     stream, names = stream_of(forest, rows), [one_line(name) for name in forest.features]
     why_not = why_not_scored(rows, held_out)
     scores, quality = (None, []) if why_not or rows is None else judged_stream(stream, rows, held_out)
-    data = stream_data(stream, rows, names)
-    data["examples"] = examples(stream, rows, n_examples, data["inputs"])
+    labels = category_labels(rows)
+    data = stream_data(stream, rows, names, labels)
+    data["examples"] = examples(stream, rows, n_examples, data["inputs"], labels)
     target_name = target_name or (None if rows is None else rows.target_name)
     found = None if rows is None or not len(rows) else _importances(stream, rows)
     sections = {

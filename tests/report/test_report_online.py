@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import decimal
+import fractions
 import re
 
 import numpy as np
@@ -183,6 +185,45 @@ def test_the_page_names_the_target_and_takes_dicts():
     assert "<h1>Predicting late</h1>" in page
     assert [one["kind"] for one in data_of(page)["inputs"]] == ["datetime", "numeric"]
     assert "2024-01-01</text>" in page  # a day has no hours
+
+
+HOUR, DAY = datetime.timedelta(hours=1), datetime.timedelta(days=1)
+
+STEPS = {
+    "timedelta": [k * HOUR for k in range(7)],
+    "np.timedelta64": [np.timedelta64(k, "h") for k in range(7)],
+    "Decimal": [k * decimal.Decimal("1.1") for k in range(7)],
+    "Fraction": [fractions.Fraction(k, 3) for k in range(7)],
+    "np.float32": [np.float32(k) for k in range(7)],
+    "np.int8": [np.int8(k) for k in range(7)],
+    "date": [datetime.date(2024, 1, 1) + k * DAY for k in range(7)],
+    "np.datetime64": [np.datetime64("2024-01-01") + k for k in range(7)],
+    "moment with a zone": [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC) + k * HOUR for k in range(7)],
+}
+"""Values that a forest learns as numbers, seven of each kind at equal steps."""
+
+
+def points_across(values: list[object]) -> list[str]:
+    """Where the points of an effect curve are, from left to right."""
+    forest, y = et.OnlineForestRegressor(n_models=2, seed=1), [float(i % 7) for i in range(60)]
+    rows = [{"x": values[i % 7]} for i in range(60)]
+    forest.learn_many(rows, y)
+    (curve,) = re.findall(r'<path class="line of" d="M([^"]*)"', report_html(forest, rows, target=y))
+    return [point.split()[0] for point in curve.split("L")]
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_all_values_that_a_forest_learns_have_effect_curves(kind):
+    assert points_across(STEPS[kind]) == points_across(list(range(7)))
+
+
+def test_classes_may_be_anything_that_can_be_hashed():
+    forest, labels = et.OnlineForestClassifier(n_models=2, seed=1), [("a", 1), ("b", 2), ("c", 3)]
+    rows, y = [{"x": i % 6} for i in range(60)], [labels[i % 6 // 2] for i in range(60)]
+    forest.learn_many(rows, y)
+    page = report_html(forest, rows, target=y, held_out=True)
+    assert "probability by x" in page
+    assert "(&#x27;b&#x27;, 2)" in page
 
 
 def test_what_a_page_lacks_is_said(monkeypatch):

@@ -195,6 +195,17 @@ def test_values_of_other_libraries_and_dates_are_values():
     assert model.predict_one({"when": datetime.datetime(2020, 1, 1, 12, tzinfo=zone)}) == pytest.approx(1.0)
 
 
+def test_features_that_are_not_there_are_named_beside_those_that_are():
+    model = et.OnlineForestRegressor()
+    model.learn_one({"size": 1.0, "colour": "red"}, 2.0)
+    assert model.is_category("colour")
+    assert not model.is_category("size")
+    assert model.range_of("size") == (1.0, 1.0)
+    for ask in (model.is_category, model.range_of):
+        with pytest.raises(ValueError, match=r"feature is 'nope', but the features are \['colour', 'size'\]"):
+            ask("nope")
+
+
 def test_fixed_ranges_scale_the_extents():
     rng = rng_for("ranges")
     wide = et.OnlineForestRegressor(n_models=3, ranges={"a": (-1e6, 1e6)})

@@ -242,6 +242,10 @@ def test_bad_input_is_refused():
         report_html(et.OnlineForestClassifier(), TABLE, target=y)
     with pytest.raises(ValueError, match="table has none of the features"):
         report_html(forest, pd.DataFrame({"other": [1, 2]}), target=["no", "no"])
+    without = et.OnlineForestClassifier()
+    without.learn_many([{}, {}], ["no", "yes"])
+    with pytest.raises(ValueError, match="table must be None: the model has learned rows without features"):
+        report_html(without, TABLE, target=y)
     with pytest.raises(ValueError, match="target is 'nothing', but the columns"):
         report_html(forest, TABLE, target="nothing")
     with pytest.raises(ValueError, match="target must say which column"):

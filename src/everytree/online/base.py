@@ -167,9 +167,7 @@ class OnlineForest(ABC):
         """The lowest and the highest value of a feature of numbers so far."""
         with self.lock:
             features = self.trees.features
-            if feature not in features.index:
-                raise ArgumentError("feature", f"is {feature!r}, but the features are {list(features.index)}")
-            column = features.index[feature]
+            column = features.column_of(feature)
             if features.kinds[column] == NOMINAL:
                 raise ArgumentError("feature", f"{feature!r} is a text, which has no range; see effect()")
             low, high = self.trees.ranges[column].tolist()
@@ -211,7 +209,7 @@ class OnlineForest(ABC):
     def is_category(self, feature: Hashable) -> bool:
         """Whether the values of a feature are texts."""
         features = self.trees.features
-        return bool(features.kinds[features.index[feature]] == NOMINAL)
+        return bool(features.kinds[features.column_of(feature)] == NOMINAL)
 
     def checked_target(self, y: Any, where: str) -> Any:
         """A target as it is learned, or an error that says where it is."""

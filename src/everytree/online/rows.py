@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
+from everytree.base.errors import ArgumentError
 
 NOMINAL, FIXED_RANGE = 1, 2
 """Flags of a feature's type, as the kernel reads them."""
@@ -43,6 +44,12 @@ class Features:
 
     index: dict[Hashable, int] = field(default_factory=dict)
     kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+
+    def column_of(self, feature: Hashable) -> int:
+        """The column of a feature, or an error that names those there are."""
+        if feature not in self.index:
+            raise ArgumentError("feature", f"is {feature!r}, but the features are {list(self.index)}")
+        return self.index[feature]
 
     def known(self, rows: list[Row]) -> FloatArray:
         """(n_rows, width) values, NaN where a row has none; unknown features are left out."""

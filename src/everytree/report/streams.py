@@ -65,6 +65,10 @@ class StreamRows(JudgedRows):
 def read_stream_rows(forest: OnlineForest, table: Any, target: Any) -> StreamRows:
     """Read the rows of a table or several dicts; `target` is a name, the targets, or None for the only other column."""
     rows, features = rows_of(table), forest.features
+    if not features:
+        raise ArgumentError(
+            "table", "must be None: the model has learned rows without features, so it predicts the same for every row"
+        )
     there = list(dict.fromkeys(name for row in rows for name in row))
     if rows and not set(there) & set(features):
         raise ArgumentError("table", f"has none of the features {features} that the model knows, but {there}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.report.rows import JudgedRows
-from everytree.tables.code_names import one_line
+from everytree.tables.code_names import DAY, one_line
 from everytree.view.describe import amount
 
 MAX_CANDIDATES = 2000
@@ -90,7 +90,7 @@ def _add_ranges(rows: JudgedRows, inputs: list[dict[str, Any]]) -> None:
         known = [value for value in _values(rows.column(k), field) if value is not None]
         if known:
             field["seen"] = [min(known), max(known)]
-            field["days"] = field["kind"] == "datetime" and all(value % 86_400e6 == 0.0 for value in known)
+            field["days"] = field["kind"] == "datetime" and all(value % DAY == 0.0 for value in known)
 
 
 def _values(column: NDArray[Any], field: dict[str, Any], labels: Mapping[Any, str] | None = None) -> list[Any]:

@@ -19,7 +19,7 @@ from everytree.families.base import NativeFamily
 from everytree.online.base import OnlineForest
 from everytree.online.coded import CodedTree, coded_tree, split_probs
 from everytree.report.embedding import MAX_BYTES, slider_range, trees_data
-from everytree.report.streams import MICROSECONDS, ClassStream, NumberStream, StreamRows
+from everytree.report.streams import MICROSECONDS_OF_DAY, ClassStream, NumberStream, StreamRows
 from everytree.tables.code_names import one_line
 from everytree.trees.metatree import MetaTree
 from everytree.view.describe import CLASS_COLOURS
@@ -100,7 +100,7 @@ def _input(forest: OnlineForest, rows: StreamRows, place: int, name: str, labels
     kind, field_range = rows.kinds[place], None
     if kind not in ("categorical", "boolean"):
         low, high = forest.range_of(rows.names[place])
-        unit = MICROSECONDS if kind == "datetime" else 1.0
+        unit = MICROSECONDS_OF_DAY if kind == "datetime" else 1.0
         field_range = slider_range(np.linspace(low, high, 21) * unit if high > low else np.array([low * unit]), kind)
     return {
         "name": name, "kind": kind, "categories": list(labels.values()), "range": field_range, "may_miss": True,
@@ -161,7 +161,7 @@ def _columns(
             asked = [{rows.names[feature]: value} for value in labels]
             seen = forest.trees.views(forest.trees.features.known(asked), t)[:, feature]
             groups = np.searchsorted(cuts, seen).tolist()
-        unit = MICROSECONDS if kind == "datetime" else 1.0
+        unit = MICROSECONDS_OF_DAY if kind == "datetime" else 1.0
         shown = [] if kind == "categorical" else np.clip(cuts * unit, -LARGEST, LARGEST).tolist()
         made.append(
             {

@@ -82,10 +82,6 @@ def _importances(stream: NumberStream, rows: StreamRows) -> Importances:
     return Importances(moved.mean(axis=0), low, high, None, meaning)
 
 
-def _short(value: float) -> str:
-    return number(value, 3)
-
-
 def _effects(stream: NumberStream, rows: StreamRows, found: Importances) -> str:
     order = (-found.middle).argsort(kind="stable")[:MAX_COLUMNS]
     shown = [

@@ -272,7 +272,7 @@ def test_the_command_line_shows_and_reports_them(tmp_path, capfd):
     assert "half-life 50 rows" in shown
     said = fails(capfd, "predict", model, table)
     assert "holds an OnlineForestClassifier" in said
-    assert "`show` and `report`" in said
+    assert "work with `show` and `report`; to predict, load the file in Python with everytree.load" in said
     page = tmp_path / "page.html"
     assert "name it by --target" in fails(capfd, "report", model, table, "--out", page)
     says(capfd, "report", model, table, "--target", "bought", "--out", page)

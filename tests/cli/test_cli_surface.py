@@ -16,6 +16,7 @@ import everytree as et
 from command import POSIX, fails, run, says
 from everytree.__main__ import main
 from everytree.base.progress import Progress
+from everytree.cli.fitting import about_classes
 from everytree.cli.showing import bar
 from everytree.cli.tables import decimal_sign
 
@@ -280,10 +281,17 @@ def test_a_surprising_target_or_column_is_said(capfd):
     fit = ["fit", "ids.csv", "--trees", "2", "--force"]
     assert main([*fit, "-y", "n"]) == 0
     said = capfd.readouterr().err
-    assert "ids.csv: 'who' has another text in every row, of no help to predict others; --drop leaves it out\n" in said
+    useless = "'who' has a different text in every row, which cannot help to predict new rows; --drop leaves it out"
+    assert f"ids.csv: {useless}\n" in said
     assert "ids.csv: 'n' has 4 different whole numbers, which are taken as classes; --kind number takes them as" in said
     assert main([*fit, "-y", "n", "--kind", "class", "--drop", "who"]) == 0
     assert capfd.readouterr().err.startswith("model.et: ")
+    sentences: list[str] = []
+    about_classes("ids.csv", "who", np.array([f"customer {k}" for k in range(60)]), sentences.append)
+    assert sentences == [
+        "ids.csv: 'who' has 60 different texts in 60 rows, such as 'customer 0', each of which is taken as a class; if "
+        "it is meant to be a number, write it like 1234.5"
+    ]
 
 
 def test_semicolons_and_decimal_commas_of_spreadsheets_need_no_options(capfd):
@@ -298,9 +306,40 @@ def test_semicolons_and_decimal_commas_of_spreadsheets_need_no_options(capfd):
         assert main(["fit", table, "-y", "y", "--trees", "2", "-o", f"{table}.et", "-q"]) == 0
         answers.append(says(capfd, "predict", f"{table}.et", table).split())
     assert answers[0] == answers[1] == answers[2] == answers[3]
-    assert decimal_sign(b"a;b\n1,5;x,y\n", ";") == ","
-    assert decimal_sign(b"a;b\n1,5;2.5\n", ";") == "."  # both: text in one of the columns
-    assert decimal_sign(b"a,b\n1,5\n", ",") == "."
+
+
+@pytest.mark.parametrize(
+    ("start", "delimiter", "found"),
+    [
+        (b"a;b\n1,5;x,y\n", ";", (",", "")),
+        (b"a;b\n1,5;2.5\n", ";", (".", "")),  # both: text in one of the columns
+        (b"a,b\n1,5\n", ",", (".", "")),
+        (b"a\tb\n1,234\t12,345\n", "\t", (".", "1,234")),
+        (b"a;b\n-1,234;2\r\n12,345;3\r\n", ";", (".", "-1,234")),
+        (b"a;b\n1,234;2\n12,3456;3\n", ";", (",", "")),
+        (b"a;b\n1,234;2\n0,345;3\n", ";", (",", "")),  # nobody writes a thousand as 0,345 ...
+        (b"a;b\n1,234;2\n1234,345;3\n", ";", (",", "")),  # ... nor a million as 1234,345
+        (b"a;b\n1,234;2.5\n", ";", (".", "")),
+        (b"a;b\n1;2\n", ";", (".", "")),
+    ],
+)
+def test_a_comma_is_the_decimal_sign_only_where_it_cannot_be_thousands(start, delimiter, found):
+    assert decimal_sign(start, delimiter) == found
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", "\t"), ("s.csv", ";")])
+def test_thousands_are_not_read_as_decimals(capfd, name, delimiter):
+    """They are text, and that is said; the file is longer than what is looked at, which ends within a number."""
+    rows = [f"{k % 9 + 1},{k % 7}00{delimiter}{'no' if k % 9 < 4 else 'yes'}" for k in range(9000)]
+    Path(name).write_text("\n".join([f"turnover{delimiter}y", *rows]) + "\n")
+    assert main(["fit", name, "-y", "y", "--trees", "2", "-o", "turnover.et", "-q"]) == 0
+    assert capfd.readouterr().err == (
+        f"everytree: {name}: the comma of numbers such as 1,000 may come before thousands or before decimals, so they "
+        "are read as text; write 1000 or 1.000 instead\n"
+    )
+    (column,) = et.load("turnover.et").schema_.columns
+    assert column.kind == "categorical"
+    assert "1,000" in column.categories
 
 
 def test_a_table_that_is_not_there_comes_before_a_model_that_is(capfd):

@@ -19,7 +19,8 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.online.rows import as_dicts
+from everytree.online.rows import as_dicts, kind_of
+from everytree.report.streams import read_stream_rows
 from online_cases import KINDS, learn, make, random_rows, random_targets, state
 
 # ---- the same stream, the same model -------------------------------------------------------------------------
@@ -193,6 +194,39 @@ def test_values_of_other_libraries_and_dates_are_values():
     model = et.OnlineForestRegressor()
     model.learn_one({"when": datetime.datetime(2020, 1, 1, 12, tzinfo=zone), "long": datetime.timedelta(hours=3)}, 1.0)
     assert model.predict_one({"when": datetime.datetime(2020, 1, 1, 12, tzinfo=zone)}) == pytest.approx(1.0)
+
+
+def test_features_that_are_not_there_are_named_beside_those_that_are():
+    model = et.OnlineForestRegressor()
+    model.learn_one({"size": 1.0, "colour": "red"}, 2.0)
+    assert model.is_category("colour")
+    assert not model.is_category("size")
+    assert model.range_of("size") == (1.0, 1.0)
+    for ask in (model.is_category, model.range_of):
+        with pytest.raises(ValueError, match=r"feature is 'nope', but the features are \['colour', 'size'\]"):
+            ask("nope")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 2)], "date"),
+        ([np.datetime64("2024-01-01"), datetime.date(2024, 1, 2)], "date"),
+        ([True, np.bool_(False)], "boolean"),
+        ([True, 2], "number"),
+        ([datetime.timedelta(1), np.float32(1.0), decimal.Decimal(1)], "number"),
+        ([], "number"),
+        (["a", "b"], "text"),
+    ],
+)
+def test_values_are_of_one_kind_for_effects_and_pages(values, kind):
+    assert kind_of(values) == kind
+    model, rows = et.OnlineForestRegressor(), [{"x": value} for value in values] or [{"x": None, "y": 1.0}]
+    model.learn_many([{"x": "a" if kind == "text" else 1.0}, *rows], range(len(rows) + 1))
+    of_effect = {"boolean": "category", "text": "category"}.get(kind, kind)
+    of_page = {"number": "numeric", "date": "datetime", "text": "categorical"}.get(kind, kind)
+    assert model.effect("x", rows).kind == of_effect
+    assert read_stream_rows(model, rows, list(range(len(rows)))).kinds[0] == of_page
 
 
 def test_fixed_ranges_scale_the_extents():

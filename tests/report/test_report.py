@@ -7,6 +7,7 @@ from base64 import b64decode
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import everytree as et
@@ -100,6 +101,14 @@ def test_models_with_exposure_and_with_lines_in_leaves_have_a_page():
     page = report_html(lines)
     assert "lines through the columns" in page
     assert data_of(page)["kernel"] is None
+
+
+def test_examples_have_the_categories_of_their_fields():
+    """Also those with line breaks, which the panel would take for new ones if they were shortened."""
+    table = pd.DataFrame({"text": ["x\ny", "x  y", "z"] * 20, "y": ["no", "no", "yes"] * 20})
+    model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(table[["text"]], table["y"])
+    data = data_of(report_html(model, table, target="y", n_examples=60))
+    assert {one["values"][0] for one in data["examples"]} == set(data["inputs"][0]["categories"])
 
 
 @pytest.mark.parametrize("name", BOOSTED)

@@ -173,12 +173,12 @@ def about_classes(name: str, target: str, values: NDArray[Any], say: Callable[[s
     elif n_classes > max(0.5 * len(values), 20.0):
         say(
             f"{name}: {target!r} has {n_classes} different texts in {len(values)} rows, such as {str(values[0])!r}, "
-            "each of which is taken as a class; numbers are written such as 1234.5"
+            "each of which is taken as a class; if it is meant to be a number, write it like 1234.5"
         )
 
 
 def about_names(name: str, X: Any, say: Callable[[str], object]) -> None:
-    """Say which columns have another text in every row, as names and numbers of customers have."""
+    """Say which columns have a different text in every row, as names and numbers of customers have."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -189,7 +189,10 @@ def about_names(name: str, X: Any, say: Callable[[str], object]) -> None:
     if unique:
         listed = " and ".join(map(repr, unique[:3])) + (f" and {len(unique) - 3} more" if len(unique) > 3 else "")
         has, it = ("has", "it") if len(unique) == 1 else ("have", "them")
-        say(f"{name}: {listed} {has} another text in every row, of no help to predict others; --drop leaves {it} out")
+        say(
+            f"{name}: {listed} {has} a different text in every row, which cannot help to predict new rows; --drop "
+            f"leaves {it} out"
+        )
 
 
 def feature_names(

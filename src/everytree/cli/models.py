@@ -149,7 +149,10 @@ def open_model(path: str, *, estimator: bool = True, online: bool = False) -> Mo
     if estimator and not is_fitted and not (online and isinstance(model, OnlineForest)):
         advice = ""
         if isinstance(model, OnlineForest):
-            advice = "; of an online forest there are `show` and `report`, and it predicts in Python"
+            advice = (
+                "; online forests work with `show` and `report`; "
+                "to predict, load the file in Python with everytree.load"
+            )
         held = with_article(type(model).__name__)
         raise UserError(f"{path}: holds {held}, but a fitted estimator is needed, as `fit` writes it{advice}")
     return ModelFile(path, model, memory, notes, version)

@@ -17,7 +17,7 @@ BAR, MIN_BAR = 30, 5
 EIGHTHS = " ▏▎▍▌▋▊▉"
 UNLIMITED = 10_000
 MAX_TABLES = MAX_FEATURES = 12
-"""That are listed by name."""
+"""Maximum number of tables, and of features, listed by name."""
 
 
 def show_model(of: ModelFile, *, top: int, depth: int) -> str:

@@ -33,7 +33,7 @@ from everytree.batches.files import (
 )
 from everytree.batches.text import TextError, TextReader
 from everytree.batches.text_files import TextFiles
-from everytree.cli.problems import UserError, nearest
+from everytree.cli.problems import UserError, nearest, warn
 from everytree.cli.rows import NO_HEADER_HINT, Stretch, TableRows
 
 STREAM = "-"
@@ -46,6 +46,8 @@ NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 START = 1 << 16
 """Bytes of a text that tell what is between its values."""
+THOUSANDS = re.compile(rb"-?[1-9]\d{0,2},\d{3}")
+"""A number whose comma may separate thousands, or decimals."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,9 @@ def open_table(path: str, how: Reading) -> OpenTable:
     if files.format in DELIMITERS:
         start = _start(files)
         delimiter = _delimiter(files.format, how.delimiter, start)
-        decimal = decimal_sign(start, delimiter)
+        decimal, doubtful = decimal_sign(start, delimiter)
+        if doubtful:
+            _warn_of_doubt(name, doubtful)
         reader = TextReader(name, delimiter, how.has_header, how.types, decimal=decimal)
     return OpenTable(name, files, reader, how.limit, files.marks(), how.progress)
 
@@ -290,26 +294,45 @@ def table_in(path: str) -> str:
 
 
 def _start(files: Files) -> bytes:
-    """The first lines of a text; nothing where it cannot be read, which is said when it is read as a whole."""
+    """The first whole lines of a text; nothing where it cannot be read, which is said when all of it is."""
     if files.content is None and not os.path.isfile(files.paths[0]):  # a pipe would wait, and lose them
         return b""
     try:
         with files.open(files.paths[0]) as file:
-            return file.read(START)
+            start = file.read(START)
     except (EOFError, OSError, zlib.error):
         return b""
+    whole_lines = start[: start.rfind(b"\n") + 1]  # the last one may end within a number
+    return whole_lines if len(start) == START and whole_lines else start
 
 
-def decimal_sign(start: bytes, delimiter: str) -> str:
-    """A comma where some values between other delimiters are numbers with one, and none is with a point."""
+def decimal_sign(start: bytes, delimiter: str) -> tuple[str, str]:
+    """The sign before decimals, and an example where it is in doubt.
+
+    It is a comma where values between other delimiters are numbers with one, and none is with a point. Where each of
+    these numbers may as well have thousands before its comma, as 1,234 has, the sign stays a point.
+    """
     if delimiter == ",":
-        return "."
-    number = rb"(?:^|%(d)b)\s*-?\d+%(sign)b\d+\s*(?=%(d)b|\r?$)"
-    with_comma, with_point = (
-        re.search(number % {b"d": re.escape(delimiter.encode()), b"sign": sign}, start, flags=re.MULTILINE)
-        for sign in (b",", rb"\.")
+        return ".", ""
+    if _numbers_with(rb"\.", start, delimiter):
+        return ".", ""
+    with_comma = _numbers_with(b",", start, delimiter)
+    if with_comma and all(map(THOUSANDS.fullmatch, with_comma)):
+        return ".", with_comma[0].decode()
+    return "," if with_comma else ".", ""
+
+
+def _numbers_with(sign: bytes, start: bytes, delimiter: str) -> list[bytes]:
+    """All values that are two runs of digits with a sign between them."""
+    number = rb"(?:^|%(d)b)\s*(-?\d+%(sign)b\d+)\s*(?=%(d)b|\r?$)"
+    return re.findall(number % {b"d": re.escape(delimiter.encode()), b"sign": sign}, start, flags=re.MULTILINE)
+
+
+def _warn_of_doubt(name: str, example: str) -> None:
+    warn(
+        f"{name}: the comma of numbers such as {example} may come before thousands or before decimals, so they are "
+        f"read as text; write {example.replace(',', '')} or {example.replace(',', '.')} instead"
     )
-    return "," if with_comma and not with_point else "."
 
 
 def _delimiter(format: str, given: str | None, start: bytes) -> str:

@@ -54,7 +54,7 @@ class OnlineForest(ABC):
         self.lock = _kernels.Guard()
 
     @abstractmethod
-    def _target(self, y: Any, where: str) -> Any:
+    def checked_target(self, y: Any, where: str) -> Any:
         """Return the target as it is learned, or raise an error that says where it is."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class OnlineForest(ABC):
     def _learn(self, rows: list[Row], targets: list[Any]) -> None:
         """Check and encode everything first, then learn."""
         one = len(targets) == 1
-        targets = [self._target(y, "y" if one else f"y, row {i},") for i, y in enumerate(targets)]
+        targets = [self.checked_target(y, "y" if one else f"y, row {i},") for i, y in enumerate(targets)]
         with self.lock.writing:
             encoded = self.trees.features.learn(rows, self._ranges)
             if encoded.features is not self.trees.features:
@@ -167,9 +167,7 @@ class OnlineForest(ABC):
         """The lowest and the highest value of a feature of numbers so far."""
         with self.lock:
             features = self.trees.features
-            if feature not in features.index:
-                raise ArgumentError("feature", f"is {feature!r}, but the features are {list(features.index)}")
-            column = features.index[feature]
+            column = features.column_of(feature)
             if features.kinds[column] == NOMINAL:
                 raise ArgumentError("feature", f"{feature!r} is a text, which has no range; see effect()")
             low, high = self.trees.ranges[column].tolist()
@@ -211,11 +209,7 @@ class OnlineForest(ABC):
     def is_category(self, feature: Hashable) -> bool:
         """Whether the values of a feature are texts."""
         features = self.trees.features
-        return bool(features.kinds[features.index[feature]] == NOMINAL)
-
-    def checked_target(self, y: Any, where: str) -> Any:
-        """A target as it is learned, or an error that says where it is."""
-        return self._target(y, where)
+        return bool(features.kinds[features.column_of(feature)] == NOMINAL)
 
     def report(self, path: str | os.PathLike[str], table: Any = None, **options: Any) -> Path:
         """Write a self-contained HTML page about the model, judged by a table of rows and targets if one is given.

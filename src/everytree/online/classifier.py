@@ -87,7 +87,8 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         with self.lock:
             return list(self._classes)
 
-    def _target(self, y: Any, where: str) -> Any:
+    def checked_target(self, y: Any, where: str) -> Any:
+        """Return the class, which may be anything that can be hashed, or raise an error that says where it is."""
         if is_missing(y):
             raise ValueError(f"{where} must be a class, but is {y!r}")
         try:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.explaining.effect import Effect, EffectRule
-from everytree.online.rows import Row, is_missing, simplify
+from everytree.explaining.effect import Effect, EffectRule, Kind
+from everytree.online.rows import Row, ValueKind, is_missing, kind_of, simplify
+
+KINDS: dict[ValueKind, Kind] = {"number": "number", "date": "date", "boolean": "category", "text": "category"}
+"""What values are in an effect."""
 
 
 def online_effect(
@@ -26,7 +28,7 @@ def online_effect(
         rows = [rows[i] for i in chosen]
     given = [None if is_missing(row.get(column)) else row.get(column) for row in rows]
     known = [value for value in given if value is not None]
-    kind = _kind(known)
+    kind = KINDS[kind_of(known)]
     points = _points(known, kind, rule.max_points)
     numbers = {id(value): simplify(value) for value in points}
     share = np.zeros(len(points) + (len(known) < len(given)))
@@ -39,14 +41,6 @@ def online_effect(
     return Effect(
         str(column), kind, tuple(every), found.mean(axis=1), low, high, rule.spread, share, len(rows), classes
     )
-
-
-def _kind(known: list[Any]) -> Any:
-    if known and all(isinstance(value, datetime.date) for value in known):
-        return "date"
-    if known and all(isinstance(value, bool | np.bool_) for value in known):
-        return "category"
-    return "number" if all(isinstance(simplify(value), float) for value in known) else "category"
 
 
 def _points(known: list[Any], kind: str, max_points: int) -> list[Any]:

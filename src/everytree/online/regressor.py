@@ -65,7 +65,8 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
         self.seed = seed
         self._start(Normal() if prior is None else _normal_of(prior))
 
-    def _target(self, y: Any, where: str) -> float:
+    def checked_target(self, y: Any, where: str) -> float:
+        """Return the number, or raise an error that says where it is."""
         try:
             value = math.nan if isinstance(y, str | bytes) else float(y)
         except (TypeError, ValueError, OverflowError):

@@ -7,17 +7,19 @@ import decimal
 import numbers
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
+from everytree.base.errors import ArgumentError
 
 NOMINAL, FIXED_RANGE = 1, 2
 """Flags of a feature's type, as the kernel reads them."""
 
+ValueKind = Literal["number", "date", "boolean", "text"]
 Range = tuple[float, float]
 Row = dict[Any, Any]
 
@@ -43,6 +45,12 @@ class Features:
 
     index: dict[Hashable, int] = field(default_factory=dict)
     kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+
+    def column_of(self, feature: Hashable) -> int:
+        """The column of a feature, or an error that names those there are."""
+        if feature not in self.index:
+            raise ArgumentError("feature", f"is {feature!r}, but the features are {list(self.index)}")
+        return self.index[feature]
 
     def known(self, rows: list[Row]) -> FloatArray:
         """(n_rows, width) values, NaN where a row has none; unknown features are left out."""
@@ -84,6 +92,16 @@ def simplify(value: Any) -> Any:
     if isinstance(value, datetime.timedelta):
         return value / datetime.timedelta(days=1)
     return float(value) if isinstance(value, numbers.Real | decimal.Decimal) else value
+
+
+def kind_of(values: Iterable[Any]) -> ValueKind:
+    """What some values are that are not missing; a number where there are none."""
+    known = list(values)
+    if known and all(isinstance(value, datetime.date | np.datetime64) for value in known):
+        return "date"
+    if known and all(isinstance(value, bool | np.bool_) for value in known):
+        return "boolean"
+    return "number" if all(isinstance(simplify(value), float) for value in known) else "text"
 
 
 def _days(moment: datetime.date) -> float:

@@ -14,7 +14,7 @@ from everytree.base.words import number_of
 from everytree.view.describe import CLASS_COLOURS
 
 UNITS = ((1e12, 1.0, ""), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
-"""Of large numbers on a scale: from which size on, the unit, and its sign."""
+"""(smallest value, divisor, suffix) for axis labels."""
 
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 

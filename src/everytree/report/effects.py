@@ -10,6 +10,7 @@ import numpy as np
 
 from everytree.base.arrays import FloatArray
 from everytree.explaining.effect import Effect
+from everytree.online.rows import simplify
 from everytree.report.charts import curve_chart, scale
 from everytree.report.importances import importances
 from everytree.report.rows import JudgedRows
@@ -69,8 +70,10 @@ def shown_classes(labels: Sequence[Any], rows: JudgedRows) -> list[int | None]:
     """Places of the classes whose curves are drawn; None for a number."""
     if len(labels) <= 2:
         return [len(labels) - 1 if labels else None]
-    counts = [float(rows.weight[rows.y == label].sum()) for label in labels]
-    return sorted(np.argsort(-np.array(counts), kind="stable")[:MAX_CLASSES].tolist())
+    counts = dict.fromkeys(labels, 0.0)
+    for label, weight in zip(rows.y.tolist(), rows.weight.tolist(), strict=True):
+        counts[label] += weight
+    return sorted(np.argsort(-np.array(list(counts.values())), kind="stable")[:MAX_CLASSES].tolist())
 
 
 def _label(names: Sequence[str], outputs: Sequence[int | None]) -> str:
@@ -98,6 +101,5 @@ def _numbers(one: Effect) -> FloatArray | None:
 
 
 def _number(point: Any) -> float:
-    if point is None:
-        return np.nan
-    return float(np.datetime64(point, "us").astype(np.int64)) if not isinstance(point, int | float) else float(point)
+    """A number, date or duration of any library; dates and durations in days."""
+    return np.nan if point is None else float(simplify(point))

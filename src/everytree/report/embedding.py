@@ -27,7 +27,7 @@ from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Leaves
 from everytree.families.base import NativeFamily
 from everytree.report.subject import Subject
-from everytree.tables.code_names import cut_texts
+from everytree.tables.code_names import DAY, cut_texts
 from everytree.tables.column import Column
 from everytree.trees.metatree import MetaTree
 from everytree.view.describe import CLASS_COLOURS
@@ -167,7 +167,7 @@ def _number_step(cuts: FloatArray, span: float) -> float:
 
 def _date_step(span: float) -> float:
     """Microseconds of a day, a minute or a second, whichever is the longest that leaves a hundred steps."""
-    return next((step for step in (86_400e6, 60e6) if span >= 100.0 * step), 1e6)
+    return next((step for step in (DAY, 60e6) if span >= 100.0 * step), 1e6)
 
 
 def column_data(column: Column, place: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.report.rows import JudgedRows
-from everytree.tables.code_names import one_line
+from everytree.tables.code_names import DAY, one_line
 from everytree.view.describe import amount
 
 MAX_CANDIDATES = 2000
@@ -18,7 +18,13 @@ MAX_CANDIDATES = 2000
 
 
 def examples(
-    model: Any, rows: JudgedRows | None, n_examples: int, inputs: list[dict[str, Any]], *, explained: bool = True
+    model: Any,
+    rows: JudgedRows | None,
+    n_examples: int,
+    inputs: list[dict[str, Any]],
+    labels: Sequence[Mapping[Any, str]] = (),
+    *,
+    explained: bool = True,
 ) -> list[Any]:
     """Rows from the lowest prediction to the highest, as values of the panel's fields.
 
@@ -29,6 +35,8 @@ def examples(
     n_examples : int
     inputs : list of dict
         Fields of the panel; the range of values in the table is added to those of numbers, as `seen`.
+    labels : sequence of mapping
+        What each field calls its categories, where that is not their text.
     explained : bool
         Whether predictions are sums of what columns add.
     """
@@ -39,7 +47,8 @@ def examples(
     judged = rows.at(some)
     order = np.argsort(_predicted(model, judged), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(n_examples, len(order))).round().astype(int))]
-    columns = [_values(judged.column(k), field) for k, field in enumerate(inputs)]
+    named = labels or [{}] * len(inputs)
+    columns = [_values(judged.column(k), field, named[k]) for k, field in enumerate(inputs)]
     chosen_rows = judged.at(chosen)
     reasons = _reasons(model, chosen_rows) if explained and len(chosen) else [None] * len(chosen)
     return [
@@ -81,10 +90,10 @@ def _add_ranges(rows: JudgedRows, inputs: list[dict[str, Any]]) -> None:
         known = [value for value in _values(rows.column(k), field) if value is not None]
         if known:
             field["seen"] = [min(known), max(known)]
-            field["days"] = field["kind"] == "datetime" and all(value % 86_400e6 == 0.0 for value in known)
+            field["days"] = field["kind"] == "datetime" and all(value % DAY == 0.0 for value in known)
 
 
-def _values(column: NDArray[Any], field: dict[str, Any]) -> list[Any]:
+def _values(column: NDArray[Any], field: dict[str, Any], labels: Mapping[Any, str] | None = None) -> list[Any]:
     """Values as a field of the panel holds them: None is missing."""
     kind = field["kind"]
     if kind == "datetime":
@@ -92,7 +101,8 @@ def _values(column: NDArray[Any], field: dict[str, Any]) -> list[Any]:
         return [None if np.isnat(one) else float(one.astype(np.int64)) * 1e6 for one in seconds]
     is_missing = np.array([value is None or value != value for value in column])
     if kind == "categorical":
-        return [None if gone else one_line(value) for value, gone in zip(column, is_missing, strict=True)]
+        named = labels or {}
+        return [None if gone else named.get(value, str(value)) for value, gone in zip(column, is_missing, strict=True)]
     if kind == "boolean":
         return [None if gone else int(bool(value)) for value, gone in zip(column, is_missing, strict=True)]
     has_range = field["range"] is not None

@@ -68,7 +68,7 @@ class Quality:
 def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
     """Judge the model itself if the rows are new to it; then, or else, refitted ones beside a plain forest."""
     rows, drawn = at_most(rows)
-    return [*([known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
+    return [*([_known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
 
 
 def at_most(rows: JudgedRows) -> tuple[JudgedRows, str]:
@@ -80,16 +80,21 @@ def at_most(rows: JudgedRows) -> tuple[JudgedRows, str]:
     return rows, f", {len(rows):,} of {n_given:,} rows drawn at random"
 
 
-def known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
+def _known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
     """The model itself, on rows that are new to it."""
-    how = (
-        f"The model that this page shows predicted {len(rows):,} rows of the table{drawn}. They were given as new: "
-        "it was not fitted to any of them."
-    )
     if hasattr(model, "classes_"):
         scored = class_scores(model.classes_, rows, known_classes(model, rows))
     else:
         scored = number_scores(rows, known_numbers(model, rows))
+    return known_quality(scored, len(rows), drawn)
+
+
+def known_quality(scored: Scored, n_rows: int, drawn: str) -> Quality:
+    """What the model itself scored on rows that are new to it, with the words for it."""
+    how = (
+        f"The model that this page shows predicted {n_rows:,} rows of the table{drawn}. They were given as new: "
+        "it was not fitted to any of them."
+    )
     return Quality("This model, on rows it has not seen", how, *scored)
 
 

@@ -14,10 +14,10 @@ from everytree.online.base import OnlineForest
 from everytree.report.effects import MAX_COLUMNS, MAX_POINTS, MAX_ROWS, effect_charts, shown_classes
 from everytree.report.examples import examples
 from everytree.report.importances import Importances, importances_html
-from everytree.report.judged import quality_html, why_not_judged
+from everytree.report.judged import quality_html
 from everytree.report.opening import tiles, title, verdict
-from everytree.report.stream_data import MAX_CATEGORIES, stream_data
-from everytree.report.stream_quality import judged_stream
+from everytree.report.stream_data import MAX_CATEGORIES, category_labels, stream_data
+from everytree.report.stream_quality import judged_stream, why_not_scored
 from everytree.report.streams import ClassStream, NumberStream, StreamRows, parameters_of, read_stream_rows, stream_of
 from everytree.report.template import absent, filled, pairs_list
 from everytree.tables.code_names import one_line
@@ -35,10 +35,11 @@ def stream_page(
         raise ValueError(f"this {type(forest).__name__} has learned no rows yet: there is nothing to report")
     rows = None if table is None else read_stream_rows(forest, table, beside["target"])
     stream, names = stream_of(forest, rows), [one_line(name) for name in forest.features]
-    why_not = why_not_judged(rows)
+    why_not = why_not_scored(rows, held_out)
     scores, quality = (None, []) if why_not or rows is None else judged_stream(stream, rows, held_out)
-    data = stream_data(stream, rows, names)
-    data["examples"] = examples(stream, rows, n_examples, data["inputs"])
+    labels = category_labels(rows)
+    data = stream_data(stream, rows, names, labels)
+    data["examples"] = examples(stream, rows, n_examples, data["inputs"], labels)
     target_name = target_name or (None if rows is None else rows.target_name)
     found = None if rows is None or not len(rows) else _importances(stream, rows)
     sections = {
@@ -79,10 +80,6 @@ def _importances(stream: NumberStream, rows: StreamRows) -> Importances:
         "the line reaches over 90% of them."
     )
     return Importances(moved.mean(axis=0), low, high, None, meaning)
-
-
-def _short(value: float) -> str:
-    return number(value, 3)
 
 
 def _effects(stream: NumberStream, rows: StreamRows, found: Importances) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import inspect
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +16,15 @@ from everytree.base.errors import ArgumentError
 from everytree.explaining.effect import Effect
 from everytree.explaining.explanation import Explanation
 from everytree.online.base import OnlineForest
-from everytree.online.rows import Row, is_missing, simplify
+from everytree.online.rows import Row, is_missing, kind_of, simplify
 from everytree.online.tables import rows_of, targets_of
 from everytree.predictive.predictive import Predictive
 from everytree.report.opening import target_name_of
 from everytree.report.rows import JudgedRows
+from everytree.tables.code_names import DAY
 
-MICROSECONDS = 86_400e6
-"""Of a day."""
+MICROSECONDS_OF_DAY = DAY
+"""Dates are days in an online forest, and microseconds on the page."""
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class StreamRows(JudgedRows):
         numbers = np.array([np.nan if value is None else simplify(value) for value in given])
         if self.kinds[number] != "datetime":
             return numbers
-        moments = np.where(np.isnan(numbers), 0.0, numbers * MICROSECONDS).round().astype("datetime64[us]")
+        moments = np.where(np.isnan(numbers), 0.0, numbers * MICROSECONDS_OF_DAY).round().astype("datetime64[us]")
         return np.where(np.isnan(numbers), np.datetime64("NaT", "us"), moments)
 
     def at(self, rows: NDArray[np.int64]) -> StreamRows:
@@ -65,6 +65,10 @@ class StreamRows(JudgedRows):
 def read_stream_rows(forest: OnlineForest, table: Any, target: Any) -> StreamRows:
     """Read the rows of a table or several dicts; `target` is a name, the targets, or None for the only other column."""
     rows, features = rows_of(table), forest.features
+    if not features:
+        raise ArgumentError(
+            "table", "must be None: the model has learned rows without features, so it predicts the same for every row"
+        )
     there = list(dict.fromkeys(name for row in rows for name in row))
     if rows and not set(there) & set(features):
         raise ArgumentError("table", f"has none of the features {features} that the model knows, but {there}")
@@ -99,10 +103,8 @@ def _kind(forest: OnlineForest, name: Hashable, rows: Sequence[Row]) -> str:
     """What the values of a feature are; the forest itself knows texts and numbers alone."""
     if forest.is_category(name):
         return "categorical"
-    known = [row[name] for row in rows if not is_missing(row.get(name))]
-    if known and all(isinstance(value, datetime.date | np.datetime64) for value in known):
-        return "datetime"
-    return "boolean" if known and all(isinstance(value, bool | np.bool_) for value in known) else "numeric"
+    found = kind_of(row[name] for row in rows if not is_missing(row.get(name)))
+    return {"date": "datetime", "boolean": "boolean"}.get(found, "numeric")
 
 
 # ---- the forest -----------------------------------------------------------------------------------------------------

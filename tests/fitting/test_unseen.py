@@ -390,12 +390,12 @@ def test_words_and_tables_of_classes():
         "accuracy                   0.9577              0.6268"
     )
     assert scores.sentence() == (
-        "right for 96 of 100 rows that the trees had not seen, naming the largest class for 63; log-loss 0.12, "
-        "predicting the class frequencies 0.66"
+        "right for 96% of rows that the trees had not seen (always naming the largest class: 63%); log-loss 0.12 "
+        "(guessing by class frequencies: 0.66)"
     )
     assert "<td>0.9577</td><td>0.6268</td>" in scores._repr_html_()
-    assert ClassScores(9, 0.1, 0.999, 0.7, 0.5).sentence().startswith("right for more than 99 of 100 rows")
-    assert ClassScores(9, 0.1, 1.0, 0.7, 0.5).sentence().startswith("right for 100 of 100 rows")
+    assert ClassScores(9, 0.1, 0.999, 0.7, 0.5).sentence().startswith("right for more than 99% of rows")
+    assert ClassScores(9, 0.1, 1.0, 0.7, 0.5).sentence().startswith("right for 100% of rows")
 
 
 def test_words_and_tables_of_numbers():
@@ -408,12 +408,13 @@ def test_words_and_tables_of_numbers():
         "in intervals of 90%  0.9016"
     )
     assert scores.sentence() == (
-        "R2 0.82 and mean log score -2.23 of rows that the trees had not seen, the same distribution for every row "
-        "-3.05; intervals of 90% hold 90 of 100"
+        "R2 0.82 on rows that the trees had not seen; mean log score -2.23 (one distribution for all rows: -3.05); "
+        "intervals of 90% hold 90% of them"
     )
     censored = NumberScores(1000, -2.2, -3.0, None, None)
     assert "R2" not in repr(censored) + censored.sentence()
     assert "intervals" not in repr(censored) + censored.sentence()
+    assert censored.sentence().startswith("mean log score -2.20 on rows that the trees had not seen (one")
     with pytest.raises(AttributeError):
         scores.r2 = 1.0
 

@@ -86,9 +86,9 @@ class ClassScores(Scores):
 
     def sentence(self) -> str:
         return (
-            f"right for {_of_hundred(self.accuracy)} rows that the trees had not seen, naming the largest class for "
-            f"{round(100.0 * self.baseline_accuracy)}; log-loss {self.log_loss:.2f}, predicting the class frequencies "
-            f"{self.baseline_log_loss:.2f}"
+            f"right for {_percent(self.accuracy)} of rows that the trees had not seen (always naming the largest class: "
+            f"{_percent(self.baseline_accuracy)}); log-loss {self.log_loss:.2f} (guessing by class frequencies: "
+            f"{self.baseline_log_loss:.2f})"
         )
 
 
@@ -123,14 +123,11 @@ class NumberScores(Scores):
         return [*of_mean, Line("mean log score", self.log_score, self.baseline_log_score), *of_interval]
 
     def sentence(self) -> str:
-        of_mean = "" if self.r2 is None else f"R2 {self.r2:.2f} and "
-        of_interval = ""
-        if self.coverage is not None:
-            of_interval = f"; intervals of 90% hold {_of_hundred(self.coverage)}"
-        return (
-            f"{of_mean}mean log score {self.log_score:.2f} of rows that the trees had not seen, the same distribution "
-            f"for every row {self.baseline_log_score:.2f}{of_interval}"
-        )
+        unseen = "on rows that the trees had not seen"
+        log_score = f"mean log score {self.log_score:.2f}"
+        start = f"{log_score} {unseen}" if self.r2 is None else f"R2 {self.r2:.2f} {unseen}; {log_score}"
+        end = "" if self.coverage is None else f"; intervals of 90% hold {_percent(self.coverage)} of them"
+        return f"{start} (one distribution for all rows: {self.baseline_log_score:.2f}){end}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,7 @@ def _text(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _of_hundred(share: float) -> str:
-    """A share as a number of rows; "100 of 100" only where it is all of them."""
+def _percent(share: float) -> str:
+    """A share in whole percent; 100% only where it is all of them."""
     n = round(100.0 * share)
-    return "more than 99 of 100" if n == 100 and share < 1.0 else f"{n} of 100"
+    return "more than 99%" if n == 100 and share < 1.0 else f"{n}%"

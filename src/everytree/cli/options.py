@@ -29,7 +29,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")]
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")]
 TABLE_HELP = "A file, folder or pattern of files: CSV, TSV, Parquet or Feather; - is standard input."
 TablePath = Annotated[str, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
 MaybeTable = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Rows to judge it by.")]
@@ -80,7 +80,7 @@ Label = Annotated[
     typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
 ]
 OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
-Refit = Annotated[bool, typer.Option("--refit", help="Do not score the model itself on TABLE, though new.")]
+Refit = Annotated[bool, typer.Option("--refit", help="Do not score the model itself on TABLE, only models that are fitted anew.")]
 Proba = Annotated[bool, typer.Option("--proba", help="The probability of each class.")]
 Std = Annotated[bool, typer.Option("--std", help="The standard deviation of each number.")]
 Quantiles = Annotated[str, typer.Option(metavar="LEVELS", help="Such as .05,.5,.95.")]

@@ -95,7 +95,8 @@ def _importances(model: Any, top: int) -> str:
     largest = importances[order[0]]
     lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, room)}  {importances[k]:.3f}" for k in order]
     columns = number_of(len(importances), "column")
-    which = f"the {len(order)} most important of {columns}" if len(order) > 1 else f"the most important of {columns}"
+    quality = "most often split on" if hasattr(model, "posterior_") else "most important"
+    which = f"the {len(order)} {quality} of {columns}" if len(order) > 1 else f"the {quality} of {columns}"
     return "\n".join([which, *lines])
 
 

@@ -80,7 +80,7 @@ Label = Annotated[
     typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
 ]
 OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
-Refit = Annotated[bool, typer.Option("--refit", help="Do not score the model itself on TABLE, only models that are fitted anew.")]
+Refit = Annotated[bool, typer.Option("--refit", help="Score only models that are fitted anew.")]
 Proba = Annotated[bool, typer.Option("--proba", help="The probability of each class.")]
 Std = Annotated[bool, typer.Option("--std", help="The standard deviation of each number.")]
 Quantiles = Annotated[str, typer.Option(metavar="LEVELS", help="Such as .05,.5,.95.")]

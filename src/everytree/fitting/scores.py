@@ -86,9 +86,9 @@ class ClassScores(Scores):
 
     def sentence(self) -> str:
         return (
-            f"right for {_percent(self.accuracy)} of rows that the trees had not seen (always naming the largest class: "
-            f"{_percent(self.baseline_accuracy)}); log-loss {self.log_loss:.2f} (guessing by class frequencies: "
-            f"{self.baseline_log_loss:.2f})"
+            f"right for {_percent(self.accuracy)} of rows that the trees had not seen (always naming the largest "
+            f"class: {_percent(self.baseline_accuracy)}); log-loss {self.log_loss:.2f} (guessing by class "
+            f"frequencies: {self.baseline_log_loss:.2f})"
         )
 
 

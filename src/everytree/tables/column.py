@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -20,6 +23,12 @@ from everytree.tables.reading import Kind, Label, Values, label_numbers, number_
 
 SAMPLE_ROWS = 200_000
 """Maximum number of rows from which cut points are taken; from longer tables they are drawn with a fixed seed."""
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+"""How texts begin that look like dates."""
+
+MIN_DATES = 20
+"""Number of different texts from which on it matters that dates have an order."""
 
 
 def missing_code(dtype: DTypeLike) -> int:
@@ -224,6 +233,18 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
 
 
+def _warn_about_dates(label: str, labels: Sequence[Label]) -> None:
+    """Warn if a column of texts looks like dates, which have an order that categories have not."""
+    if len(labels) < MIN_DATES or not all(isinstance(one, str) and DATE.match(one) for one in labels[:1000]):
+        return
+    warnings.warn(
+        f"X: {label} holds texts such as {labels[0]!r}, which are taken for categories without an order; if they are "
+        "dates, convert them first, as pandas.to_datetime does",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
 def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> list[Column]:
     """Fit a column of categories; if many of them are rare, they share fewer than `max_bins` codes.
 
@@ -232,6 +253,8 @@ def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, 
     if values.kind == "datetime":
         raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
     labels, index = _labels_and_index(label, values, rows.n_rows)
+    if not values.declared:
+        _warn_about_dates(label, labels)
     counted = index[rows.counted]
     has_missing = bool((counted < 0).any())
     if not values.ordered:

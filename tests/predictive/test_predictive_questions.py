@@ -403,3 +403,13 @@ def test_repr_asks_for_three_rows_only(monkeypatch):
     for dist in distributions(CASES[5]).values():
         repr(dist)
     assert max(asked) <= 3
+
+
+def test_labels_that_are_texts_can_be_asked_about():
+    X = np.arange(60.0)[:, None]
+    model = et.MetaForestClassifier(3, random_state=0).fit(X, np.where(X[:, 0] < 30, "low", "high"))
+    dist = model.predictive(X[:4])
+    np.testing.assert_array_equal(dist.log_prob("low"), dist.log_prob(1))
+    np.testing.assert_array_equal(dist.log_prob([["high"], ["low"]]), dist.log_prob([[0], [1]]))
+    with pytest.raises(ValueError, match=r"y is 'other', but must be one of \['high', 'low'\]"):
+        dist.log_prob(["low", "other", "low", "low"])

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import probabilities, whole_number
+from everytree.base.errors import ArgumentError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.base.words import short_number
 from everytree.families.base import Family
@@ -168,13 +169,25 @@ class Predictive(ABC):
         Parameters
         ----------
         y : array_like
-            One number, one per row, or a grid: broadcasts against (n_rows,).
+            One number, one per row, or a grid: broadcasts against (n_rows,). Classes are their places in `labels`, or
+            the labels themselves if these are texts.
 
         Returns
         -------
         (n_rows,) array, or of the broadcast shape
         """
-        return self._at(y, self._log_probs) + float(np.log(self._sharpness))
+        return self._at(self._places(y), self._log_probs) + float(np.log(self._sharpness))
+
+    def _places(self, y: ArrayLike) -> ArrayLike:
+        """Texts as places among the labels; anything else as it is."""
+        values = np.asarray(y)
+        if self.labels is None or values.dtype.kind not in "OU":
+            return y
+        place = {label: number for number, label in enumerate(self.labels)}
+        unknown = [one for one in values.ravel().tolist() if one not in place]
+        if unknown:
+            raise ArgumentError("y", f"must be one of {list(self.labels)}", value=repr(unknown[0]))
+        return np.array([place[one] for one in values.ravel().tolist()]).reshape(values.shape)
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """Probability that the target is at most y. Arguments and shape as in `log_prob`."""

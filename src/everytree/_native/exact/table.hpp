@@ -188,7 +188,7 @@ template <class Family>
 class RowStatistics {
   public:
     RowStatistics(const Family& family, std::vector<double> of_row, std::vector<std::int64_t> class_start)
-        : family_(family),
+        : layout_(family.layout),
           size_(static_cast<std::size_t>(family.layout.size())),
           of_row_(std::move(of_row)),
           class_start_(std::move(class_start)) {}
@@ -221,10 +221,10 @@ class RowStatistics {
             }
             return;
         }
-        family_.layout.clear(out);
+        layout_.clear(out);
         for (std::size_t w = 0; w < n_words; ++w)
             for (std::uint64_t left = mask ? rows[w] & mask[w] : rows[w]; left; left &= left - 1)
-                family_.layout.add(out, of_row_.data() + (w * 64 + std::countr_zero(left)) * size_);
+                layout_.add(out, of_row_.data() + (w * 64 + std::countr_zero(left)) * size_);
     }
 
     // Adds rows to the statistics of their codes, (n_codes, size), and counts them.
@@ -232,7 +232,7 @@ class RowStatistics {
                      std::int64_t* n_rows) const {
         if (!counts_bits()) {
             each_bit(rows, 0, n_words, [&](std::size_t at) {
-                family_.layout.add(stats + codes[at] * size_, of_row_.data() + at * size_);
+                layout_.add(stats + codes[at] * size_, of_row_.data() + at * size_);
                 ++n_rows[codes[at]];
             });
             return;
@@ -246,7 +246,7 @@ class RowStatistics {
     }
 
   private:
-    Family family_;
+    Layout layout_;
     std::size_t size_;
     std::vector<double> of_row_;             // (n_places, size), empty where bits are counted
     std::vector<std::int64_t> class_start_;  // first word of each class and the end, empty where they are not

@@ -148,7 +148,7 @@ class TopSums {
             depth, options.only_nontrivial, first(options.log_split), first(options.log_stop), 0.0, 1.0, false, n_jobs};
         return std::make_unique<ExactKernel<Family>>(
             points.family(), points.prior(), BitTable(codes.data(), n_rows, n_codes, kinds, place, n_places),
-            RowStatistics<Family>(points.family(), std::move(of_place), class_start),
+            RowStatistics<Family>(*points.family(), std::move(of_place), class_start),
             rows_as_bits(place.data(), n_rows, n_places), std::move(exact));
     }
     // Whether sums in single precision differ from exact ones by little more than a hundredth.
@@ -163,7 +163,7 @@ class TopSums {
     // point. Returns the number of places.
     static std::int64_t list_by_class(const Points<Family>& points, std::vector<Point>& point_of,
                                       std::vector<std::int64_t>& place, std::vector<std::int64_t>& class_start) {
-        if (points.size() > 64) return 0;
+        if (points.size() > ExactKernel<Family>::max_bit_classes) return 0;
         double total = 0.0;
         for (Point p = 0; p < points.n_points(); ++p) {
             const double before = total;

@@ -40,9 +40,15 @@ SUMMED_DEPTH = 5
 MAX_BLOCK_STEPS = 1e5
 """Steps that the sums of a block may take in each level, where they are computed again and again."""
 
-TOP_STEPS, TOP_REGIONS = 1e5, 6_000_000
+TOP_STEPS, TOP_BYTES = 1e5, 2**30
 """Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
-draws do, and the number of regions that they may keep."""
+draws do, and the memory that they may take."""
+
+TOO_DEEP = {
+    "time": "would take longer than the draws: blocks at the root have depth {depth}; more draws allow more",
+    "memory": "would take more than {gigabytes:g} GiB of memory: blocks at the root have depth {depth}",
+}
+"""Why a block is smaller than asked, by what the kernel lacks for its sums."""
 
 ADAPTING_SHARE = 1 / 16
 """Share of these steps for sums at powers that are still to be adapted."""
@@ -87,8 +93,9 @@ class StructureSampler(Stored):
         estimate of the evidence.
     block_depth : int or "auto"
         Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed before
-        the draws, over as many levels as take about as long as these do; where they reach `max_depth`, draws are
-        independent.
+        the draws, over as many levels as take about as long as these do and fit in 1 GiB of memory; where they reach
+        `max_depth`, draws are independent. If a number is given and time or memory is not enough for it, a warning
+        says which.
     start : {"prior", "worst"}
         Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
         see whether results depend on it.
@@ -235,7 +242,7 @@ class StructureSampler(Stored):
 
     def _sum_top(self, engine: _kernels.Sampler, steps: float) -> None:
         depth = len(self._log_split) if isinstance(self.block_depth, str) else self.block_depth
-        engine.sum_top(steps, TOP_REGIONS, depth, resolve_n_jobs(self.n_jobs))
+        engine.sum_top(steps, TOP_BYTES, depth, resolve_n_jobs(self.n_jobs))
 
     def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
         return INDEPENDENT if engine.top_depth() >= len(self._log_split) else USUAL_PROPOSALS
@@ -243,13 +250,10 @@ class StructureSampler(Stored):
     def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
         if isinstance(self.block_depth, str):
             return
-        asked, fits = min(self.block_depth, len(self._log_split)), engine.horizon()
-        if fits < asked:
-            warnings.warn(
-                f"block_depth={self.block_depth} would take longer than the draws: blocks at the root have depth "
-                f"{fits}; more draws allow more",
-                stacklevel=3,
-            )
+        asked, depth, lack = min(self.block_depth, len(self._log_split)), engine.horizon(), engine.top_lack()
+        if depth < asked and lack:
+            why = TOO_DEEP[lack].format(depth=depth, gigabytes=TOP_BYTES / 2**30)
+            warnings.warn(f"block_depth={self.block_depth} {why}", stacklevel=3)
 
     def _burn_in(
         self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, steps: float, bar: Progress

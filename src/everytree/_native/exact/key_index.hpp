@@ -23,6 +23,9 @@ class KeyIndex {
     };
 
   public:
+    // Memory for each key, at most: two to four slots.
+    static constexpr std::size_t most_bytes_each = 4 * sizeof(Slot);
+
     // Room for this many keys; it grows if there are more.
     explicit KeyIndex(std::size_t n_expected = 500) : slots_(std::bit_ceil(2 * n_expected + 2), Slot{{}, none}) {}
 

@@ -273,8 +273,7 @@ class RegionReader {
         if (is_long_work()) view.pace.spend(n_steps_of(k));
     }
     std::int64_t n_steps_of(int k) const {
-        const auto n_words = static_cast<std::int64_t>(table_.n_words()), n_codes = std::int64_t{table_.n_codes(k)};
-        return table_.is_wide(k) ? 64 * n_words + 16 * n_codes : n_words * n_codes;
+        return BitTable::n_steps(static_cast<std::int64_t>(table_.n_words()), table_.n_codes(k));
     }
 
     // Statistics of the rows in view for each code that column k may still have.

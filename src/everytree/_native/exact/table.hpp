@@ -67,11 +67,22 @@ class BitTable {
                 for (std::size_t w = 0; w < n_words_; ++w)
                     upto_[(first_[k] + c) * n_words_ + w] |= upto_[(first_[k] + c - 1) * n_words_ + w];
     }
+    // Steps to count rows by a column with so many codes, and the memory of that column: both are known before a table
+    // is made.
+    static std::int64_t n_steps(std::int64_t n_words, int n_codes) {
+        return has_many(n_codes) ? 64 * n_words + 16 * std::int64_t{n_codes} : n_words * n_codes;
+    }
+    static std::int64_t n_bytes(std::int64_t n_words, int n_codes) {
+        const std::int64_t bytes_each =
+            has_many(n_codes) ? 64 * sizeof(std::uint16_t) : 2 * sizeof(std::uint64_t) * n_codes;
+        return n_words * bytes_each;
+    }
+
     std::size_t n_words() const { return n_words_; }
     int n_columns() const { return static_cast<int>(n_codes_.size()); }
     int n_codes(int column) const { return n_codes_[column]; }
     ColumnKind kind(int column) const { return kinds_[column]; }
-    bool is_wide(std::size_t column) const { return n_codes_[column] > 64; }
+    bool is_wide(std::size_t column) const { return has_many(n_codes_[column]); }
     // For a wide column: the code of the row at each position.
     const std::uint16_t* codes(int column) const { return codes_[column].data(); }
     // For the others: the rows with a code.
@@ -136,6 +147,7 @@ class BitTable {
     }
 
   private:
+    static bool has_many(int n_codes) { return n_codes > 64; }
     static void set(std::uint64_t* words, std::int64_t bit) { words[bit / 64] |= std::uint64_t{1} << (bit % 64); }
     std::vector<int> n_codes_;
     std::vector<ColumnKind> kinds_;

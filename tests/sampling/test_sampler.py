@@ -165,6 +165,17 @@ def test_a_fit_that_is_interrupted_before_its_draws_changes_nothing(number, monk
             ask()
 
 
+@pytest.mark.parametrize(("n_temperatures", "burn_in", "n_sums"), [(1, 10, 1), (2, 10, 1), (6, 1, 1), (6, 60, 4)])
+def test_sums_are_computed_again_only_for_other_powers(n_temperatures, burn_in, n_sums, monkeypatch):
+    sums = []
+    whole = et.StructureSampler._sum_top
+    monkeypatch.setattr(et.StructureSampler, "_sum_top", lambda *given: (sums.append(given), whole(*given)))
+    sampler = et.StructureSampler(N_CODES, FAMILY, 3, n_temperatures=n_temperatures, random_state=0)
+    sampler.fit(*rows(), n_draws=50, burn_in=burn_in)
+    assert len(sums) == n_sums
+    assert sampler._engine.top_depth() == 3
+
+
 # ---- answers ---------------------------------------------------------------------------------------------------------
 
 

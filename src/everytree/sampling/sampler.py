@@ -27,7 +27,7 @@ from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prio
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
-from everytree.sampling.running import INDEPENDENT, USUAL_PROPOSALS, Records, run, run_until_interrupted
+from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run, run_until_interrupted
 from everytree.sampling.stored import Stored
 from everytree.trees.metatree import read_only
 
@@ -245,7 +245,7 @@ class StructureSampler(Stored):
         engine.sum_top(steps, TOP_BYTES, depth, resolve_n_jobs(self.n_jobs))
 
     def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
-        return INDEPENDENT if engine.top_depth() >= len(self._log_split) else USUAL_PROPOSALS
+        return PROPOSALS_IF_INDEPENDENT if engine.top_depth() >= len(self._log_split) else PROPOSALS
 
     def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
         if isinstance(self.block_depth, str):
@@ -272,11 +272,14 @@ class StructureSampler(Stored):
                 break
             counts = engine.counts()
             tried = counts["tried"].sum(axis=0)[:-1]
+            before = powers
             if (tried > 0).all():
                 powers = adapted_powers(powers, counts["exchanged"].sum(axis=0)[:-1] / tried)
+            is_moved, is_last = not np.array_equal(powers, before), number + 2 == N_ROUNDS
+            if is_moved:
                 engine.set_powers(powers.tolist())
-            is_last = number + 2 == N_ROUNDS
-            self._sum_top(engine, steps * (1.0 if is_last else ADAPTING_SHARE))
+            if is_moved or (is_last and engine.top_lack() == "time"):  # otherwise the sums would be the same
+                self._sum_top(engine, steps * (1.0 if is_last else ADAPTING_SHARE))
         engine.forget_counts()
         return powers
 

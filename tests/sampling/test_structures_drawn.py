@@ -63,10 +63,12 @@ def check_frequencies(found, prob):
 
 
 SCHEDULES = {
-    "single": ({"n_draws": 4, "n_single": 40, "n_blocks": 0}, 1),
-    "exact blocks": ({"n_draws": 2, "n_single": 0, "n_blocks": 2}, 3),
-    "shallow blocks": ({"n_draws": 4, "n_single": 0, "n_blocks": 4}, 1),
+    "single": ({"n_draws": 4, "n_single": 40, "n_blocks": 0}, 1, 0, 2),
+    "exact blocks": ({"n_draws": 2, "n_single": 0, "n_blocks": 2}, 3, 0, 2),
+    "shallow blocks": ({"n_draws": 4, "n_single": 0, "n_blocks": 4}, 1, 0, 2),
+    "first level looked up": ({"n_draws": 2, "n_single": 0, "n_blocks": 4}, 1, 2, 3),
 }
+"""Proposals of a draw, depth of blocks, depth of the sums over the first levels, and maximum depth."""
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -75,15 +77,18 @@ SCHEDULES = {
 @pytest.mark.parametrize("kinds", MIXED, ids=["ordered", "mixed"])
 def test_structures_are_drawn_by_their_posterior(kinds, candidates, summed_depth, schedule):
     rng = rng_for("structures", kinds, candidates, summed_depth, schedule)
-    n_codes = [3, 3, 3] if LONG else [2, 3, 2]
+    steps, block_depth, top_depth, max_depth = SCHEDULES[schedule]
+    n_codes = [3, 3, 3] if LONG and max_depth == 2 else [2, 3, 2]
     X = rng.integers(0, n_codes, (9, 3))
     y = ((X[:, 0] > 0) ^ (rng.random(9) < 0.3)).astype(int)
     family = et.Bernoulli(0.5, 0.5)
-    every = AllStructures(X, y, n_codes, kinds, family, 2, 0.6, candidates, summed_depth)
+    every = AllStructures(X, y, n_codes, kinds, family, max_depth, 0.6, candidates, summed_depth)
     rows = DistinctRows.read(family, n_codes, X, y, None, {})
-    steps, block_depth = SCHEDULES[schedule]
     n_chains = 20
-    engine = kernel(rows, family, n_codes, kinds, 2, 0.6, candidates, summed_depth, block_depth, list(range(n_chains)))
+    seeds = list(range(n_chains))
+    engine = kernel(rows, family, n_codes, kinds, max_depth, 0.6, candidates, summed_depth, block_depth, seeds)
+    engine.sum_top(1e9, PLENTY, top_depth, 1)
+    assert engine.top_depth() == top_depth
     n_times = 10_000 if LONG else 100
     check_frequencies(drawn(engine, n_chains, n_times, **steps), every.prob)
 
@@ -128,7 +133,7 @@ FAMILIES = {
 @pytest.mark.parametrize("kinds", MIXED, ids=["ordered", "mixed"])
 @pytest.mark.parametrize("candidates", ["all", "nontrivial"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_blocks_of_the_first_levels_are_always_accepted_where_these_are_all(name, candidates, kinds, weight):
+def test_blocks_are_always_accepted_if_sums_reach_the_maximum_depth(name, candidates, kinds, weight):
     rng = rng_for("top", name, candidates, kinds, weight)
     family, draw = FAMILIES[name]
     X = rng.integers(0, 3, (60, 3))
@@ -151,18 +156,15 @@ def accepted_share(engine, n_draws=200):
 
 
 @pytest.mark.parametrize("n_classes", [64, 65, 200])
-def test_many_classes_are_not_counted_as_bits(n_classes):
+def test_blocks_are_always_accepted_whether_classes_are_few_enough_for_bits_or_not(n_classes):
     rng = rng_for("many classes", n_classes)
-    X = rng.integers(0, 3, (400, 3))
+    X = np.array(list(product(range(4), repeat=3)) * 2)  # 64 points with two rows each
     family = et.Categorical(n_classes, 0.1)
-    rows = DistinctRows.read(family, [3] * 3, X, rng.integers(0, n_classes, 400), None, {})
-    engine = kernel(rows, family, [3] * 3, MIXED[0], 3, 0.5, "all", 9, 1, [1])
+    rows = DistinctRows.read(family, [4] * 3, X, rng.integers(0, n_classes, len(X)), None, {})
+    engine = kernel(rows, family, [4] * 3, MIXED[0], 3, 0.5, "all", 9, 1, [1])
     engine.sum_top(1e9, PLENTY, 3, 1)
-    engine.begin(False, 1)
-    engine.run(n_draws=50, thin=0, n_single=5, n_blocks=1, n_jobs=1)
-    counts = engine.counts()
     assert engine.top_depth() == 3
-    assert (counts["accepted"][0, 1:, 5] >= 49).all()
+    assert (accepted_share(engine, 50) >= 0.98).all()
 
 
 @pytest.mark.parametrize("weight", [1e3, 1e5, 1e9])

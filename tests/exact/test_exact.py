@@ -69,6 +69,18 @@ def test_three_binary_columns_have_244_trees():
 # ---- every answer ----------------------------------------------------------------------------------------------------
 
 
+@modes
+@pytest.mark.parametrize("n_classes", [65, 100])
+def test_more_classes_than_a_word_has_bits(candidates, n_classes):
+    rng = rng_for("many classes", candidates, n_classes)
+    case = replace(
+        BERNOULLI, family=et.Categorical(n_classes, 0.3), twin=naive_families.Categorical(n_classes, [0.3] * n_classes),
+        draw=lambda rng, n: (rng.integers(0, n_classes, n), {}),
+    )  # fmt: skip
+    given = problem(case, rng, candidates, "ordered", most_trees=60, weights=None)
+    check_sums(given.fit(), given.enumeration())
+
+
 @pytest.mark.long
 @families
 @modes

@@ -13,6 +13,7 @@ import pytest
 
 import everytree as et
 from cases import LONG, rng_for
+from everytree.sampling import running
 from everytree.sampling.diagnostics import ess, rhat
 from everytree.sampling.evidence import bennett_ratio
 
@@ -131,6 +132,48 @@ def test_an_interrupt_keeps_the_draws():
     assert 20 < sampler.draws.n_draws < 1_000_000
     n_draws = sampler.draws.n_draws
     assert sampler.run(5).draws.n_draws == n_draws + 5
+
+
+def interrupt_run(monkeypatch, number):
+    """The run of the kernel with this number, from the next one on, is interrupted before it begins."""
+    unhindered, n_before = running._run_into, iter(range(number))
+
+    def run_into(*arguments):
+        if next(n_before, None) is None:
+            raise KeyboardInterrupt
+        unhindered(*arguments)
+
+    monkeypatch.setattr(running, "_run_into", run_into)
+
+
+@pytest.mark.parametrize("number", [0, 3, 4], ids=["burn-in", "end of burn-in", "first draw"])
+def test_a_fit_that_is_interrupted_before_its_draws_changes_nothing(number, monkeypatch):
+    sampler, fresh, other = sampled(20), et.StructureSampler(N_CODES, FAMILY, 3), rows(30)
+    before = vars(sampler).copy()
+    with monkeypatch.context() as patch:
+        for each in (sampler, fresh):
+            interrupt_run(patch, number)
+            with pytest.raises(KeyboardInterrupt):
+                each.fit(*other, n_draws=10)
+            patch.undo()
+    assert vars(sampler) == before
+    assert "n_rows=40, n_draws=20" in repr(sampler)
+    assert same_draws(sampler.run(10), sampled(20).run(10))
+    assert "n_rows" not in repr(fresh)
+    for ask in (lambda: fresh.draws, lambda: fresh.acceptance, fresh.map_tree, fresh.summary):
+        with pytest.raises(ValueError, match="call fit"):
+            ask()
+
+
+@pytest.mark.parametrize(("n_temperatures", "burn_in", "n_sums"), [(1, 10, 1), (2, 10, 1), (6, 1, 1), (6, 60, 4)])
+def test_sums_are_computed_again_only_for_other_powers(n_temperatures, burn_in, n_sums, monkeypatch):
+    sums = []
+    whole = et.StructureSampler._sum_top
+    monkeypatch.setattr(et.StructureSampler, "_sum_top", lambda *given: (sums.append(given), whole(*given)))
+    sampler = et.StructureSampler(N_CODES, FAMILY, 3, n_temperatures=n_temperatures, random_state=0)
+    sampler.fit(*rows(), n_draws=50, burn_in=burn_in)
+    assert len(sums) == n_sums
+    assert sampler._engine.top_depth() == 3
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------

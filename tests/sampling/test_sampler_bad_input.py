@@ -78,6 +78,15 @@ def test_a_block_that_would_not_fit_is_smaller_and_says_so():
         sampler.fit(codes, rng.integers(0, 2, 60), n_draws=2)
 
 
+def test_a_block_that_takes_too_much_memory_says_so(monkeypatch):
+    monkeypatch.setattr("everytree.sampling.sampler.TOP_BYTES", 2**13)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (60, 8))
+    sampler = et.StructureSampler([4] * 8, FAMILY, n_chains=1, n_temperatures=2, block_depth=6, random_state=0)
+    with pytest.warns(UserWarning, match=r"block_depth=6 would take more than .* GiB of memory: blocks .* depth \d$"):
+        sampler.fit(codes, rng.integers(0, 2, 60), n_draws=50)
+
+
 @pytest.mark.parametrize("candidates", ["all", "nontrivial"])
 @pytest.mark.parametrize("max_depth", [0, 3, None])
 @pytest.mark.parametrize(

@@ -40,10 +40,10 @@ class Answers:
     n_temperatures: int
     powers: FloatArray
     _rows: DistinctRows
-    _draws: Draws | None
-    _kept: Structures | None
-    _best: dict[str, Any] | None
-    _moves: dict[str, NDArray[Any]] | None
+    _draws: Draws
+    _kept: Structures
+    _best: dict[str, Any]
+    _moves: dict[str, NDArray[Any]]
     _forest: Forest | None
 
     def _check_fitted(self) -> None:
@@ -54,14 +54,12 @@ class Answers:
     def draws(self) -> Draws:
         """Numbers of every draw, by chain."""
         self._check_fitted()
-        assert self._draws is not None
         return self._draws
 
     @property
     def structures(self) -> Structures:
         """The structures that were kept."""
         self._check_fitted()
-        assert self._kept is not None
         return self._kept
 
     @property
@@ -124,7 +122,6 @@ class Answers:
         temperature.
         """
         self._check_fitted()
-        assert self._best is not None
         best = self._best
         total = self.log_evidence.value if self.n_temperatures > 1 else float("nan")
         feature, code, first_child, n_children = (read_only(np.array(best[name])) for name in TREE_ARRAYS)
@@ -156,7 +153,6 @@ class Answers:
         """
         self._check_fitted()
         moves = self._moves
-        assert moves is not None
         proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
         rates = {name: float(a / p) for name, a, p in zip(MOVES, accepted, proposed, strict=True) if p}
         tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.progress import Progress
 
-USUAL_PROPOSALS, INDEPENDENT = (20, 2), (0, 1)
+PROPOSALS, PROPOSALS_IF_INDEPENDENT = (20, 2), (0, 1)
 """Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from
 the posterior, one is enough."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prio
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
-from everytree.sampling.running import INDEPENDENT, USUAL_PROPOSALS, run, run_until_interrupted
+from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run, run_until_interrupted
 from everytree.sampling.stored import Stored
 from everytree.trees.metatree import read_only
 
@@ -39,9 +40,15 @@ SUMMED_DEPTH = 5
 MAX_BLOCK_STEPS = 1e5
 """Steps that the sums of a block may take in each level, where they are computed again and again."""
 
-TOP_STEPS, TOP_REGIONS = 1e5, 6_000_000
+TOP_STEPS, TOP_BYTES = 1e5, 2**30
 """Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
-draws do, and the number of regions that they may keep."""
+draws do, and the memory that they may take."""
+
+TOO_DEEP = {
+    "time": "would take longer than the draws: blocks at the root have depth {depth}; more draws allow more",
+    "memory": "would take more than {gigabytes:g} GiB of memory: blocks at the root have depth {depth}",
+}
+"""Why a block is smaller than asked, by what the kernel lacks for its sums."""
 
 ADAPTING_SHARE = 1 / 16
 """Share of these steps for sums at powers that are still to be adapted."""
@@ -86,8 +93,9 @@ class StructureSampler(Stored):
         estimate of the evidence.
     block_depth : int or "auto"
         Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed before
-        the draws, over as many levels as take about as long as these do; where they reach `max_depth`, draws are
-        independent.
+        the draws, over as many levels as take about as long as these do and fit in 1 GiB of memory; where they reach
+        `max_depth`, draws are independent. If a number is given and time or memory is not enough for it, a warning
+        says which.
     start : {"prior", "worst"}
         Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
         see whether results depend on it.
@@ -179,7 +187,8 @@ class StructureSampler(Stored):
 
         Notes
         -----
-        An interrupt (Ctrl-C) after the burn-in ends the drawing; the draws that were made are kept, with a warning.
+        An interrupt (Ctrl-C) after the first draws ends the drawing; the draws that were made are kept, with a
+        warning. Before that it changes nothing: an earlier fit stays as it was.
         """
         n_draws = whole_number("n_draws", n_draws, 1)
         burn_in = n_draws // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
@@ -196,19 +205,28 @@ class StructureSampler(Stored):
         with Progress("sampling", burn_in + n_draws, progress) as bar:
             powers = self._burn_in(engine, powers, burn_in, steps, bar)
             self._warn_of_small_blocks(engine)
-            self._rows, self._thin, self.powers = rows, thin, read_only(powers)
-            self._top_steps, self._needs_sums = steps, False
-            self._draws = self._kept = self._best = self._moves = self._forest = None
-            self._engine: _kernels.Sampler | None = engine
-            self._advance(n_draws, bar)
+            records, was_interrupted = self._draw(engine, n_draws, thin, bar)
+        if not records:
+            raise KeyboardInterrupt
+        fitted = {"_rows": rows, "_thin": thin, "powers": read_only(powers), "_top_steps": steps}
+        self._keep(engine, records, fitted | {"_needs_sums": False, "_engine": engine})
+        if was_interrupted:
+            _tell_of_interrupt(records, n_draws)
         return self
 
     def run(self, n_draws: int, *, progress: bool = False) -> Self:
         """Continue the chains with this many more draws each."""
         self._check_fitted()
         n_draws = whole_number("n_draws", n_draws, 1)
+        engine = self._running()
         with Progress("sampling", n_draws, progress) as bar:
-            self._advance(n_draws, bar)
+            if self._needs_sums:
+                self._sum_top(engine, self._top_steps)
+                self._needs_sums = False
+            records, was_interrupted = self._draw(engine, n_draws, self._thin, bar)
+        self._keep(engine, records)
+        if was_interrupted:
+            _tell_of_interrupt(records, n_draws)
         return self
 
     def _make(self, rows: DistinctRows, powers: FloatArray, seeds: list[int]) -> _kernels.Sampler:
@@ -224,21 +242,18 @@ class StructureSampler(Stored):
 
     def _sum_top(self, engine: _kernels.Sampler, steps: float) -> None:
         depth = len(self._log_split) if isinstance(self.block_depth, str) else self.block_depth
-        engine.sum_top(steps, TOP_REGIONS, depth, resolve_n_jobs(self.n_jobs))
+        engine.sum_top(steps, TOP_BYTES, depth, resolve_n_jobs(self.n_jobs))
 
     def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
-        return INDEPENDENT if engine.top_depth() >= len(self._log_split) else USUAL_PROPOSALS
+        return PROPOSALS_IF_INDEPENDENT if engine.top_depth() >= len(self._log_split) else PROPOSALS
 
     def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
         if isinstance(self.block_depth, str):
             return
-        asked, fits = min(self.block_depth, len(self._log_split)), engine.horizon()
-        if fits < asked:
-            warnings.warn(
-                f"block_depth={self.block_depth} would take longer than the draws: blocks at the root have depth "
-                f"{fits}; more draws allow more",
-                stacklevel=3,
-            )
+        asked, depth, lack = min(self.block_depth, len(self._log_split)), engine.horizon(), engine.top_lack()
+        if depth < asked and lack:
+            why = TOO_DEEP[lack].format(depth=depth, gigabytes=TOP_BYTES / 2**30)
+            warnings.warn(f"block_depth={self.block_depth} {why}", stacklevel=3)
 
     def _burn_in(
         self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, steps: float, bar: Progress
@@ -257,44 +272,36 @@ class StructureSampler(Stored):
                 break
             counts = engine.counts()
             tried = counts["tried"].sum(axis=0)[:-1]
+            before = powers
             if (tried > 0).all():
                 powers = adapted_powers(powers, counts["exchanged"].sum(axis=0)[:-1] / tried)
+            is_moved, is_last = not np.array_equal(powers, before), number + 2 == N_ROUNDS
+            if is_moved:
                 engine.set_powers(powers.tolist())
-            is_last = number + 2 == N_ROUNDS
-            self._sum_top(engine, steps * (1.0 if is_last else ADAPTING_SHARE))
+            if is_moved or (is_last and engine.top_lack() == "time"):  # otherwise the sums would be the same
+                self._sum_top(engine, steps * (1.0 if is_last else ADAPTING_SHARE))
         engine.forget_counts()
         return powers
 
-    def _advance(self, n_draws: int, bar: Progress) -> None:
-        engine = self._running()
-        if self._needs_sums:
-            self._sum_top(engine, self._top_steps)
-            self._needs_sums = False
-        records, was_interrupted = run_until_interrupted(
-            engine, self._proposals(engine), n_draws, self._thin, resolve_n_jobs(self.n_jobs), bar
-        )
-        for each in records:
-            draws, kept = Draws.of(each), Structures.of(each)
-            self._draws = draws if self._draws is None else self._draws.then(draws)
-            self._kept = kept if self._kept is None else self._kept.then(kept)
-        n_done = sum(len(each[0]["log_evidence"]) for each in records)
-        self._note(engine)
-        if was_interrupted and self._draws is None:
-            raise KeyboardInterrupt
-        if was_interrupted:
-            warnings.warn(f"interrupted after {n_done} of {n_draws} draws: they are kept", stacklevel=3)
+    def _draw(self, engine: _kernels.Sampler, n_draws: int, thin: int, bar: Progress) -> tuple[Records, bool]:
+        return run_until_interrupted(engine, self._proposals(engine), n_draws, thin, resolve_n_jobs(self.n_jobs), bar)
 
-    def _note(self, engine: _kernels.Sampler) -> None:
-        """Keep what the engine knows beside the draws."""
-        self._state = engine.state()
-        counts = engine.counts()
+    def _keep(self, engine: _kernels.Sampler, records: Records, fitted: dict[str, Any] | None = None) -> None:
+        """Keep draws, after the earlier ones or as those of a new fit, and what the engine knows beside them.
+
+        All fields change in one step: an interrupt finds the sampler as it was or as it will be.
+        """
+        draws, kept = [Draws.of(each) for each in records], [Structures.of(each) for each in records]
+        moves, best = engine.counts(), max(engine.best(), key=_log_joint)
+        if fitted is None:
+            draws, kept = [self._draws, *draws], [self._kept, *kept]
+            moves = {name: self._moves[name] + moves[name] for name in moves}
+            best = max(self._best, best, key=_log_joint)
+        vars(self).update(
+            fitted or {}, _draws=reduce(Draws.then, draws), _kept=reduce(Structures.then, kept), _moves=moves,
+            _best=best, _state=engine.state(), _forest=None,
+        )  # fmt: skip
         engine.forget_counts()
-        before = self._moves
-        self._moves = counts if before is None else {name: before[name] + counts[name] for name in counts}
-        best = max(engine.best(), key=lambda each: float(each["log_joint"]))
-        if self._best is None or best["log_joint"] > self._best["log_joint"]:
-            self._best = best
-        self._forest = None
 
     def _running(self) -> _kernels.Sampler:
         """Return the engine, made anew from the state of the chains if need be."""
@@ -316,3 +323,12 @@ class StructureSampler(Stored):
     def __repr__(self) -> str:
         seen = f", n_rows={self.n_rows}, n_draws={self.draws.n_draws}" if hasattr(self, "_rows") else ""
         return f"StructureSampler({len(self.n_codes)} columns, {self.family}, max_depth={self.max_depth}{seen})"
+
+
+def _log_joint(tree: dict[str, Any]) -> float:
+    return float(tree["log_joint"])
+
+
+def _tell_of_interrupt(records: Records, n_draws: int) -> None:
+    n_done = sum(len(each[0]["log_evidence"]) for each in records)
+    warnings.warn(f"interrupted after {n_done} of {n_draws} draws: they are kept", stacklevel=3)

@@ -57,7 +57,6 @@ class Stored(Answers):
         return plain | self._fitted_values(), self._fitted_arrays()
 
     def _fitted_values(self) -> dict[str, Any]:
-        assert self._best is not None
         return {
             "thin": self._thin, "top_steps": self._top_steps, "n_rows": self._rows.n_rows,
             "log_joint": float(self._best["log_joint"]),
@@ -66,8 +65,6 @@ class Stored(Answers):
         }  # fmt: skip
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
-        assert self._best is not None
-        assert self._moves is not None
         return {
             "codes": self._rows.codes, "statistics": self._rows.statistics, "powers": self.powers,
             **{f"draws_{name}": getattr(self.draws, name) for name in Draws.names()},

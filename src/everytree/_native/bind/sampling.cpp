@@ -16,9 +16,10 @@ class SamplerHandle {
     virtual ~SamplerHandle() = default;
     virtual int horizon() const = 0;
     virtual int top_depth() const = 0;
+    virtual std::string top_lack() const = 0;
     virtual void begin(bool from_worst, int n_jobs) = 0;
     virtual void set_powers(const std::vector<double>& powers) = 0;
-    virtual void sum_top(double steps, std::int64_t regions, int depth, int n_jobs) = 0;
+    virtual void sum_top(double steps, double bytes, int depth, int n_jobs) = 0;
     virtual nb::list run(std::int64_t n_draws, std::int64_t thin, int n_single, int n_blocks, int n_jobs) = 0;
     virtual nb::dict counts() const = 0;
     virtual void forget_counts() = 0;
@@ -81,6 +82,11 @@ class TypedSampler final : public SamplerHandle {
         std::lock_guard alone(guard_.writing);
         return sampler_.top_depth();
     }
+    std::string top_lack() const override {
+        std::lock_guard alone(guard_.writing);
+        const Lack lack = sampler_.top_lack();
+        return lack == Lack::time ? "time" : lack == Lack::memory ? "memory" : "";
+    }
     void begin(bool from_worst, int n_jobs) override {
         std::lock_guard alone(guard_.writing);
         nb::gil_scoped_release released;
@@ -91,10 +97,10 @@ class TypedSampler final : public SamplerHandle {
         if (powers.size() != n_powers_) throw std::invalid_argument("as many powers as there are");
         sampler_.set_powers(powers);
     }
-    void sum_top(double steps, std::int64_t regions, int depth, int n_jobs) override {
+    void sum_top(double steps, double bytes, int depth, int n_jobs) override {
         std::lock_guard alone(guard_.writing);
         Watch watch(check_signals);
-        without_gil(true, [&] { sampler_.sum_top({steps, regions, depth}, n_jobs, watch); });
+        without_gil(true, [&] { sampler_.sum_top({steps, bytes, depth}, n_jobs, watch); });
     }
     nb::list run(std::int64_t n_draws, std::int64_t thin, int n_single, int n_blocks, int n_jobs) override {
         std::lock_guard alone(guard_.writing);
@@ -237,9 +243,10 @@ void bind_sampling(nb::module_& module) {
     nb::class_<SamplerHandle>(module, "Sampler")
         .def("horizon", &SamplerHandle::horizon)
         .def("top_depth", &SamplerHandle::top_depth)
+        .def("top_lack", &SamplerHandle::top_lack)
         .def("begin", &SamplerHandle::begin, "from_worst"_a, "n_jobs"_a)
         .def("set_powers", &SamplerHandle::set_powers, "powers"_a)
-        .def("sum_top", &SamplerHandle::sum_top, "steps"_a, "regions"_a, "depth"_a, "n_jobs"_a)
+        .def("sum_top", &SamplerHandle::sum_top, "steps"_a, "bytes"_a, "depth"_a, "n_jobs"_a)
         .def("run", &SamplerHandle::run, nb::kw_only(), "n_draws"_a, "thin"_a, "n_single"_a, "n_blocks"_a, "n_jobs"_a)
         .def("counts", &SamplerHandle::counts)
         .def("forget_counts", &SamplerHandle::forget_counts)

@@ -35,6 +35,11 @@ struct Level {
     std::size_t n_expanded() const { return first_child.size() - 1; }
     const Condition* begin(std::size_t region) const { return conditions.data() + start[region]; }
     const Condition* end(std::size_t region) const { return conditions.data() + start[region + 1]; }
+    // Memory of the lists.
+    double n_bytes() const {
+        return static_cast<double>((start.size() + first_child.size()) * sizeof(std::size_t) +
+                                   conditions.size() * sizeof(Condition) + children.size() * sizeof(std::int32_t));
+    }
 
     // Keeps only the first regions, this many of them expanded.
     void keep(std::size_t n_regions, std::size_t n_to_expand) {
@@ -53,6 +58,8 @@ struct Budget {
     double seconds = std::numeric_limits<double>::infinity();
     // Regions to expand on each level, to repeat an earlier run; empty if not even the root was expanded.
     std::optional<std::vector<std::int64_t>> expansions;
+    // Memory of the lists, and of each listed region what the caller and the index of a level add to it.
+    double bytes = std::numeric_limits<double>::infinity(), bytes_each = 0.0;
 };
 
 // Posterior probabilities of a region: that it is a leaf, and of each candidate split.
@@ -109,7 +116,7 @@ class ExactKernel : public RegionReader<Family> {
         watch_ = &watch;
         n_listed_ = 1;
         seconds_each_.assign(1, 0.0);
-        is_spent_ = false;
+        is_spent_ = lacks_memory_ = false;
         looks_into_root_ = !(budget.expansions && budget.expansions->empty());
         watch.set_deadline(listing_share * budget.seconds);
         for (int depth = 0; depth < last_level(); ++depth) expand(depth, proceed);
@@ -133,6 +140,8 @@ class ExactKernel : public RegionReader<Family> {
     }
 
     const std::vector<Level>& levels() const { return levels_; }
+    // Whether it was memory that ended the list.
+    bool lacks_memory() const { return lacks_memory_; }
     // Gives the levels of a run away; what reads regions one by one still works.
     std::vector<Level> take_levels() { return std::exchange(levels_, {}); }
     double log_evidence() const { return levels_[0].subtree[0]; }
@@ -221,7 +230,9 @@ class ExactKernel : public RegionReader<Family> {
     std::size_t n_children_expected(int depth) const {
         const std::size_t n = 2 * levels_[depth].size() * Reader::n_columns() / static_cast<std::size_t>(depth + 1);
         const std::size_t most = budget_.seconds == std::numeric_limits<double>::infinity() ? n : std::size_t{1} << 16;
-        return std::min({n, most, static_cast<std::size_t>(budget_.regions)});
+        const std::size_t listed = std::min({n, most, static_cast<std::size_t>(budget_.regions)});
+        return static_cast<std::size_t>(
+            std::min(static_cast<double>(listed), budget_.bytes / budget_.bytes_each));  // infinite without a limit
     }
 
     struct Child {
@@ -279,7 +290,7 @@ class ExactKernel : public RegionReader<Family> {
                 }
                 from.children.push_back(number);
             }
-            is_within = is_within && is_time_for_evidence(depth + 1, found.view);
+            is_within = is_within && has_memory() && is_time_for_evidence(depth + 1, found.view);
         } catch (const BudgetSpent&) {
             is_within = false;
         }
@@ -293,6 +304,14 @@ class ExactKernel : public RegionReader<Family> {
         return false;
     }
 
+    // Whether the lists, and what the caller will keep, still fit.
+    bool has_memory() {
+        if (budget_.bytes == std::numeric_limits<double>::infinity()) return true;
+        double bytes = static_cast<double>(n_listed_) * budget_.bytes_each;
+        for (const Level& level : levels_) bytes += level.n_bytes();
+        if (bytes > budget_.bytes) lacks_memory_ = true;
+        return !lacks_memory_;
+    }
     // Whether the evidence of all listed regions can still be computed in time. The time for a level is measured on a
     // few of its regions when the first ones are listed.
     bool is_time_for_evidence(int depth, View& view) {
@@ -508,6 +527,7 @@ class ExactKernel : public RegionReader<Family> {
     std::vector<double> seconds_each_;  // for the evidence of one region, on each level
     std::int64_t n_listed_ = 0;
     std::atomic<bool> is_spent_ = false;
+    bool lacks_memory_ = false;
 };
 
 }  // namespace everytree

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -39,11 +40,16 @@ template <class Family>
 class RegionReader {
   public:
     using View = RegionView;
+    static constexpr int max_bit_classes = 64;
 
     RegionReader(const Family& family, const double* prior, BitTable table, RowStatistics<Family> statistics,
                  std::vector<std::uint64_t> all_rows, ExactOptions options)
-        : family_(family),
-          prior_(prior, prior + family.n_prior),
+        : RegionReader(std::make_shared<const Family>(family), prior, std::move(table), std::move(statistics),
+                       std::move(all_rows), std::move(options)) {}
+    // A family that comes with a table for this prior is shared: the table may be as large as the rows.
+    RegionReader(std::shared_ptr<const Family> family, const double* prior, BitTable table,
+                 RowStatistics<Family> statistics, std::vector<std::uint64_t> all_rows, ExactOptions options)
+        : prior_(prior, prior + family->n_prior),
           table_(std::move(table)),
           statistics_(std::move(statistics)),
           all_rows_(std::move(all_rows)),
@@ -51,13 +57,11 @@ class RegionReader {
           unseen_(options_.log_split, options_.log_stop) {
         std::int64_t n_rows = 0;
         for (const std::uint64_t word : all_rows_) n_rows += std::popcount(word);
-        if constexpr (requires { family_.tabulated(0); }) {
-            family_.tabulate(prior_.data(), n_rows + 1);
-            counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_.n_tabulated() &&
-                            family_.n_classes <= max_bit_classes;
+        family_ = with_table(std::move(family), n_rows);
+        if constexpr (requires { family_->tabulated(0); }) {
+            counts_whole_ = statistics_.counts_bits() && !options_.only_nontrivial && n_rows < family_->n_tabulated() &&
+                            family_->n_classes <= max_bit_classes;
             for (int k = 0; k < table_.n_columns(); ++k) counts_whole_ &= table_.kind(k) == ColumnKind::ordered;
-        } else if constexpr (requires { family_.tabulate(nullptr); }) {
-            family_.tabulate(prior_.data());
         }
         for (int k = 0; k < table_.n_columns(); ++k) n_steps_ += n_steps_of(k);
     }
@@ -84,7 +88,7 @@ class RegionReader {
         statistics_.sum(view.rows.data(), nullptr, table_.n_words(), view.total.data());
     }
     double leaf_evidence(const double* stat) const {
-        return options_.temperature * family_.log_evidence(stat, prior_.data());
+        return options_.temperature * family_->log_evidence(stat, prior_.data());
     }
 
     // Calls candidate(column, code, child sets, child statistics) for every candidate split of the current region,
@@ -133,7 +137,7 @@ class RegionReader {
 
     // The region's terms if its children are leaves: log of the product of each candidate's children, in order.
     void last_terms(View& view) const {
-        if constexpr (requires { family_.tabulated(0); })
+        if constexpr (requires { family_->tabulated(0); })
             if (counts_whole_) return last_terms_of_bits(view);
         const std::size_t size = statistics_.size();
         each_candidate(view, [&](int, int, const std::vector<CodeSet>& sets, const double* stats) {
@@ -188,7 +192,7 @@ class RegionReader {
     // An upper bound of the log evidence of these rows for any division: as many leaves as there are classes, each of
     // one class; 1 for probabilities; densities have no bound.
     double most(const double* stat) const {
-        if constexpr (requires { family_.tabulated(0); }) {
+        if constexpr (requires { family_->tabulated(0); }) {
             std::vector<double> alone(statistics_.size());
             double sum = 0.0;
             for (std::size_t c = 0; c < statistics_.size(); ++c) {
@@ -206,10 +210,10 @@ class RegionReader {
     void last_terms_of_bits(View& view) const
         requires requires(const Family& f) { f.tabulated(0); }
     {
-        const int n_classes = family_.n_classes;
+        const int n_classes = family_->n_classes;
         std::int64_t all[max_bit_classes], n_all = 0;
         const double* log_rising_of[max_bit_classes + 1];
-        for (int c = 0; c <= n_classes; ++c) log_rising_of[c] = family_.tabulated(c);
+        for (int c = 0; c <= n_classes; ++c) log_rising_of[c] = family_->tabulated(c);
         for (int c = 0; c < n_classes; ++c) n_all += all[c] = static_cast<std::int64_t>(view.total[c]);
         const double* of_total = log_rising_of[n_classes];
         std::size_t n_terms = 0;
@@ -246,7 +250,22 @@ class RegionReader {
             });
         }
     }
-    static constexpr int max_bit_classes = 64;
+
+    // The family with what it tabulates: itself if its table is large enough, otherwise a copy.
+    std::shared_ptr<const Family> with_table(std::shared_ptr<const Family> given, std::int64_t n_rows) const {
+        if constexpr (requires { given->tabulated(0); }) {
+            if (given->n_tabulated() > (statistics_.counts_bits() ? n_rows : 0)) return given;
+            auto made = std::make_shared<Family>(*given);
+            made->tabulate(prior_.data(), n_rows + 1);
+            return made;
+        } else if constexpr (requires(Family& family) { family.tabulate(nullptr); }) {
+            auto made = std::make_shared<Family>(*given);
+            made->tabulate(prior_.data());
+            return made;
+        } else {
+            return given;
+        }
+    }
 
     // The work on a region is counted at once, or column by column if it is long, so that the watch is checked.
     bool is_long_work() const { return n_steps_ > (1 << 16); }
@@ -254,8 +273,7 @@ class RegionReader {
         if (is_long_work()) view.pace.spend(n_steps_of(k));
     }
     std::int64_t n_steps_of(int k) const {
-        const auto n_words = static_cast<std::int64_t>(table_.n_words()), n_codes = std::int64_t{table_.n_codes(k)};
-        return table_.is_wide(k) ? 64 * n_words + 16 * n_codes : n_words * n_codes;
+        return BitTable::n_steps(static_cast<std::int64_t>(table_.n_words()), table_.n_codes(k));
     }
 
     // Statistics of the rows in view for each code that column k may still have.
@@ -276,7 +294,7 @@ class RegionReader {
         }
         const int lo = lowest_of(view.codes[k]), hi = highest_of(view.codes[k]);
         if (table_.is_wide(k)) {
-            for (int code = lo; code <= hi; ++code) family_.layout.clear(view.by_code.data() + code * size);
+            for (int code = lo; code <= hi; ++code) family_->layout.clear(view.by_code.data() + code * size);
             std::fill(view.rows_by_code.begin() + lo, view.rows_by_code.begin() + hi + 1, 0);
             statistics_.sum_by_code(view.rows.data(), table_.codes(k), table_.n_words(), view.by_code.data(),
                                     view.rows_by_code.data());
@@ -304,16 +322,16 @@ class RegionReader {
         std::int64_t n_rows = view.rows_by_code[hi];
         for (int code = hi - 1; code > lo; --code) {
             std::copy_n(at(view.above, code + 1), size, at(view.above, code));
-            family_.layout.add(at(view.above, code), at(view.by_code, code));
+            family_->layout.add(at(view.above, code), at(view.by_code, code));
             n_rows += view.rows_by_code[code];
         }
         n_rows += view.rows_by_code[lo];
         view.child_statistics.resize(2 * size);
         view.child_rows.assign(2, 0);
         double* upto = view.child_statistics.data();
-        family_.layout.clear(upto);
+        family_->layout.clear(upto);
         each_split(ColumnKind::ordered, view.codes[k], view.child_sets, [&](int t, const std::vector<CodeSet>& sets) {
-            family_.layout.add(upto, at(view.by_code, t));
+            family_->layout.add(upto, at(view.by_code, t));
             std::copy_n(at(view.above, t + 1), size, upto + size);
             view.child_rows[0] += view.rows_by_code[t];
             view.child_rows[1] = n_rows - view.child_rows[0];
@@ -326,10 +344,10 @@ class RegionReader {
     std::int64_t gather(const View& view, CodeSet set, double* out) const {
         const std::size_t size = statistics_.size();
         std::int64_t n_rows = 0;
-        family_.layout.clear(out);
+        family_->layout.clear(out);
         for (; set; set &= set - 1) {
             const int code = std::countr_zero(set);
-            family_.layout.add(out, view.by_code.data() + code * size);
+            family_->layout.add(out, view.by_code.data() + code * size);
             n_rows += view.rows_by_code[code];
         }
         return n_rows;
@@ -346,7 +364,7 @@ class RegionReader {
         return false;
     }
 
-    Family family_;
+    std::shared_ptr<const Family> family_;
     std::vector<double> prior_;
     BitTable table_;
     RowStatistics<Family> statistics_;

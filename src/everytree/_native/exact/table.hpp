@@ -67,11 +67,22 @@ class BitTable {
                 for (std::size_t w = 0; w < n_words_; ++w)
                     upto_[(first_[k] + c) * n_words_ + w] |= upto_[(first_[k] + c - 1) * n_words_ + w];
     }
+    // Steps to count rows by a column with so many codes, and the memory of that column: both are known before a table
+    // is made.
+    static std::int64_t n_steps(std::int64_t n_words, int n_codes) {
+        return has_many(n_codes) ? 64 * n_words + 16 * std::int64_t{n_codes} : n_words * n_codes;
+    }
+    static std::int64_t n_bytes(std::int64_t n_words, int n_codes) {
+        const std::int64_t bytes_each =
+            has_many(n_codes) ? 64 * sizeof(std::uint16_t) : 2 * sizeof(std::uint64_t) * n_codes;
+        return n_words * bytes_each;
+    }
+
     std::size_t n_words() const { return n_words_; }
     int n_columns() const { return static_cast<int>(n_codes_.size()); }
     int n_codes(int column) const { return n_codes_[column]; }
     ColumnKind kind(int column) const { return kinds_[column]; }
-    bool is_wide(std::size_t column) const { return n_codes_[column] > 64; }
+    bool is_wide(std::size_t column) const { return has_many(n_codes_[column]); }
     // For a wide column: the code of the row at each position.
     const std::uint16_t* codes(int column) const { return codes_[column].data(); }
     // For the others: the rows with a code.
@@ -136,6 +147,7 @@ class BitTable {
     }
 
   private:
+    static bool has_many(int n_codes) { return n_codes > 64; }
     static void set(std::uint64_t* words, std::int64_t bit) { words[bit / 64] |= std::uint64_t{1} << (bit % 64); }
     std::vector<int> n_codes_;
     std::vector<ColumnKind> kinds_;
@@ -188,7 +200,7 @@ template <class Family>
 class RowStatistics {
   public:
     RowStatistics(const Family& family, std::vector<double> of_row, std::vector<std::int64_t> class_start)
-        : family_(family),
+        : layout_(family.layout),
           size_(static_cast<std::size_t>(family.layout.size())),
           of_row_(std::move(of_row)),
           class_start_(std::move(class_start)) {}
@@ -221,10 +233,10 @@ class RowStatistics {
             }
             return;
         }
-        family_.layout.clear(out);
+        layout_.clear(out);
         for (std::size_t w = 0; w < n_words; ++w)
             for (std::uint64_t left = mask ? rows[w] & mask[w] : rows[w]; left; left &= left - 1)
-                family_.layout.add(out, of_row_.data() + (w * 64 + std::countr_zero(left)) * size_);
+                layout_.add(out, of_row_.data() + (w * 64 + std::countr_zero(left)) * size_);
     }
 
     // Adds rows to the statistics of their codes, (n_codes, size), and counts them.
@@ -232,7 +244,7 @@ class RowStatistics {
                      std::int64_t* n_rows) const {
         if (!counts_bits()) {
             each_bit(rows, 0, n_words, [&](std::size_t at) {
-                family_.layout.add(stats + codes[at] * size_, of_row_.data() + at * size_);
+                layout_.add(stats + codes[at] * size_, of_row_.data() + at * size_);
                 ++n_rows[codes[at]];
             });
             return;
@@ -246,7 +258,7 @@ class RowStatistics {
     }
 
   private:
-    Family family_;
+    Layout layout_;
     std::size_t size_;
     std::vector<double> of_row_;             // (n_places, size), empty where bits are counted
     std::vector<std::int64_t> class_start_;  // first word of each class and the end, empty where they are not

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,7 @@ class Points {
     // codes: (n_points, n_columns); statistics: (n_points, size).
     Points(const Family& family, const double* prior, const std::uint16_t* codes, std::int64_t n_points,
            std::vector<int> n_codes, std::vector<ColumnKind> kinds, std::vector<double> statistics)
-        : family_(family),
-          prior_(prior, prior + family.n_prior),
+        : prior_(prior, prior + family.n_prior),
           size_(static_cast<std::size_t>(family.layout.size())),
           n_points_(n_points),
           n_codes_(std::move(n_codes)),
@@ -37,13 +37,15 @@ class Points {
             all_codes_.push_back(every_code(static_cast<int>(k)));
             n_possible_ += n_splits(kinds_[k], all_codes_[k]);
         }
-        if constexpr (requires { family_.tabulated(0); }) {
+        auto own = std::make_shared<Family>(family);
+        if constexpr (requires { own->tabulated(0); }) {
             double total = 0.0;
             for (const double count : statistics_) total += count;
-            family_.tabulate(prior_.data(), static_cast<std::int64_t>(std::min(total, 1e5)) + 1);
-        } else if constexpr (requires { family_.tabulate(nullptr); }) {
-            family_.tabulate(prior_.data());
+            own->tabulate(prior_.data(), static_cast<std::int64_t>(std::min(total, 1e5)) + 1);
+        } else if constexpr (requires { own->tabulate(nullptr); }) {
+            own->tabulate(prior_.data());
         }
+        family_ = std::move(own);
     }
 
     std::int64_t n_points() const { return n_points_; }
@@ -58,13 +60,13 @@ class Points {
         return codes_.data() + static_cast<std::size_t>(column) * static_cast<std::size_t>(n_points_);
     }
     std::size_t size() const { return size_; }
-    const Family& family() const { return family_; }
+    const std::shared_ptr<const Family>& family() const { return family_; }
     const double* prior() const { return prior_.data(); }
-    const Layout& layout() const { return family_.layout; }
+    const Layout& layout() const { return family_->layout; }
     const double* statistic(Point point) const { return statistics_.data() + static_cast<std::size_t>(point) * size_; }
 
     // Log evidence of one leaf with these statistics.
-    double log_evidence(const double* stat) const { return family_.log_evidence(stat, prior_.data()); }
+    double log_evidence(const double* stat) const { return family_->log_evidence(stat, prior_.data()); }
     // Log evidence of one leaf with these points; `stat` is scratch space.
     double log_evidence(const Point* begin, const Point* end, double* stat) const {
         if (begin == end) return 0.0;
@@ -80,7 +82,7 @@ class Points {
         return n == 64 ? ~CodeSet{0} : (CodeSet{1} << n) - 1;
     }
 
-    Family family_;
+    std::shared_ptr<const Family> family_;  // shared with what counts the rows as bits: its table may be large
     std::vector<double> prior_;
     std::size_t size_;
     std::int64_t n_points_;

@@ -38,6 +38,8 @@ class Sampler {
         set_top(std::make_unique<TopSums<Family>>(*points_, *options_, powers_, limits, n_jobs, watch));
     }
 
+    // What the sums over the first levels lack to be as deep as asked.
+    Lack top_lack() const { return top_ ? top_->lack() : Lack::nothing; }
     // Depth of the sums over the first levels, 0 without any.
     int top_depth() const { return top_ ? top_->depth() : 0; }
     // Depth of the sums of a block at the root.

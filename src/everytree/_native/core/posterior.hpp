@@ -56,25 +56,31 @@ class PosteriorKernel {
     template <class Code>
     std::int64_t update(const CodeReader<Code>& table, const RowColumns& columns, int n_jobs) {
         const std::int64_t n_chunks = (table.n_rows() + chunk_rows - 1) / chunk_rows;
-        const std::int64_t n_workers = std::clamp<std::int64_t>(n_jobs, 1, std::max<std::int64_t>(n_chunks, 1));
+        // Rows are added in order, threads take turns. Where a tree has few nodes for the rows of a turn, these are
+        // summed up before; of a long table a turn has several chunks, for changing turns takes time too.
+        const std::int64_t longest_turn = std::max<std::int64_t>(n_chunks / n_long_turns, 1);
+        const bool sums_first = n_chunks > 1 && min_rows_a_node * arrays_.tree.n_nodes <= longest_turn * chunk_rows;
+        const std::int64_t chunks_a_turn = sums_first ? longest_turn : 1;
+        const std::int64_t n_turns = (n_chunks + chunks_a_turn - 1) / chunks_a_turn;
+        const std::int64_t n_workers = std::clamp<std::int64_t>(n_jobs, 1, std::max<std::int64_t>(n_turns, 1));
         while (static_cast<std::int64_t>(workers_.size()) < n_workers) workers_.emplace_back(family_.n_extra);
         std::int64_t n_weighted = 0;
-        const auto size_of = [&](std::int64_t chunk) {
-            return std::min(chunk_rows, table.n_rows() - chunk * chunk_rows);
+        const auto locate = [&](std::int64_t turn, int worker) {
+            Worker& mine = workers_[worker];
+            if (sums_first) clear_sums(mine);
+            const std::int64_t first = turn * chunks_a_turn, last = std::min(first + chunks_a_turn, n_chunks);
+            for (std::int64_t chunk = first; chunk < last; ++chunk) {
+                mine.n_found = find_rows(table, columns, chunk, mine);
+                if (sums_first) sum_up(mine);
+            }
         };
-        // Chunks are added in order, one thread at a time. Where a tree has few nodes, each chunk is summed up first.
-        const bool sums_first = n_chunks > 1 && min_rows_a_node * arrays_.tree.n_nodes <= chunk_rows;
-        const auto locate = [&](std::int64_t chunk, int worker) {
-            find_rows(table, columns, chunk, workers_[worker]);
-            if (sums_first) sum_up(workers_[worker], size_of(chunk));
-        };
-        const auto accumulate = [&](std::int64_t chunk, int worker) {
+        const auto accumulate = [&](std::int64_t, int worker) {
             const Worker& mine = workers_[worker];
-            n_weighted += sums_first ? add_sums(mine) : add_rows(mine.rows.view(), mine.at.data(), size_of(chunk));
+            n_weighted += sums_first ? add_sums(mine) : add_rows(mine.rows.view(), mine.at.data(), mine.n_found);
         };
         try {
             begin_rows(table.n_rows());
-            in_ordered_chunks(n_chunks, n_jobs, locate, accumulate);
+            in_ordered_chunks(n_turns, n_jobs, locate, accumulate);
             end_rows();
         } catch (...) {
             roll_back();
@@ -172,6 +178,7 @@ class PosteriorKernel {
     struct Worker {
         RowChunk rows;
         std::vector<std::int32_t> at;
+        std::int64_t n_found = 0;  // rows whose terminals are known
         std::vector<std::uint8_t> codes8;
         std::vector<std::uint16_t> codes16;
         std::vector<double> sums;     // statistics of every node
@@ -223,12 +230,18 @@ class PosteriorKernel {
         return n_weighted;
     }
 
-    // Rows of a chunk for each node below which chunks are summed up first.
+    // Rows of a turn for each node from which on they are summed up first.
     static constexpr std::int64_t min_rows_a_node = 8;
+    // Turns of a long table: enough for many threads.
+    static constexpr std::int64_t n_long_turns = 48;
 
-    void sum_up(Worker& mine, std::int64_t n) const {
+    void clear_sums(Worker& mine) const {
         mine.sums.assign(static_cast<std::size_t>(arrays_.tree.n_nodes) * size_, 0.0);
-        mine.n_weighted = add_rows_to(mine.sums.data(), mine.rows.view(), mine.at.data(), n, [](std::int32_t) {});
+        mine.n_weighted = 0;
+    }
+    void sum_up(Worker& mine) const {
+        mine.n_weighted +=
+            add_rows_to(mine.sums.data(), mine.rows.view(), mine.at.data(), mine.n_found, [](std::int32_t) {});
     }
     std::int64_t add_sums(const Worker& mine) {
         for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node)

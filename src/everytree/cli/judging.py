@@ -25,6 +25,7 @@ def report_file(
     how: Reading,
     *,
     target: str | None,
+    groups: str | None = None,
     refit: bool,
     say: Callable[[str], object],
 ) -> None:
@@ -37,6 +38,8 @@ def report_file(
     how : Reading
     target : str or None
         Column of targets, if not that of the fit.
+    groups : str or None
+        Column that says which rows belong together, if not that of the fit.
     refit : bool
         Whether the estimator is judged, refitted, though the table is new to the model.
     say : callable
@@ -45,6 +48,8 @@ def report_file(
     if out == STREAM:
         raise UserError("a page cannot go to standard output; give --out the name of a file")
     of = open_model(model, online=True).with_target(target)
+    if groups is not None:
+        of = replace(of, memory=replace(of.memory, groups=groups))
     if table is None:
         page, said = _page(of.model), ""
     elif isinstance(of.model, OnlineForest):
@@ -53,7 +58,8 @@ def report_file(
         source = open_rows(of, table, how)
         rows = rows_that_fit(source, say)
         is_new = not refit and _is_new(of, source)
-        page, said = _judged_page(of, rows, is_new), _said(rows, is_new)
+        labels = _groups(of, rows, is_told=groups is not None)
+        page, said = _judged_page(of, rows, labels, is_new), _said(rows, is_new)
     try:
         replace_file(out, [page.encode("utf-8")])
     except OSError as error:
@@ -87,16 +93,26 @@ def _is_new(of: ModelFile, table: OpenTable) -> bool:
     return is_told and of.memory.first_counted(table) is None
 
 
-def _judged_page(of: ModelFile, rows: TableRows, is_new: bool) -> str:
+def _groups(of: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
+    """The groups of the rows; None where the model has none, or the table lacks their column and none was asked for."""
+    name = of.memory.groups or of.model.fitted_.groups
+    return rows.values(name, "groups") if name and (is_told or name in rows.columns) else None
+
+
+def _judged_page(of: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> str:
     memory = of.memory
     assert memory.target is not None
     y = rows.targets(memory.target)
     X = rows.table.select(input_names(rows.name, rows.columns, of))
     columns = row_columns(rows, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
+    roles = {"y": memory.target, "sample_weight": memory.weight, "groups": memory.groups}
+    roles |= {name: getattr(memory, name) for name in columns}
     weight = None if memory.weight is None else rows.values(memory.weight, "weight")
     with rows.blamed(**roles):
-        return _page(of.model, X, target=y, held_out=is_new, sample_weight=weight, target_name=memory.target, **columns)
+        return _page(
+            of.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=memory.target,
+            **columns,
+        )  # fmt: skip
 
 
 def _said(rows: TableRows, is_new: bool) -> str:

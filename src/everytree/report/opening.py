@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-import narwhals as nw
-
 from everytree.base.words import number_of
 from everytree.fitting.scores import ClassScores, NumberScores, Scores
 from everytree.report.quality import Quality
 from everytree.report.subject import Subject
+from everytree.tables.named_columns import series_name
 from everytree.view.describe import amount
 
 BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessing"),
@@ -43,8 +42,7 @@ def target_name_of(target: Any, others: Sequence[str]) -> str | None:
         return target
     if target is None:
         return others[0] if len(others) == 1 else None
-    series = nw.from_native(target, series_only=True, pass_through=True)
-    return str(series.name) if isinstance(series, nw.Series) and series.name else None
+    return series_name(target)
 
 
 def scores_after_fit(subject: Subject) -> Scores | None:

@@ -18,8 +18,8 @@ from everytree.report.facts import expert_facts, facts, lead, parameters, priors
 from everytree.report.importances import importances, importances_html
 from everytree.report.judged import quality_html, why_not_judged
 from everytree.report.opening import scores_after_fit, target_name_of, tiles, title, verdict
-from everytree.report.pipelines import Given, last_step
-from everytree.report.quality import Quality, judged
+from everytree.report.pipelines import Given, groups_of, last_step
+from everytree.report.quality import Quality, judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, other_columns, read_rows
 from everytree.report.stream_page import stream_page
 from everytree.report.subject import Subject
@@ -39,6 +39,7 @@ def write_report(
     exposure: Any = None,
     censored: Any = None,
     event: Any = None,
+    groups: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
 ) -> Path:
@@ -49,7 +50,7 @@ def write_report(
 
     Parameters
     ----------
-    model, table, target, held_out, sample_weight, exposure, censored, event, target_name, n_examples
+    model, table, target, held_out, sample_weight, exposure, censored, event, groups, target_name, n_examples
         As in `report_html`; `table` may be None.
     path : path-like
         The file to write.
@@ -60,7 +61,7 @@ def write_report(
     """
     page = report_html(
         model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
-        censored=censored, event=event, target_name=target_name, n_examples=n_examples,
+        censored=censored, event=event, groups=groups, target_name=target_name, n_examples=n_examples,
     )  # fmt: skip
     replace_file(path, [page.encode("utf-8")])
     return Path(path)
@@ -76,6 +77,7 @@ def report_html(
     exposure: Any = None,
     censored: Any = None,
     event: Any = None,
+    groups: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
 ) -> str:
@@ -98,6 +100,10 @@ def report_html(
     sample_weight, exposure, censored, event : str or (n_rows,) array_like, optional
         As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure, and censored or
         its opposite event, are needed if the model was fitted with them.
+    groups : str or (n_rows,) array_like, optional
+        Rows that belong together, as in `fit`, or the name of their column: they are on one side where the estimator is
+        fitted again to parts of the table. By default the column of the name that they had at fit; where the model was
+        fitted with groups and the table has no such column, it is not fitted again.
     target_name : str, optional
         Name of the target on the page; by default that of its column or series.
     n_examples : int
@@ -116,10 +122,12 @@ def report_html(
         raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
     beside = {
         "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+        "groups": groups,
     }  # fmt: skip
     if isinstance(model, OnlineForest):
         return stream_page(model, table, beside, held_out, target_name, n_examples)
     table = as_table(table)
+    beside["groups"] = groups_of(model, table, groups)
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
     name = target_name or target_name_of(target, others)
@@ -138,7 +146,7 @@ def report_html(
         "expert_facts": pairs_list(expert_facts(subject)),
         "priors": pairs_list(priors(subject)),
         "parameters": pairs_list(parameters(subject)),
-        "quality": why_not or _quality_section(model, quality),
+        "quality": why_not or _quality_section(model, rows, quality),
         "importances": importances_html(importances(subject), subject.words.inputs),
         "effects": effects(subject, rows),
         "tree_links": "",
@@ -194,7 +202,7 @@ def _tree_sections(subject: Subject) -> dict[str, str]:
 
 def _rows(model: Any, table: Any, beside: dict[str, Any]) -> JudgedRows:
     row_data = {name: beside[name] for name in ("exposure", "censored", "event")}
-    return read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
+    return read_rows(model, table, beside["target"], beside["sample_weight"], row_data, beside["groups"])
 
 
 def _judged(model: Any, rows: JudgedRows | None, held_out: bool) -> tuple[str, list[Quality]]:
@@ -205,10 +213,13 @@ def _judged(model: Any, rows: JudgedRows | None, held_out: bool) -> tuple[str, l
     return "", judged(model, rows, held_out)
 
 
-def _quality_section(model: Any, quality: list[Quality]) -> str:
-    """Scores and charts."""
+def _quality_section(model: Any, rows: JudgedRows | None, quality: list[Quality]) -> str:
+    """Scores and charts; the last of them are of the refitted estimator, or there is a reason why not."""
+    why_not = "" if rows is None else why_not_refitted(model, rows)
+    if why_not:
+        return "".join([*map(quality_html, quality), absent(why_not)])
     *known, refitted = quality
-    return "".join([*(quality_html(one) for one in known), quality_html(refitted, _imported(model))])
+    return "".join([*map(quality_html, known), quality_html(refitted, _imported(model))])
 
 
 def _imported(model: Any) -> list[str]:

@@ -363,7 +363,11 @@ def test_long_lists_of_categories_are_the_same(layout, path):
 def test_that_a_model_was_fitted_with_groups_is_known(groups, path):
     model = et.MetaForestClassifier(2, random_state=0).fit(np.arange(40.0).reshape(20, 2), [0, 1] * 10, groups=groups)
     et.save(model, path)
-    assert model.fitted_.groups == et.load(path).fitted_.groups == (None if groups is None else getattr(groups, "name", ""))
+    assert (
+        model.fitted_.groups
+        == et.load(path).fitted_.groups
+        == (None if groups is None else getattr(groups, "name", ""))
+    )
 
 
 def test_estimators_without_rows(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from urllib.parse import quote
 
@@ -58,13 +59,59 @@ def test_the_page_opens_with_the_target_a_verdict_and_three_numbers(judged):
 
 
 def test_a_verdict_says_how_much_better_than_guessing_it_is():
-    said = [better(skill) for skill in (-1.0, 0.05, 0.2, 0.5, 0.9)]
-    assert len(set(said)) == 5
-    assert said[0] == "No better than guessing"
+    words = ["No better", "A little better", "Better", "Much better"]
+    for limit, before, after in zip((0.02, 0.1, 0.4), words, words[1:], strict=False):
+        assert better(np.nextafter(limit, 0.0)) == f"{before} than guessing"
+        assert better(limit) == f"{after} than guessing"
+    assert better(-np.inf) == better(0.0) == "No better than guessing"
     assert verdict(ClassScores(100, 0.69, 0.5, 0.69, 0.5), []).startswith("No better than guessing: right for 50")
-    assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Far better than guessing: R2 0.95")
+    assert verdict(ClassScores(100, 0.53, 0.73, 0.61, 0.7), []).startswith("Better than guessing: right for 73")
+    assert verdict(NumberScores(100, -2.50, -2.57, 0.1, 0.9), []).startswith("A little better than guessing: R2 0.10")
+    assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Much better than guessing: R2 0.95")
     assert verdict(NumberScores(100, 0.0, 0.0, None, None), []).startswith("No better")
+    assert verdict(NumberScores(100, -1e300, 1e300, None, None), []).startswith("No better")
     assert "No rows were given" in verdict(None, [])
+
+
+def test_where_all_targets_are_the_same_there_is_nothing_to_predict(fitted):
+    page = report_html(fitted["one class"])
+    assert '<p class="lead">Nothing to predict: all targets are the same.</p>' in page
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for family in ("normal", "poisson", "exponential"):
+        model = et.MetaForestRegressor(3, family=family, random_state=0).fit(X, np.full(60, 3.0))
+        assert "Nothing to predict" in report_html(model), family
+
+
+def test_new_rows_are_what_the_first_lines_are_of(judged):
+    model, table = judged
+    probs = model.predict_proba(table.drop(columns="outcome"))
+    right = round(100 * np.mean(model.classes_[probs.argmax(axis=1)] == table["outcome"]))
+    page = report_html(model, table, held_out=True)
+    assert f"right for {right} of 100 new rows of the table, naming" in page
+    assert f"<b>{right}%</b>" in page
+    assert "rows that the trees had not seen" in report_html(model, table)
+    exact = et.ExactTreeRegressor(max_depth=2).fit(table[["count"]], table["count"])
+    page = report_html(exact, table[["count"]], target=table["count"], held_out=True)
+    assert re.search(r"Much better than guessing: R2 .* of new rows of the table", page)
+
+
+def test_new_rows_of_every_family_are_scored():
+    table, rng = mixed_table(80)[["count"]], np.random.default_rng(0)
+    counts, years = rng.poisson(1.0 + table["count"]), rng.uniform(1.0, 2.0, 80)
+    forest = et.MetaForestRegressor(3, family="poisson", random_state=0).fit(table, counts, exposure=years)
+    assert "new rows of the table" in report_html(forest, table, target=counts, exposure=years, held_out=True)
+    times, gone = rng.exponential(1.0 + table["count"]), rng.random(80) < 0.3
+    forest = et.MetaForestRegressor(3, family="exponential", random_state=0).fit(table, times, censored=gone)
+    assert "new rows of the table" in report_html(forest, table, target=times, censored=gone, held_out=True)
+    lines = et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0).fit(table, times)
+    assert "new rows of the table" in report_html(lines, table, target=times, held_out=True)
+
+
+def test_without_a_table_the_page_says_what_its_scores_are_of(judged):
+    model, _ = judged
+    page = report_html(model)
+    assert "The scores above are of rows of the fit" in page
+    assert "nothing to judge it by" not in page
 
 
 def test_a_model_without_scores_opens_with_those_of_the_table(fitted):
@@ -138,7 +185,7 @@ def fields_and_examples(model, table, n_examples):
 def test_examples_go_from_the_lowest_prediction_to_the_highest(judged):
     model, table = judged
     fields, shown = fields_and_examples(model, table, 7)
-    numbers = [int(one["label"].split(":")[0].removeprefix("row ")) - 1 for one in shown]
+    numbers = [int(one["label"].split(":")[0].removeprefix("row ")) for one in shown]
     probs = model.predict_proba(table.drop(columns="outcome"))[:, 1]
     assert len(shown) == 7
     assert (np.diff(probs[numbers]) >= 0.0).all()
@@ -191,7 +238,7 @@ def test_reasons_add_up_to_the_prediction(judged):
     model, table = judged
     _, shown = fields_and_examples(model, table, 5)
     for one in shown:
-        number = int(one["label"].split(":")[0].removeprefix("row ")) - 1
+        number = int(one["label"].split(":")[0].removeprefix("row "))
         row, why = table.drop(columns="outcome").iloc[[number]], one["reasons"]
         np.testing.assert_allclose(why["value"], model.predict_proba(row)[0, 1], atol=1e-12)
         np.testing.assert_allclose(why["base"] + sum(why["parts"]), why["value"], atol=1e-10)
@@ -245,7 +292,7 @@ def test_every_model_has_a_page_with_a_table(kind):
     )
     page = report_html(model.fit(table, y), table[:30], target=y[:30])
     assert ("What they do" in page) == (kind != "lines")
-    assert "of the table to try it with" in page
+    assert ("of the table to try it with" in page) == (kind not in ("lines", "ensemble numbers"))  # with a panel
 
 
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
@@ -300,7 +347,7 @@ def test_a_row_of_the_table_is_loaded_and_predicted_as_in_python(page_of, judged
     for i in range(1, page.locator("#example option").count()):
         label = page.locator("#example option").nth(i).inner_text()
         page.select_option("#example", label=label)
-        number = int(label.split(":")[0].removeprefix("row ")) - 1
+        number = int(label.split(":")[0].removeprefix("row "))
         expected = model.predict_proba(table.drop(columns="outcome").iloc[[number]])[0]
         found = settled(page)
         np.testing.assert_allclose([found[c] for c in range(2)], expected, rtol=0.0, atol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,13 +125,10 @@ def _take_times(contenders: Sequence[Contender], y: NDArray[Any], answer: str) -
     """Keep the shortest times; all take turns, so that a slow moment of the machine hits them alike."""
     for _ in range(REPEATS):
         for one in contenders:
-            one.fit_time = min(
-                one.fit_time, _seconds(lambda one=one: one.model.fit(one.fit_rows, y, **one.fit_options))
-            )  # type: ignore[misc]
+            one.fit_time = min(one.fit_time, _seconds(partial(one.model.fit, one.fit_rows, y, **one.fit_options)))
     for _ in range(REPEATS):
         for one in contenders:
-            ask = getattr(one.model, answer)
-            one.predict_time = min(one.predict_time, _seconds(lambda ask=ask, one=one: ask(one.new_rows)))  # type: ignore[misc]
+            one.predict_time = min(one.predict_time, _seconds(partial(getattr(one.model, answer), one.new_rows)))
 
 
 def _seconds(work: Callable[[], object]) -> float:

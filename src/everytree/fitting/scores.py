@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from everytree.base.words import number_of
 
+UNSEEN = "rows that the trees had not seen"
+
 HEADS = ("", "model", "same for every row")
 
 
@@ -37,8 +39,8 @@ class Scores(ABC):
         """The scores, the most important one first."""
 
     @abstractmethod
-    def sentence(self) -> str:
-        """The scores in one sentence, without a capital letter and a full stop."""
+    def sentence(self, which: str = UNSEEN) -> str:
+        """The scores in one sentence, without a capital letter and a full stop; `which` rows they are of."""
 
     def __repr__(self) -> str:
         rows = [HEADS, *((line.name, _text(line.model), _text(line.baseline)) for line in self.lines())]
@@ -84,9 +86,9 @@ class ClassScores(Scores):
             Line("accuracy", self.accuracy, self.baseline_accuracy),
         ]
 
-    def sentence(self) -> str:
+    def sentence(self, which: str = UNSEEN) -> str:
         return (
-            f"right for {_of_hundred(self.accuracy)} rows that the trees had not seen, naming the largest class for "
+            f"right for {_of_hundred(self.accuracy)} {which}, naming the largest class for "
             f"{round(100.0 * self.baseline_accuracy)}; log-loss {self.log_loss:.2f}, predicting the class frequencies "
             f"{self.baseline_log_loss:.2f}"
         )
@@ -122,13 +124,13 @@ class NumberScores(Scores):
         of_interval = [] if self.coverage is None else [Line("in intervals of 90%", self.coverage, None)]
         return [*of_mean, Line("mean log score", self.log_score, self.baseline_log_score), *of_interval]
 
-    def sentence(self) -> str:
+    def sentence(self, which: str = UNSEEN) -> str:
         of_mean = "" if self.r2 is None else f"R2 {self.r2:.2f} and "
         of_interval = ""
         if self.coverage is not None:
             of_interval = f"; intervals of 90% hold {_of_hundred(self.coverage)}"
         return (
-            f"{of_mean}mean log score {self.log_score:.2f} of rows that the trees had not seen, the same distribution "
+            f"{of_mean}mean log score {self.log_score:.2f} of {which}, the same distribution "
             f"for every row {self.baseline_log_score:.2f}{of_interval}"
         )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.fitting.weights import read_weight
-from everytree.tables.reading import is_records
+from everytree.tables.reading import is_records, read_table
 from everytree.tables.repeats import read_groups
 
 
@@ -60,9 +60,13 @@ class JudgedRows:
 
     def column(self, number: int) -> NDArray[Any]:
         """(n_rows,) the values of one column that the model reads."""
-        if isinstance(self.table, nw.DataFrame):
-            return np.asarray(self.table.get_column(self.table.columns[number]).to_numpy())
-        return np.asarray(self.table[:, number])
+        is_frame = isinstance(self.table, nw.DataFrame)
+        given = self.table.get_column(self.table.columns[number]).to_numpy() if is_frame else self.table[:, number]
+        values = np.asarray(given)
+        if values.dtype.kind in "biufM":
+            return values
+        found = read_table(self.inputs, "report").column(number)  # durations are their seconds
+        return values if found.numbers is None or found.kind != "numeric" else np.asarray(found.numbers)
 
     def at(self, rows: NDArray[np.int64]) -> JudgedRows:
         """Return some of the rows."""

@@ -76,3 +76,30 @@ def test_the_first_half_holds_whole_groups_and_no_more_than_half_if_it_can(sizes
     assert 0 < seen.sum() < len(group)
     assert len({(g, s) for g, s in zip(group, seen, strict=True)}) == len(sizes)
     assert seen.sum() <= max(len(group) // 2, max(sizes))
+
+
+def test_a_page_without_a_table_has_the_name_of_the_target(here):
+    assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "-q"]) == 0
+    page = Path("report.html").read_text()
+    assert "<h1>Predicting y</h1>" in page
+    assert "nothing to judge it by" not in page
+
+
+def test_the_page_and_explain_count_rows_alike(here, capfd):
+    assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "strangers.csv", "-q"]) == 0
+    label, values = re.search(r'"label":"row (\d+): \w+","values":\[(.*?)\]', Path("report.html").read_text()).groups()
+    row = visits()[["a", "b"]].iloc[int(label)]
+    assert [float(value) for value in values.split(",")] == row.tolist()
+    said = says(capfd, "explain", "model.et", "strangers.csv", "--row", label)
+    assert said.startswith(f"strangers.csv, row {label} (line {int(label) + 2}): ")
+
+
+def test_columns_of_many_texts_in_the_page_are_named(here, capfd):
+    place = np.arange(len(visits())) % 30
+    table = visits().assign(place=[f"Place {k}" for k in place], y=np.where(place < 15, "no", "yes"))
+    table[["place", "y"]].to_csv("places.csv", index=False)
+    assert main(["fit", "places.csv", "-y", "y", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "places.csv"]) == 0
+    assert "report.html: It contains all texts of the column place\n" in capfd.readouterr().err

@@ -25,7 +25,7 @@ from everytree.report.judged import quality_html, why_not_judged
 from everytree.report.opening import scores_after_fit, scores_of_new, target_name_of, tiles, title, verdict
 from everytree.report.pipelines import Given, groups_of, last_step
 from everytree.report.quality import Quality, at_most, judged, why_not_refitted
-from everytree.report.rows import JudgedRows, as_table, other_columns, read_rows
+from everytree.report.rows import JudgedRows, as_table, check_table, other_columns, read_rows
 from everytree.report.stream_page import stream_page
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts
@@ -70,6 +70,11 @@ def write_report(
     -------
     pathlib.Path
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"path must be the name of the file to write, but is of type {type(path).__name__}; the order is "
+            "model.report(path, table) and write_report(model, table, path)"
+        )
     page = report_html(
         model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
         censored=censored, event=event, groups=groups, target_name=target_name, n_examples=n_examples,
@@ -166,6 +171,7 @@ def report_page(
     model, table, held_out, target_name, n_examples
         As in `report_html`.
     """
+    check_table(table)
     if isinstance(model, OnlineForest):
         return Page(stream_page(model, table, beside, held_out, target_name, n_examples), [])
     table = as_table(table)

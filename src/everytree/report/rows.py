@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.fitting.weights import read_weight
-from everytree.tables.reading import is_records, read_table
+from everytree.tables.reading import in_memory, is_records, read_table
 from everytree.tables.repeats import read_groups
 
 
@@ -112,10 +113,18 @@ def read_rows(
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
 
 
+def check_table(table: Any) -> None:
+    """Refuse a path in the place of a table."""
+    if isinstance(table, str | os.PathLike):
+        raise TypeError(
+            f"table is {os.fspath(table)!r}, but must be a table in memory, such as pandas.read_csv makes of a file"
+        )
+
+
 def as_table(table: Any) -> Any:
-    """A table as it was given; of dicts, one a row, a data frame."""
+    """A table as it was given; of dicts, one a row, a data frame; of a query, its result."""
     if not is_records(table):
-        return table
+        return None if table is None else in_memory(table)
     names = dict.fromkeys(name for row in table for name in row)
     columns = {str(name): [row.get(name) for row in table] for name in names}
     for backend in ("pandas", "polars", "pyarrow"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html import escape
+from itertools import pairwise
 from urllib.parse import quote
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import everytree as et
 from everytree.fitting.scores import ClassScores, NumberScores
 from everytree.report import report_html, write_report
-from everytree.report.charts import scale
+from everytree.report.charts import curve_chart, scale
 from everytree.report.effects import effects
 from everytree.report.examples import examples
 from everytree.report.opening import better, verdict
@@ -306,6 +307,38 @@ def test_scales_have_a_few_round_numbers_around_the_values(low, span):
     assert ticks[-1] >= low + span - 1e-6 * step
 
 
+def places_of(chart: str) -> list[tuple[float, float, str]]:
+    """Left and right ends of the labels below a chart, in a wide font, and their texts."""
+    found = re.findall(r'<text x="([\d.]+)" y="246.0" text-anchor="(\w+)">(.*?)</text>', chart)
+    shift = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    widths = [7.4 * len(text) for _, _, text in found]
+    lefts = [float(x) - shift[anchor] * width for (x, anchor, _), width in zip(found, widths, strict=True)]
+    return sorted((left, left + width, text) for left, width, (_, _, text) in zip(lefts, widths, found, strict=True))
+
+
+@given(
+    n_points=st.integers(1, 25), length=st.integers(1, 20), has_missing=st.booleans(), is_category=st.booleans(),
+)  # fmt: skip
+@example(n_points=25, length=10, has_missing=True, is_category=False)
+def test_labels_below_a_chart_do_not_overlap_and_are_told_apart(n_points, length, has_missing, is_category):
+    labels = [f"{k:0{length}d}" for k in range(n_points)] + ["missing"] * has_missing
+    places = None if is_category else np.append(np.arange(float(n_points)), [np.nan] * has_missing)
+    curve = np.linspace(0.0, 1.0, len(labels))
+    chart = curve_chart("day", "prediction", labels, places, [curve], bands=None, ticks=np.array([0.0, 1.0]), keys=[])
+    found = places_of(chart)
+    assert found
+    assert all(right <= left + 0.02 for (_, right, _), (left, _, _) in pairwise(found))
+    assert found[0][0] >= -0.02
+    assert found[-1][1] <= 330.02
+    if length <= 13:
+        assert len({text for _, _, text in found}) == len(found)
+
+
+def test_bars_without_a_range_have_no_whiskers(fitted):
+    assert 'class="whisker"' not in report_html(fitted["ensemble"])
+    assert 'class="whisker"' in report_html(fitted["forest"])
+
+
 # ---- the panel -------------------------------------------------------------------------------------------------------
 
 
@@ -408,6 +441,9 @@ def test_it_prints_without_the_form_and_with_its_colours(page_of):
     page.emulate_media(media="print")
     assert not page.locator("#whatif").is_visible()
     assert page.locator("#drawing").is_visible()
+    assert "slider" not in page.locator("#tree > p").inner_text()
+    broken = "(all) => all.map((one) => getComputedStyle(one).breakInside)"
+    assert set(page.locator("figure.chart").evaluate_all(broken)) == {"avoid"}
     assert page.evaluate("getComputedStyle(document.body).printColorAdjust") == "exact"
     page.emulate_media(media="null")
 

@@ -203,7 +203,10 @@ function densityChart(dist, low, high) {
   }
   if (Number.isFinite(dist.mean)) chart.append(shape("path", { class: "at-mean", d: `M${x(dist.mean)} ${base}V8` }));
   chart.append(shape("path", { class: "grid", d: `M0 ${base}H${width}` }));
-  for (const [value, anchor] of [[low, "middle"], [high, "middle"]]) chart.append(shape("text", { x: x(value), y: height - 8, "text-anchor": anchor }, nice(value, 3)));
+  for (const value of [low, high]) {
+    const text = nice(value, 3), half = 4 * text.length; // so that no end of it is cut off
+    chart.append(shape("text", { x: Math.min(Math.max(x(value), half), width - half), y: height - 8, "text-anchor": "middle" }, text));
+  }
   return chart;
 }
 

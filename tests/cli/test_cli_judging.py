@@ -103,3 +103,10 @@ def test_columns_of_many_texts_in_the_page_are_named(here, capfd):
     assert main(["fit", "places.csv", "-y", "y", *FEW, "-q"]) == 0
     assert main(["report", "model.et", "places.csv"]) == 0
     assert "report.html: It contains all texts of the column place\n" in capfd.readouterr().err
+
+
+def test_rows_without_groups_are_halved_whatever_their_numbers():
+    numbers = np.random.default_rng(0).permutation(20)
+    alone = first_half(np.arange(20), np.random.default_rng(1))
+    assert alone.sum() == 10
+    np.testing.assert_array_equal(first_half(numbers, np.random.default_rng(1)), alone)

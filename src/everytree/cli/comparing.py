@@ -99,6 +99,8 @@ def _compare(X: Any, y: NDArray[Any], groups: NDArray[Any] | None, kind: str, wa
 
 def first_half(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
     """(n_rows,) which rows are in the first half: whole groups in random order, as many as fit, and one at least."""
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    group = np.argsort(np.argsort(first))[group]  # in the order of the rows
     sizes = np.bincount(group)
     if len(sizes) < 2:
         raise UserError("bench: all rows belong together, so there is no half to fit and other half to predict")

@@ -26,6 +26,9 @@ BEST = "Much better than guessing"
 
 NOTHING = "Nothing to predict: all targets are the same."
 
+ONE_NUMBER = 15.0
+"""Log density beyond which a distribution is of one number, but for rounding."""
+
 NEW = "new rows of the table"
 
 MAX_TILES = 3
@@ -101,11 +104,13 @@ def _skill(scores: Scores) -> float:
 
 
 def _are_same(scores: Scores) -> bool:
-    """Whether all targets are the same: then there is nothing to explain, and every interval holds them."""
+    """Whether all targets are the same: no variance to explain, and intervals hold all of them, or are one number."""
     if isinstance(scores, ClassScores):
         return scores.baseline_log_loss <= 0.0
     assert isinstance(scores, NumberScores)
-    return scores.r2 is None and scores.coverage == 1.0
+    if scores.r2 is not None or scores.coverage is None:  # of censored times, there is neither
+        return False
+    return scores.coverage == 1.0 or scores.baseline_log_score > ONE_NUMBER
 
 
 def tiles(

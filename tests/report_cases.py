@@ -34,6 +34,17 @@ def mixed_table(n_rows: int = 400) -> pd.DataFrame:
     return table
 
 
+def visits(n_patients: int = 24, n_visits: int = 8) -> pd.DataFrame:
+    """Patients who can be recognised by their columns, and whose target says nothing about the others."""
+    rng = np.random.default_rng(3)
+    of_patient = pd.DataFrame({"a": rng.normal(size=n_patients), "b": rng.normal(size=n_patients)})
+    of_patient = of_patient.assign(
+        patient=np.arange(n_patients), y=rng.permutation(np.tile(["no", "yes"], n_patients)[:n_patients])
+    )
+    table = of_patient.loc[np.repeat(np.arange(n_patients), n_visits)].reset_index(drop=True)
+    return table.assign(a=table["a"] + 0.01 * rng.normal(size=len(table)))
+
+
 def signal(table: pd.DataFrame) -> np.ndarray:
     return table[EVIL].fillna(1.0) + (table["colour"] == "red") - 0.2 * table["count"] + table["flag"]
 

@@ -98,7 +98,7 @@ def test_a_row_is_explained_as_python_explains_it(capfd):
     model, table = et.load("model.et"), pyarrow.csv.read_csv("t.csv")
     said = says(capfd, "explain", "model.et", "t.csv", "--row", "30")
     head, text = said.split("\n", 1)
-    assert head == "t.csv, line 32: yes"
+    assert head == "t.csv, row 30 (line 32): yes"
     expected = model.explain(table.select(["a", "b"]).slice(30, 1))
     assert text == expected.of_row(0).text() + "\n"
     assert "P(no)" in says(capfd, "explain", "model.et", "t.csv", "--row", "30", "--class", "no")
@@ -248,7 +248,7 @@ def test_an_explained_count_is_that_of_one_unit_of_exposure(capfd):
     capfd.readouterr()
     assert main(["explain", "model.et", "counts.csv", "--row", "3"]) == 0
     out, error = capfd.readouterr()
-    assert out.startswith(f"counts.csv, line 5: {mean:.6g} where 'years' is 1\n")
+    assert out.startswith(f"counts.csv, row 3 (line 5): {mean:.6g} where 'years' is 1\n")
     assert error == ""
 
 

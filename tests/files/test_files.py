@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -356,6 +357,17 @@ def test_long_lists_of_categories_are_the_same(layout, path):
     ]
     schema = et.Schema.from_columns(columns)
     assert again(schema, path, layout) == schema
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2, pd.Series(np.arange(20) // 2, name="site")], ids=type)
+def test_that_a_model_was_fitted_with_groups_is_known(groups, path):
+    model = et.MetaForestClassifier(2, random_state=0).fit(np.arange(40.0).reshape(20, 2), [0, 1] * 10, groups=groups)
+    et.save(model, path)
+    assert (
+        model.fitted_.groups
+        == et.load(path).fitted_.groups
+        == (None if groups is None else getattr(groups, "name", ""))
+    )
 
 
 def test_estimators_without_rows(path):

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import everytree as et
@@ -73,7 +75,7 @@ def test_names_from_data_are_escaped(fitted):
 
 def test_without_scripts_the_page_says_everything_but_the_panel(fitted):
     page = re.sub(r"<script.*?</script>", "", report_html(fitted["tree"]), flags=re.DOTALL)
-    for words in ("Log evidence", "split_prior", "asked with probability", "Number 1: probability", "<noscript>"):
+    for words in ("Log evidence", "split_prior", "split on with probability", "Number 1: probability", "<noscript>"):
         assert words in page
     best = fitted["tree"].posterior_.top_trees(1)[0]
     assert f"{best.tree.n_leaves} leaves" in page
@@ -115,15 +117,16 @@ def test_examples_have_the_categories_of_their_fields():
 def test_boosted_trees_are_not_drawn_and_have_the_other_sections(fitted, name):
     model, page = fitted[name], report_html(fitted[name])
     data, words = data_of(page), re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    for absent in ('id="tree"', 'href="#tree"', 'id="probable"', 'href="#probable"', "Log evidence", "asked with"):
+    for absent in ('id="tree"', 'href="#tree"', 'id="probable"', 'href="#probable"', "Log evidence", "split on with"):
         assert absent not in words
-    for there in ('id="fitted"', 'id="quality"', 'id="columns"', 'id="whatif"', "boosted trees", "split_prior"):
+    for there in ('id="fitted"', 'id="quality"', 'id="columns"', "boosted trees", "split_prior"):
         assert there in words
+    for panel in ('id="whatif"', 'href="#whatif"'):
+        assert (panel in words) == (name not in WITHOUT_WHAT_IF)
     assert ("Weight of boosting" in words) == name.startswith("ensemble")
     largest = model.feature_importances_.max()
     assert f'<span class="value">{largest:.3f}</span>' in words
     assert (data["kernel"] is None) == (name in WITHOUT_WHAT_IF)
-    assert ("distributions of numbers are not computed in the page" in words) == (name in WITHOUT_WHAT_IF)
 
 
 @pytest.mark.parametrize("name", ["boosted", "ensemble", "ensemble three"])
@@ -205,3 +208,61 @@ def test_sliders_begin_stand_and_end_on_whole_steps(cuts):
     assert low <= middle <= high
     decimals = max(0, round(-np.log10(step)))
     assert [round(value, decimals) for value in (low, middle, high)] == [low, middle, high]
+
+
+# ---- what a page contains of the table -------------------------------------------------------------------------------
+
+
+def customers(n_rows: int = 120) -> pd.DataFrame:
+    """Names and places, of which the target needs the places; one number in every row, nothing, and durations."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"name": [f"Name {i}" for i in range(n_rows)], "place": [f"Place {i % 30}" for i in range(n_rows)]}
+    )
+    table["const"], table["empty"] = 7, np.nan
+    table["waited"] = pd.to_timedelta(rng.integers(0, 50, n_rows), unit="h")
+    return table.assign(y=np.where(np.arange(n_rows) % 30 < 15, "no", "yes"))
+
+
+@pytest.mark.parametrize("kind", [et.MetaTreeClassifier, et.ExactTreeClassifier, et.MetaBoostClassifier])
+def test_texts_of_columns_that_no_tree_asks_for_are_not_in_the_page(kind):
+    table = customers()
+    model = kind(max_depth=1).fit(
+        table[["name", "place"]] if kind is not et.ExactTreeClassifier else table[["place"]], table["y"]
+    )
+    page = report_html(model, table, target="y")
+    assert "Name 1" not in page
+    assert "Place 1" in page
+    assert "It contains all texts of the column place." in page
+
+
+def test_a_page_of_few_or_hidden_texts_says_nothing_of_them(fitted):
+    assert "all texts of" not in report_html(fitted["forest"])
+    numbers = et.MetaBoostRegressor(max_iter=3, random_state=0).fit(customers()[["place"]], np.arange(120.0))
+    page = report_html(numbers, customers()[["place"]], target=np.arange(120.0), n_examples=10)
+    assert "all texts of" not in page
+    assert '"Place 1"' not in page
+
+
+@pytest.mark.parametrize(
+    "library", [lambda table: table, pl.from_pandas, pa.Table.from_pandas], ids=["pandas", "polars", "arrow"]
+)
+def test_examples_have_the_numbers_of_the_table(library):
+    """Also of columns of one number, and durations, which are numbers of seconds."""
+    table = customers()[["const", "empty", "waited", "y"]]
+    seconds = table["waited"].dt.total_seconds()
+    model = et.MetaTreeRegressor(max_depth=3, random_state=0).fit(library(table.drop(columns="y")), seconds)
+    data = data_of(report_html(model, library(table.drop(columns="y")), target=seconds))
+    rows = [int(one["label"].split(":")[0].removeprefix("row ")) for one in data["examples"]]
+    assert [one["values"] for one in data["examples"]] == [[7.0, None, seconds[row]] for row in rows]
+    assert data["inputs"][0]["seen"] == [7.0, 7.0]
+
+
+def test_rows_keep_their_numbers_where_others_are_left_out(fitted):
+    table = mixed_table(60)
+    weight = np.where(np.arange(60) < 20, 0.0, 1.0)
+    data = data_of(report_html(fitted["tree"], table, target=classes_of(table), sample_weight=weight))
+    rows = [int(one["label"].split(":")[0].removeprefix("row ")) for one in data["examples"]]
+    assert min(rows) >= 20
+    place = [field["name"] for field in data["inputs"]].index("count")
+    assert [one["values"][place] for one in data["examples"]] == table["count"].iloc[rows].tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
@@ -42,3 +43,21 @@ def test_bad_arguments_are_named(fitted, tmp_path):
     with pytest.raises(ValueError, match="target"):
         write_report(fitted["forest"], table, old, target="nothing")
     assert old.read_text() == "old"
+
+
+def test_paths_and_tables_in_each_others_place_are_told_apart(fitted, tmp_path):
+    table, model = mixed_table(60), fitted["tree"]
+    with pytest.raises(TypeError, match=r"path must be the name of the file to write, but is of type DataFrame"):
+        model.report(table, tmp_path / "page.html")
+    with pytest.raises(TypeError, match=r"write_report\(model, table, path\)"):
+        write_report(model, tmp_path / "page.html", table)
+    for path in ("customers.csv", tmp_path / "customers.csv"):
+        with pytest.raises(TypeError, match=r"table is '.*customers.csv', but must be a table in memory"):
+            model.report(tmp_path / "page.html", path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_is_a_table(fitted):
+    table = mixed_table(60).assign(y=classes_of(mixed_table(60)))
+    frame = pl.from_pandas(table)
+    assert report_html(fitted["tree"], frame.lazy(), target="y") == report_html(fitted["tree"], frame, target="y")

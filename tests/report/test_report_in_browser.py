@@ -48,10 +48,9 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
 
 
 @pytest.mark.parametrize("name", WITHOUT_WHAT_IF)
-def test_boosted_numbers_have_one_sentence_instead_of_the_panel(fitted, visit, name):
+def test_boosted_numbers_have_no_panel(fitted, visit, name):
     visitor = visit(fitted[name])
-    assert visitor.page.locator("#no-whatif").is_visible()
-    assert not visitor.page.locator("#panel").is_visible()
+    assert visitor.count("#whatif, #panel") == 0
     assert not visitor.complaints
 
 
@@ -385,3 +384,33 @@ def test_names_of_any_length_stay_where_they_belong(visit, width):
         })"""
     )
     assert outside == []
+
+
+@pytest.mark.parametrize("name", ["exponential", "normal", "poisson"])
+def test_no_label_of_a_density_is_cut_off(fitted, visit, name):
+    visitor = visit(fitted[name])
+    chart = visitor.page.locator("#prediction svg").bounding_box()
+    for label in visitor.page.locator("#prediction svg text").all():
+        box = label.bounding_box()
+        assert chart["x"] <= box["x"]
+        assert box["x"] + box["width"] <= chart["x"] + chart["width"]
+
+
+def test_names_do_not_break_on_a_phone(fitted, visit):
+    visitor = visit(fitted["forest"], viewport={"width": 390, "height": 844})
+    names = visitor.page.locator("#fitted > .facts dd", has_text="MetaForestClassifier")
+    assert names.bounding_box()["height"] < 35.0
+    select = visitor.page.locator("#tree-select").bounding_box()
+    assert select["width"] > 200.0
+
+
+def test_a_constant_column_is_shown_as_the_table_has_it(visit):
+    table = pd.DataFrame({"const": 7.0, "x": np.arange(60.0)})
+    model = et.MetaTreeRegressor(max_depth=3, random_state=0).fit(table, table["x"])
+    visitor = visit(model, table, table["x"])
+    page = visitor.page
+    assert page.locator(".field[data-input='0'] option").first.inner_text() == "7"
+    page.select_option("#example", index=3)
+    visitor.settle()
+    assert page.locator("#example").input_value() == "2"
+    assert "const = 7" in page.locator("#reasons-list").inner_text()

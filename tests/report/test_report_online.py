@@ -90,7 +90,7 @@ def test_what_the_columns_add_is_the_prediction(kind):
     found = data_of(report_html(forest, TABLE, target=y, n_examples=4))["examples"]
     assert len(found) == 4
     for one in found:
-        why, number = one["reasons"], int(re.search(r"row (\d+)", one["label"])[1]) - 1
+        why, number = one["reasons"], int(re.search(r"row (\d+)", one["label"])[1])
         assert why["base"] + sum(why["parts"]) == pytest.approx(why["value"], abs=1e-10)
         said = forest.predictive_many(TABLE.iloc[[number]])
         assert why["value"] == pytest.approx(said.mean()[0] if kind == "numbers" else said.probs().max(), abs=1e-10)

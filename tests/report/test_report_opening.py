@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
+from itertools import pairwise
 from urllib.parse import quote
 
 import numpy as np
@@ -21,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import everytree as et
 from everytree.fitting.scores import ClassScores, NumberScores
 from everytree.report import report_html, write_report
-from everytree.report.charts import scale
+from everytree.report.charts import curve_chart, scale
 from everytree.report.effects import effects
 from everytree.report.examples import examples
 from everytree.report.opening import better, verdict
@@ -58,13 +60,62 @@ def test_the_page_opens_with_the_target_a_verdict_and_three_numbers(judged):
 
 
 def test_a_verdict_says_how_much_better_than_guessing_it_is():
-    said = [better(skill) for skill in (-1.0, 0.05, 0.2, 0.5, 0.9)]
-    assert len(set(said)) == 5
-    assert said[0] == "No better than guessing"
+    words = ["No better", "A little better", "Better", "Much better"]
+    for limit, before, after in zip((0.02, 0.1, 0.4), words, words[1:], strict=False):
+        assert better(np.nextafter(limit, 0.0)) == f"{before} than guessing"
+        assert better(limit) == f"{after} than guessing"
+    assert better(-np.inf) == better(0.0) == "No better than guessing"
     assert verdict(ClassScores(100, 0.69, 0.5, 0.69, 0.5), []).startswith("No better than guessing: right for 50")
-    assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Far better than guessing: R2 0.95")
+    assert verdict(ClassScores(100, 0.53, 0.73, 0.61, 0.7), []).startswith("Better than guessing: right for 73")
+    assert verdict(NumberScores(100, -2.50, -2.57, 0.1, 0.9), []).startswith("A little better than guessing: R2 0.10")
+    assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Much better than guessing: R2 0.95")
     assert verdict(NumberScores(100, 0.0, 0.0, None, None), []).startswith("No better")
+    assert verdict(NumberScores(100, -1e300, 1e300, None, None), []).startswith("No better")
     assert "No rows were given" in verdict(None, [])
+
+
+def test_where_all_targets_are_the_same_there_is_nothing_to_predict(fitted):
+    page = report_html(fitted["one class"])
+    assert '<p class="lead">Nothing to predict: all targets are the same.</p>' in page
+    assert verdict(NumberScores(60, 32.2, 30.0, None, 0.85), []).startswith(
+        "Nothing to predict"
+    )  # rounding of one number
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for family in ("normal", "poisson", "exponential"):
+        model = et.MetaForestRegressor(3, family=family, random_state=0).fit(X, np.full(60, 3.0))
+        assert "Nothing to predict" in report_html(model), family
+
+
+def test_new_rows_are_what_the_first_lines_are_of(judged):
+    model, table = judged
+    probs = model.predict_proba(table.drop(columns="outcome"))
+    right = round(100 * np.mean(model.classes_[probs.argmax(axis=1)] == table["outcome"]))
+    page = report_html(model, table, held_out=True)
+    assert f"right for {right}% of new rows of the table (always naming" in page
+    assert f"<b>{right}%</b>" in page
+    assert "rows that the trees had not seen" in report_html(model, table)
+    exact = et.ExactTreeRegressor(max_depth=2).fit(table[["count"]], table["count"])
+    page = report_html(exact, table[["count"]], target=table["count"], held_out=True)
+    assert re.search(r"Much better than guessing: R2 .* of new rows of the table", page)
+
+
+def test_new_rows_of_every_family_are_scored():
+    table, rng = mixed_table(80)[["count"]], np.random.default_rng(0)
+    counts, years = rng.poisson(1.0 + table["count"]), rng.uniform(1.0, 2.0, 80)
+    forest = et.MetaForestRegressor(3, family="poisson", random_state=0).fit(table, counts, exposure=years)
+    assert "new rows of the table" in report_html(forest, table, target=counts, exposure=years, held_out=True)
+    times, gone = rng.exponential(1.0 + table["count"]), rng.random(80) < 0.3
+    forest = et.MetaForestRegressor(3, family="exponential", random_state=0).fit(table, times, censored=gone)
+    assert "new rows of the table" in report_html(forest, table, target=times, censored=gone, held_out=True)
+    lines = et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0).fit(table, times)
+    assert "new rows of the table" in report_html(lines, table, target=times, held_out=True)
+
+
+def test_without_a_table_the_page_says_what_its_scores_are_of(judged):
+    model, _ = judged
+    page = report_html(model)
+    assert "The scores above are of rows of the fit" in page
+    assert "nothing to judge it by" not in page
 
 
 def test_a_model_without_scores_opens_with_those_of_the_table(fitted):
@@ -138,7 +189,7 @@ def fields_and_examples(model, table, n_examples):
 def test_examples_go_from_the_lowest_prediction_to_the_highest(judged):
     model, table = judged
     fields, shown = fields_and_examples(model, table, 7)
-    numbers = [int(one["label"].split(":")[0].removeprefix("row ")) - 1 for one in shown]
+    numbers = [int(one["label"].split(":")[0].removeprefix("row ")) for one in shown]
     probs = model.predict_proba(table.drop(columns="outcome"))[:, 1]
     assert len(shown) == 7
     assert (np.diff(probs[numbers]) >= 0.0).all()
@@ -191,7 +242,7 @@ def test_reasons_add_up_to_the_prediction(judged):
     model, table = judged
     _, shown = fields_and_examples(model, table, 5)
     for one in shown:
-        number = int(one["label"].split(":")[0].removeprefix("row ")) - 1
+        number = int(one["label"].split(":")[0].removeprefix("row "))
         row, why = table.drop(columns="outcome").iloc[[number]], one["reasons"]
         np.testing.assert_allclose(why["value"], model.predict_proba(row)[0, 1], atol=1e-12)
         np.testing.assert_allclose(why["base"] + sum(why["parts"]), why["value"], atol=1e-10)
@@ -245,7 +296,7 @@ def test_every_model_has_a_page_with_a_table(kind):
     )
     page = report_html(model.fit(table, y), table[:30], target=y[:30])
     assert ("What they do" in page) == (kind != "lines")
-    assert "of the table to try it with" in page
+    assert ("of the table to try it with" in page) == (kind not in ("lines", "ensemble numbers"))  # with a panel
 
 
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
@@ -257,6 +308,38 @@ def test_scales_have_a_few_round_numbers_around_the_values(low, span):
     step = ticks[1] - ticks[0]
     assert ticks[0] <= low + 1e-6 * step
     assert ticks[-1] >= low + span - 1e-6 * step
+
+
+def places_of(chart: str) -> list[tuple[float, float, str]]:
+    """Left and right ends of the labels below a chart, in a wide font, and their texts."""
+    found = re.findall(r'<text x="([\d.]+)" y="246.0" text-anchor="(\w+)">(.*?)</text>', chart)
+    shift = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    widths = [7.4 * len(text) for _, _, text in found]
+    lefts = [float(x) - shift[anchor] * width for (x, anchor, _), width in zip(found, widths, strict=True)]
+    return sorted((left, left + width, text) for left, width, (_, _, text) in zip(lefts, widths, found, strict=True))
+
+
+@given(
+    n_points=st.integers(1, 25), length=st.integers(1, 20), has_missing=st.booleans(), is_category=st.booleans(),
+)  # fmt: skip
+@example(n_points=25, length=10, has_missing=True, is_category=False)
+def test_labels_below_a_chart_do_not_overlap_and_are_told_apart(n_points, length, has_missing, is_category):
+    labels = [f"{k:0{length}d}" for k in range(n_points)] + ["missing"] * has_missing
+    places = None if is_category else np.append(np.arange(float(n_points)), [np.nan] * has_missing)
+    curve = np.linspace(0.0, 1.0, len(labels))
+    chart = curve_chart("day", "prediction", labels, places, [curve], bands=None, ticks=np.array([0.0, 1.0]), keys=[])
+    found = places_of(chart)
+    assert found
+    assert all(right <= left + 0.02 for (_, right, _), (left, _, _) in pairwise(found))
+    assert found[0][0] >= -0.02
+    assert found[-1][1] <= 330.02
+    if length <= 13:
+        assert len({text for _, _, text in found}) == len(found)
+
+
+def test_bars_without_a_range_have_no_whiskers(fitted):
+    assert 'class="whisker"' not in report_html(fitted["ensemble"])
+    assert 'class="whisker"' in report_html(fitted["forest"])
 
 
 # ---- the panel -------------------------------------------------------------------------------------------------------
@@ -300,7 +383,7 @@ def test_a_row_of_the_table_is_loaded_and_predicted_as_in_python(page_of, judged
     for i in range(1, page.locator("#example option").count()):
         label = page.locator("#example option").nth(i).inner_text()
         page.select_option("#example", label=label)
-        number = int(label.split(":")[0].removeprefix("row ")) - 1
+        number = int(label.split(":")[0].removeprefix("row "))
         expected = model.predict_proba(table.drop(columns="outcome").iloc[[number]])[0]
         found = settled(page)
         np.testing.assert_allclose([found[c] for c in range(2)], expected, rtol=0.0, atol=1e-9)
@@ -361,6 +444,9 @@ def test_it_prints_without_the_form_and_with_its_colours(page_of):
     page.emulate_media(media="print")
     assert not page.locator("#whatif").is_visible()
     assert page.locator("#drawing").is_visible()
+    assert "slider" not in page.locator("#tree > p").inner_text()
+    broken = "(all) => all.map((one) => getComputedStyle(one).breakInside)"
+    assert set(page.locator("figure.chart").evaluate_all(broken)) == {"avoid"}
     assert page.evaluate("getComputedStyle(document.body).printColorAdjust") == "exact"
     page.emulate_media(media="null")
 

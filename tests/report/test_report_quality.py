@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import everytree as et
 from everytree.report import report_html
-from report_cases import classes_of, mixed_table, numbers_of, signal
+from everytree.report.contenders import parts_of
+from everytree.report.rows import read_rows
+from report_cases import classes_of, mixed_table, numbers_of, signal, visits
 
 pytestmark = pytest.mark.usefixtures("few_residual_trees")
 
@@ -139,3 +144,69 @@ def test_few_rows_are_not_compared(fitted):
     table = mixed_table(20)
     assert "say little" in report_html(fitted["forest"], table, target=classes_of(table))
     assert "nothing to tell apart" in report_html(fitted["one class"], mixed_table(60), target=["only"] * 60)
+
+
+# ---- rows that belong together ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def of_visits():
+    return et.MetaForestClassifier(n_estimators=5, random_state=0).fit(visits(), "y", groups="patient")
+
+
+def test_rows_of_one_group_are_in_one_part(of_visits):
+    table = visits()
+    page = report_html(of_visits, table, target="y")  # the model knows the name of their column
+    assert max(scores_of(page, "Accuracy")) < 0.8
+    assert "those that had not seen any row of its group" in page
+    told = {"by name": table, "as an array": table.drop(columns="patient")}
+    for how, given in told.items():
+        groups = "patient" if how == "by name" else table["patient"].to_numpy()
+        assert report_html(of_visits, given, target="y", groups=groups) == page, how
+    alone = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(table[["a", "b"]], table["y"])
+    assert min(scores_of(report_html(alone, table[["a", "b", "y"]]), "Accuracy")) > 0.95  # what groups are for
+    assert max(scores_of(report_html(alone, table, target="y", groups="patient"), "Accuracy")) < 0.8
+
+
+def test_a_model_of_groups_is_not_refitted_to_rows_without_them(of_visits):
+    table = visits().drop(columns="patient")
+    page = report_html(of_visits, table)
+    assert heads_of(page) == []
+    assert "fitted with groups of rows that belong together, by &#x27;patient&#x27;" in page
+    assert heads_of(report_html(of_visits, table, held_out=True)) == [["this model"]]
+    assert "belong to one group" in report_html(of_visits, table, groups=np.zeros(len(table)))
+
+
+def test_there_are_no_more_parts_than_groups(of_visits):
+    page = report_html(of_visits, visits(), target="y", groups=np.arange(len(visits())) % 3)
+    assert "fitted again 3 times to all but one of 3 parts" in page
+
+
+def test_groups_are_those_of_a_pipeline_too():
+    table = visits()
+    steps = make_pipeline(StandardScaler(), et.MetaForestClassifier(n_estimators=5, random_state=0))
+    steps.fit(table[["a", "b"]], table["y"], metaforestclassifier__groups=table["patient"])
+    assert max(scores_of(report_html(steps, table, target="y"), "Accuracy")) < 0.8
+
+
+def test_rows_that_repeat_each_other_are_in_one_part():
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame(rng.normal(size=(90, 4)), columns=list("abcd")).assign(
+        y=rng.permutation(np.tile(["no", "yes"], 45))
+    )
+    table = pd.concat([once] * 3, ignore_index=True)
+    model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(once, "y")
+    with pytest.warns(UserWarning, match="taken for repeats"):
+        page = report_html(model, table)
+    assert max(scores_of(page, "Accuracy")) < 0.7
+
+
+@pytest.mark.parametrize(
+    "group", [np.arange(90), np.arange(90) // 7, np.repeat([0, 1], [80, 10])], ids=["rows", "few", "two"]
+)
+def test_parts_hold_whole_groups_and_every_row(group, fitted):
+    table = mixed_table(90)
+    part = parts_of(read_rows(fitted["forest"], table, classes_of(table), None, {}, group))
+    assert len(part) == 90
+    assert len({(g, p) for g, p in zip(group, part, strict=True)}) == len(set(group))
+    assert set(part) == set(range(min(4, len(set(group)))))

@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from own_family import GammaWaiting
 
@@ -367,3 +368,13 @@ def test_images_are_made(tmp_path):
         assert len(picture) < 200_000
         assert picture == (again / f"{name}.png").read_bytes()
         assert (IMAGES.parent / f"{name}.png").exists()
+
+
+def test_a_column_of_one_value_is_drawn_at_the_value_of_the_row():
+    X = pd.DataFrame({"const": 7.0, "empty": np.nan, "x": np.arange(50.0)})
+    model = et.MetaTreeRegressor(max_depth=2, random_state=0).fit(X, X["x"])
+    at = plot_predictive(model, "const", at=X.iloc[3])
+    assert {float(x) for line in at.get_lines() for x in line.get_xdata()} == {7.0}
+    for column, labels in {"const": ["any value"], "empty": ["any value", "missing"]}.items():
+        ax = plot_predictive(model, column)
+        assert [label.get_text() for label in ax.get_xticklabels()] == labels

@@ -124,7 +124,7 @@ def fit(
     check_not_there(out, force=force)
     notes = Memory(
         target, weight, exposure, censored, has_header=not no_header, compressed=compress,
-        event=options.event(event, censored),
+        event=options.event(event, censored), groups=groups,
     )  # fmt: skip
     wanted = Wanted(
         options.structure(model, exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
@@ -284,6 +284,7 @@ def report(
     target: options.OtherTarget = None,
     out: options.OutPage = "report.html",
     refit: options.Refit = False,
+    groups: options.OtherGroups = None,
     memory: options.SampleMemory = None,
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
@@ -292,7 +293,7 @@ def report(
     """Write a page about a model that can be opened without a network, with its quality on a table's rows.
 
     A model is scored itself on a table that it has not counted, by fit or update. Of one that it has, or with --refit,
-    each part is predicted by the same estimator, fitted to the other parts.
+    each part is predicted by the same estimator, fitted to the other parts. Rows of one group are in one part.
 
     \b
     everytree report model.et --out report.html
@@ -303,7 +304,7 @@ def report(
     from everytree.cli.tables import Reading
 
     how = Reading(format, delimiter=delimiter, limit=memory_limit(memory), progress=_shows(quiet))
-    report_file(model, table, out, how, target=target, refit=refit, say=_sayer(quiet))
+    report_file(model, table, out, how, target=target, groups=groups, refit=refit, say=_sayer(quiet))
 
 
 @app.command()
@@ -325,6 +326,7 @@ def bench(
     trees: options.Trees = None,
     min_leaf: options.MinLeaf = None,
     max_features: options.MaxFeatures = None,
+    groups: options.Groups = None,
     drop: options.Drop = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -334,6 +336,8 @@ def bench(
     format: options.FormatOption = None,
 ) -> None:
     """Time a model beside a scikit-learn forest, and LightGBM if installed, on half a table; compare them on the other.
+
+    Rows of one group, and rows that are equal in every column, are in one half.
 
     \b
     everytree bench train.csv --target price
@@ -348,7 +352,7 @@ def bench(
 
     structure, dropped = options.structure(model, exact, tree), options.names("--drop", drop)
     wanted = Wanted(
-        structure, kind, None, trees, None, seed, jobs, dropped, min_leaf=min_leaf,
+        structure, kind, None, trees, None, seed, jobs, dropped, groups=groups, min_leaf=min_leaf,
         max_features=options.max_features(max_features),
     )  # fmt: skip
     how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet=False))

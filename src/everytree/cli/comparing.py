@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from everytree.cli.fitting import Wanted, feature_names, kind_and_target, make_e
 from everytree.cli.models import Memory
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
+from everytree.tables.repeats import read_groups, repeated_rows
 from everytree.tables.schema import Schema
 
 REPEATS = 3
@@ -38,6 +40,8 @@ class Contender:
     model : estimator
     fit_rows, new_rows : tables
         To be fitted and to be predicted.
+    fit_options : dict
+        What else its fit takes.
     fit_time, predict_time : float
         Seconds.
     loss : float
@@ -49,6 +53,7 @@ class Contender:
     model: Any
     fit_rows: Any
     new_rows: Any
+    fit_options: dict[str, Any] = field(default_factory=dict)
     fit_time: float = np.inf
     predict_time: float = np.inf
     loss: float = np.nan
@@ -66,16 +71,20 @@ def bench_table(source: TableRows, memory: Memory, wanted: Wanted) -> str:
         has = number_of(source.n_rows, "row")
         raise UserError(f"{source.name}: has {has}, but a half to fit and a half to predict need 4")
     kind, y = kind_and_target(source, memory, wanted)
-    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop))
-    seen = np.random.default_rng(wanted.seed or 0).permutation(source.n_rows) < source.n_rows // 2
-    with source.blamed(y=memory.target):
-        return _compare(X, y, seen, kind, wanted)
+    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
+    groups = None if wanted.groups is None else source.values(wanted.groups, "groups")
+    with source.blamed(y=memory.target, groups=wanted.groups):
+        return _compare(X, y, groups, kind, wanted)
 
 
-def _compare(X: Any, y: NDArray[Any], seen: NDArray[np.bool_], kind: str, wanted: Wanted) -> str:
-    ours = Contender(make_estimator(kind, wanted).set_params(n_jobs=wanted.jobs), X.filter(seen), X.filter(~seen))
+def _compare(X: Any, y: NDArray[Any], groups: NDArray[Any] | None, kind: str, wanted: Wanted) -> str:
     schema = Schema.fit(X)  # the others take numbers only: they get the codes, and no time for making them
-    fit_codes, new_codes = schema.encode(ours.fit_rows), schema.encode(ours.new_rows)
+    codes = schema.encode(X)
+    group = repeated_rows(codes) if groups is None else read_groups(groups, len(y))
+    seen = first_half(np.arange(len(y)) if group is None else group, np.random.default_rng(wanted.seed or 0))
+    model = make_estimator(kind, wanted).set_params(n_jobs=wanted.jobs)
+    ours = Contender(model, X.filter(seen), X.filter(~seen), {} if groups is None else {"groups": groups[seen]})
+    fit_codes, new_codes = codes[seen], codes[~seen]
     contenders = [ours, *(Contender(model, fit_codes, new_codes) for model in _others(kind, wanted))]
     answer = "predict_proba" if kind == "class" else "predict"
     _take_times(contenders, y[seen], answer)
@@ -86,6 +95,19 @@ def _compare(X: Any, y: NDArray[Any], seen: NDArray[np.bool_], kind: str, wanted
     head += ["accuracy", "log-loss"] if kind == "class" else ["R2", "RMSE"]
     lines = [head, ["---"] * len(head), *(_cells(one, ours) for one in contenders)]
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", EXPLANATION])
+
+
+def first_half(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """(n_rows,) which rows are in the first half: whole groups in random order, as many as fit, and one at least."""
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    group = np.argsort(np.argsort(first))[group]  # in the order of the rows
+    sizes = np.bincount(group)
+    if len(sizes) < 2:
+        raise UserError("bench: all rows belong together, so there is no half to fit and other half to predict")
+    rank = rng.permutation(len(sizes))
+    n_before = np.cumsum(sizes[np.argsort(rank)])[rank] - sizes
+    is_first = (n_before + sizes <= len(group) // 2) | (rank == 0)
+    return np.asarray(is_first[group])
 
 
 def _others(kind: str, wanted: Wanted) -> list[Any]:
@@ -105,11 +127,10 @@ def _take_times(contenders: Sequence[Contender], y: NDArray[Any], answer: str) -
     """Keep the shortest times; all take turns, so that a slow moment of the machine hits them alike."""
     for _ in range(REPEATS):
         for one in contenders:
-            one.fit_time = min(one.fit_time, _seconds(lambda one=one: one.model.fit(one.fit_rows, y)))  # type: ignore[misc]
+            one.fit_time = min(one.fit_time, _seconds(partial(one.model.fit, one.fit_rows, y, **one.fit_options)))
     for _ in range(REPEATS):
         for one in contenders:
-            ask = getattr(one.model, answer)
-            one.predict_time = min(one.predict_time, _seconds(lambda ask=ask, one=one: ask(one.new_rows)))  # type: ignore[misc]
+            one.predict_time = min(one.predict_time, _seconds(partial(getattr(one.model, answer), one.new_rows)))
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -90,9 +90,9 @@ def _row_in_words(of: ModelFile, table: OpenTable, row: int, which: Any) -> str:
     n_before = 0
     for part, explained in _explained(of, table, only=row):
         if explained is not None:
-            place = part.place(row - n_before)
-            predicted = _said(of, explained)
-            return f"{table.name}, {place}: {predicted}\n{explained.of_row(0, which).text()}"
+            place, called = part.place(row - n_before), f"row {row}"
+            called = called if place == called else f"{called} ({place})"
+            return f"{table.name}, {called}: {_said(of, explained)}\n{explained.of_row(0, which).text()}"
         n_before += part.n_rows
     raise UserError(f"{table.name}: there is no row {row}; it has {number_of(n_before, 'row')}, counted from 0")
 

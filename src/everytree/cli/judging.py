@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.words import number_of
 from everytree.cli.memory import rows_that_fit
@@ -17,6 +20,9 @@ from everytree.cli.writing import check_output
 from everytree.files.atomic import replace_file
 from everytree.online.base import OnlineForest
 
+if TYPE_CHECKING:
+    from everytree.report.page import Page
+
 
 def report_file(
     model: str,
@@ -25,6 +31,7 @@ def report_file(
     how: Reading,
     *,
     target: str | None,
+    groups: str | None = None,
     refit: bool,
     say: Callable[[str], object],
 ) -> None:
@@ -37,6 +44,8 @@ def report_file(
     how : Reading
     target : str or None
         Column of targets, if not that of the fit.
+    groups : str or None
+        Column that says which rows belong together, if not that of the fit.
     refit : bool
         Whether the estimator is judged, refitted, though the table is new to the model.
     say : callable
@@ -45,23 +54,28 @@ def report_file(
     if out == STREAM:
         raise UserError("a page cannot go to standard output; give --out the name of a file")
     of = open_model(model, online=True).with_target(target)
+    if groups is not None:
+        of = replace(of, memory=replace(of.memory, groups=groups))
     if table is None:
-        page, said = _page(of.model), ""
+        page, said = _page(of.model, target_name=of.memory.target), ""
     elif isinstance(of.model, OnlineForest):
         page, said = _stream_page(of, table, how, say)
     else:
         source = open_rows(of, table, how)
         rows = rows_that_fit(source, say)
         is_new = not refit and _is_new(of, source)
-        page, said = _judged_page(of, rows, is_new), _said(rows, is_new)
+        labels = _groups(of, rows, is_told=groups is not None)
+        page, said = _judged_page(of, rows, labels, is_new), _said(rows, is_new)
     try:
-        replace_file(out, [page.encode("utf-8")])
+        replace_file(out, [page.text.encode("utf-8")])
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}; nothing is left of it") from None
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{said}")
+    if page.listed:
+        say(f"{out}: {_contained(page.listed)}")
 
 
-def _stream_page(of: ModelFile, table: str, how: Reading, say: Callable[[str], object]) -> tuple[str, str]:
+def _stream_page(of: ModelFile, table: str, how: Reading, say: Callable[[str], object]) -> tuple[Page, str]:
     """A page about an online forest, which does not say what it has learned: its table is learned again."""
     if of.memory.target is None:
         raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
@@ -75,10 +89,25 @@ def _stream_page(of: ModelFile, table: str, how: Reading, say: Callable[[str], o
     return page, f", judged by a forest that learned the rows of {rows.name} anew, each after it was predicted"
 
 
-def _page(model: Any, *rows: Any, **more: Any) -> str:
-    from everytree.report import report_html
+def _page(
+    model: Any,
+    table: Any = None,
+    *,
+    held_out: bool = False,
+    target_name: str | None = None,
+    places: NDArray[np.int64] | None = None,
+    **beside: Any,
+) -> Page:
+    from everytree.report.page import report_page
 
-    return report_html(model, *rows, **more)
+    columns = dict.fromkeys(("target", "sample_weight", "exposure", "censored", "event", "groups"))
+    return report_page(model, table, {**columns, **beside}, held_out, target_name, places=places)
+
+
+def _contained(listed: Sequence[str]) -> str:
+    from everytree.report.page import contained
+
+    return contained(listed)
 
 
 def _is_new(of: ModelFile, table: OpenTable) -> bool:
@@ -87,16 +116,26 @@ def _is_new(of: ModelFile, table: OpenTable) -> bool:
     return is_told and of.memory.first_counted(table) is None
 
 
-def _judged_page(of: ModelFile, rows: TableRows, is_new: bool) -> str:
+def _groups(of: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
+    """The groups of the rows; None where the model has none, or the table lacks their column and none was asked for."""
+    name = of.memory.groups or of.model.fitted_.groups
+    return rows.values(name, "groups") if name and (is_told or name in rows.columns) else None
+
+
+def _judged_page(of: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> Page:
     memory = of.memory
     assert memory.target is not None
     y = rows.targets(memory.target)
     X = rows.table.select(input_names(rows.name, rows.columns, of))
     columns = row_columns(rows, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
+    roles = {"y": memory.target, "sample_weight": memory.weight, "groups": memory.groups}
+    roles |= {name: getattr(memory, name) for name in columns}
     weight = None if memory.weight is None else rows.values(memory.weight, "weight")
     with rows.blamed(**roles):
-        return _page(of.model, X, target=y, held_out=is_new, sample_weight=weight, target_name=memory.target, **columns)
+        return _page(
+            of.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=memory.target,
+            places=rows.drawn, **columns,
+        )  # fmt: skip
 
 
 def _said(rows: TableRows, is_new: bool) -> str:

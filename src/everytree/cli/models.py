@@ -44,7 +44,7 @@ class Memory:
 
     Attributes
     ----------
-    target, weight, exposure, censored, event : str or None
+    target, weight, exposure, censored, event, groups : str or None
         Names of columns.
     has_header : bool
         Whether text files name their columns.
@@ -62,11 +62,12 @@ class Memory:
     compressed: bool = False
     counted: tuple[Counted, ...] = ()
     event: str | None = None
+    groups: str | None = None
 
     @property
     def roles(self) -> list[str]:
         """The columns that are no features."""
-        named = self.target, self.weight, self.exposure, self.censored, self.event
+        named = self.target, self.weight, self.exposure, self.censored, self.event, self.groups
         return [name for name in named if name is not None]
 
     def also(self, tables: Sequence[Counted]) -> Memory:
@@ -84,7 +85,7 @@ class Memory:
         given = dict(plain)
         counted = tuple(Counted(**one) for one in given.pop("counted", ()))
         memory = cls(**given, counted=counted)
-        names = (memory.target, memory.weight, memory.exposure, memory.censored, memory.event)
+        names = (memory.target, memory.weight, memory.exposure, memory.censored, memory.event, memory.groups)
         is_sound = all(name is None or isinstance(name, str) for name in names)
         is_sound = is_sound and isinstance(memory.has_header, bool) and isinstance(memory.compressed, bool)
         if not is_sound or any(tuple(map(type, asdict(one).values())) != (str, int, str) for one in counted):

@@ -59,6 +59,9 @@ RelativeWeights = Annotated[
     bool, typer.Option("--relative-weights", help="Weights are relative: they are scaled to the number of rows.")
 ]
 Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows with the same value here belong together.")]
+OtherGroups = Annotated[
+    str | None, typer.Option("--groups", metavar="COLUMN", help="Rows that belong together, if not as at fit.")
+]
 Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
 Censored = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="With --family exponential: 1 where the end was not seen.")

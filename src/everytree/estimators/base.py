@@ -25,7 +25,7 @@ from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.targets import Target
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
-from everytree.tables.named_columns import split_off
+from everytree.tables.named_columns import series_name, split_off
 from everytree.tables.schema import Schema
 from everytree.tables.schema_difference import schema_difference
 
@@ -93,8 +93,10 @@ class MetaEstimator(Explainable):
 
     def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
         """Return rows as they are given, with the columns of X that arguments name."""
+        name = groups if isinstance(groups, str) else series_name(groups) or ""
         X, given = split_off(X, {"y": y, "sample_weight": sample_weight, "groups": groups, **row_data})
-        return GivenRows(X, given.pop("y"), given.pop("sample_weight"), groups=given.pop("groups"), row_data=given)
+        y, weight, labels = (given.pop(argument) for argument in ("y", "sample_weight", "groups"))
+        return GivenRows(X, y, weight, groups=labels, groups_name=name, row_data=given)
 
     def _fit(self, given: GivenRows) -> Self:
         """Fit a table in memory; a fit that fails changes nothing."""

@@ -77,7 +77,9 @@ class BatchedEstimator(GrownEstimator):
         roles = Roles.of(target, sample_weight, {**row_columns, "groups": groups})
         self._check_parameters()
         passes = BatchPasses(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose))
-        return self._two_passes(passes, sample_rows)
+        self._two_passes(passes, sample_rows)
+        self.fitted_ = replace(self.fitted_, groups=groups)
+        return self
 
     def _two_passes(self, passes: Passes, sample_rows: int, target: Target | None = None) -> Self:
         """Fit the sample that the first pass keeps, then count all rows in a second pass."""

@@ -119,6 +119,8 @@ def _write_fitted(to: Writer, model: Any) -> None:
     write_schema(to.section("schema"), fitted.schema)
     to.put(has_names=hasattr(model, "feature_names_in_"), row_data=fitted.row_names)
     to.put(weight_factor=fitted.weight_factor, batches=list(fitted.batches))
+    if fitted.groups is not None:
+        to.put(groups=fitted.groups)
     if is_classifier(model):
         write_plain(to, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
@@ -182,7 +184,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
     unseen = _read_unseen(of, is_classifier(model))
     model.fitted_ = Fitted(
         target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
-        helpful=_read_helpful(of, forest),
+        helpful=_read_helpful(of, forest), groups=of.value("groups", str) if "groups" in of else None,
     )  # fmt: skip
 
 

@@ -64,6 +64,8 @@ class GivenRows(NamedTuple):
     row_data : mapping
         What the family wants to know of each row; None where it is not given.
     groups : (n_rows,) array_like or None
+    groups_name : str
+        Of the column of groups; empty where they have none.
     """
 
     X: Any
@@ -71,6 +73,7 @@ class GivenRows(NamedTuple):
     weight: Any = None
     row_data: Mapping[str, Any] = {}
     groups: Any = None
+    groups_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,8 @@ class Fitted:
         Of rows of `fit` that the trees had not seen.
     helpful : HelpfulSplits or None
         Of the tree that pictures show: whether its splits help rows on which they were not chosen.
+    groups : str or None
+        Name of the groups that rows of `fit` came in, empty where they had no name; None without groups.
     """
 
     target: Target
@@ -206,6 +211,7 @@ class Fitted:
     out_of_bag: OutOfBag | None = None
     unseen: Scores | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
+    groups: str | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
@@ -242,7 +248,8 @@ def fit(
     target.warn_about(rows)
     grown = structure.grow(rows, target, schema, settings)
     learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
-    return learnt.fitted(target, schema, rows, weight, factor)
+    groups = None if given.groups is None else given.groups_name
+    return replace(learnt.fitted(target, schema, rows, weight, factor), groups=groups)
 
 
 def first_weights(

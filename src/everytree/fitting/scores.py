@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from everytree.base.words import number_of
 
+UNSEEN = "rows that the trees had not seen"
+
 HEADS = ("", "model", "same for every row")
 
 
@@ -37,8 +39,8 @@ class Scores(ABC):
         """The scores, the most important one first."""
 
     @abstractmethod
-    def sentence(self) -> str:
-        """The scores in one sentence, without a capital letter and a full stop."""
+    def sentence(self, which: str = UNSEEN) -> str:
+        """The scores in one sentence, without a capital letter and a full stop; `which` rows they are of."""
 
     def __repr__(self) -> str:
         rows = [HEADS, *((line.name, _text(line.model), _text(line.baseline)) for line in self.lines())]
@@ -84,11 +86,11 @@ class ClassScores(Scores):
             Line("accuracy", self.accuracy, self.baseline_accuracy),
         ]
 
-    def sentence(self) -> str:
+    def sentence(self, which: str = UNSEEN) -> str:
         return (
-            f"right for {_percent(self.accuracy)} of rows that the trees had not seen (always naming the largest "
-            f"class: {_percent(self.baseline_accuracy)}); log-loss {self.log_loss:.2f} (guessing by class "
-            f"frequencies: {self.baseline_log_loss:.2f})"
+            f"right for {_percent(self.accuracy)} of {which} (always naming the largest class: "
+            f"{_percent(self.baseline_accuracy)}); log-loss {self.log_loss:.2f} (guessing by class frequencies: "
+            f"{self.baseline_log_loss:.2f})"
         )
 
 
@@ -122,10 +124,9 @@ class NumberScores(Scores):
         of_interval = [] if self.coverage is None else [Line("in intervals of 90%", self.coverage, None)]
         return [*of_mean, Line("mean log score", self.log_score, self.baseline_log_score), *of_interval]
 
-    def sentence(self) -> str:
-        unseen = "on rows that the trees had not seen"
+    def sentence(self, which: str = UNSEEN) -> str:
         log_score = f"mean log score {self.log_score:.2f}"
-        start = f"{log_score} {unseen}" if self.r2 is None else f"R2 {self.r2:.2f} {unseen}; {log_score}"
+        start = f"{log_score} on {which}" if self.r2 is None else f"R2 {self.r2:.2f} on {which}; {log_score}"
         end = "" if self.coverage is None else f"; intervals of 90% hold {_percent(self.coverage)} of them"
         return f"{start} (one distribution for all rows: {self.baseline_log_score:.2f}){end}"
 

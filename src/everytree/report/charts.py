@@ -18,6 +18,9 @@ UNITS = ((1e12, 1.0, ""), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
 
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 
+LETTER, MAX_LETTERS, GAP = 7.4, 14, 8.0
+"""Width of a letter of a wide font, letters of a label at most, and space between two labels."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -105,10 +108,11 @@ def curve_chart(
         if len(on_line):
             points = "L".join(f"{x[k]:.2f} {y(curve[k])}" for k in on_line)
             marks.append(f'<path class="line of"{style} d="M{points}"/>')
-        for k in np.flatnonzero(is_apart):
+        for k in np.flatnonzero(is_apart).tolist():
             if bands is not None:
                 marks.append(f'<path class="whisker-line" d="M{x[k]:.2f} {y(bands[0][k])}V{y(bands[1][k])}"/>')
-            marks.append(f'<circle class="dot of"{style} cx="{x[k]:.2f}" cy="{y(curve[k])}" r="3.6"/>')
+            dot = f'<circle class="dot of"{style} cx="{x[k]:.2f}" cy="{y(curve[k])}" r="3.6">'
+            marks.append(f"{dot}<title>{escape(labels[k])}</title></circle>")
     key = "".join(
         f'<span class="key of" style="--of:{CLASS_COLOURS[number % len(CLASS_COLOURS)]}">{escape(name)}</span>'
         for number, name in enumerate(keys)
@@ -130,25 +134,47 @@ def _below(labels: Sequence[str], x: FloatArray, is_apart: NDArray[np.bool_]) ->
     """Labels of a scale's ends and middle, and of values that stand apart, as far as there is room."""
     on_line, apart = (np.flatnonzero(some).tolist() for some in (~is_apart, is_apart))
     if not on_line:
-        room = max(int((WIDTH - LEFT) / 6.5 / len(apart)), 3)
+        room, end = _letters(labels), 0.0
         for k in apart:
-            yield _label(labels[k], x[k], "middle", room)
+            half = 0.5 * LETTER * min(len(labels[k]), room)
+            place = min(max(x[k], half), WIDTH - half)  # no end of it is cut off
+            if place - half >= end:
+                yield _label(labels[k], place, "middle", room)
+                end = place + half + 0.5 * GAP
         return
     first, middle, last = on_line[0], on_line[len(on_line) // 2], on_line[-1]
     yield _label(labels[first], x[first], "start")
-    if min(x[middle] - x[first], x[last] - x[middle]) > 7.0 * len(labels[middle]) + 40.0:
+    start = x[first] + _width(labels[first])
+    taken = max((_width(labels[k]) + GAP for k in apart), default=0.0)
+    end = min([x[last], *(x[k] + 8.0 - taken for k in apart)])  # not over the label of what stands apart
+    if last != first and end - _width(labels[last]) > start + GAP:
+        yield _label(labels[last], end, "end")
+        end -= _width(labels[last])
+    half = 0.5 * _width(labels[middle]) + GAP
+    if start + half < x[middle] < end - half:
         yield _label(labels[middle], x[middle], "middle")
-    taken = max((6.5 * len(labels[k]) + 6.0 for k in apart), default=0.0)
-    if last != first:
-        place = min([x[last], *(x[k] + 8.0 - taken for k in apart)])  # not over the label of what stands apart
-        yield _label(labels[last], place, "end")
     for k in apart:
         yield _label(labels[k], x[k] + 8.0, "end")
 
 
-def _label(text: str, x: float, anchor: str, room: int = 14) -> str:
-    text = text if len(text) <= room else f"{text[: room - 1]}…"
-    return f'<text x="{x:.2f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}">{escape(text)}</text>'
+def _letters(labels: Sequence[str]) -> int:
+    """Letters of each label of categories: all that there is room for, but as many as tell them apart."""
+    n_labels, longest = len(labels), min(max(map(len, labels)), MAX_LETTERS)
+    needed = next((n for n in range(3, longest) if len({_cut(text, n) for text in labels}) == n_labels), longest)
+    needed = longest if longest <= needed + 3 else needed
+    return max(int((WIDTH - LEFT - MARGIN) / LETTER / n_labels) - 1, needed)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _width(text: str) -> float:
+    return LETTER * min(len(text), MAX_LETTERS)
+
+
+def _label(text: str, x: float, anchor: str, room: int = MAX_LETTERS) -> str:
+    return f'<text x="{x:.2f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}">{escape(_cut(text, room))}</text>'
 
 
 def scale(low: float, high: float) -> FloatArray:
@@ -217,11 +243,19 @@ def ranges(names: Sequence[str], middle: FloatArray, low: FloatArray, high: Floa
     items = [
         f'<li><span class="name">{escape(name)}</span><span class="track" aria-hidden="true">'
         f'<span class="fill" style="width:{100 * m / top:.2f}%"></span>'
-        f'<span class="whisker" style="left:{100 * a / top:.2f}%;width:{100 * (b - a) / top:.2f}%"></span></span>'
-        f'<span class="value">{escape(text)}</span></li>'
+        f'{_whisker(a / top, b / top)}</span><span class="value">{escape(text)}</span></li>'
         for name, m, a, b, text in zip(names, middle, low, high, texts, strict=True)
     ]
     return f'<ol class="ranges">{"".join(items)}</ol>'
+
+
+def _whisker(low: float, high: float) -> str:
+    """A line over a range of the bar; none where there is no range."""
+    return (
+        f'<span class="whisker" style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></span>'
+        if high > low
+        else ""
+    )
 
 
 def _x(share: float) -> float:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.folds import folds
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.report.rows import JudgedRows
+from everytree.tables.repeats import repeated_rows
 from everytree.tables.schema import Schema
 
 FOLDS = 4
@@ -72,12 +73,12 @@ def known_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
     return [ClassPredictions(*THIS_MODEL, model.predict_proba(rows.inputs))]
 
 
-def refitted_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
-    """Predictions of the estimator and of a plain forest, each fitted to the other folds."""
+def refitted_classes(model: Any, rows: JudgedRows, part: NDArray[np.int64]) -> list[ClassPredictions]:
+    """Predictions of the estimator and of a plain forest, each fitted to the other parts."""
     ours, plain = np.zeros((2, len(rows), len(model.classes_)))
-    for train, test in _folds(rows, stratify=True):
+    for train, test in _folds(part):
         known, new = rows.at(train), rows.at(test)
-        fitted = clone(model).fit(known.inputs, **known.targets)
+        fitted = _refitted(model, known)
         ours[np.ix_(test, np.searchsorted(model.classes_, fitted.classes_))] = fitted.predict_proba(new.inputs)
         known_codes, new_codes = _plain_columns(known.inputs, new.inputs)
         forest = RandomForestClassifier(random_state=0).fit(known_codes, known.y, known.weight)
@@ -93,13 +94,13 @@ def known_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
     return [NumberPredictions(*THIS_MODEL, *_ours(model, rows, np.random.default_rng(0)))]
 
 
-def refitted_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
-    """Predictions of the estimator and, unless times are censored, a plain forest, fitted to the other folds."""
+def refitted_numbers(model: Any, rows: JudgedRows, part: NDArray[np.int64]) -> list[NumberPredictions]:
+    """Predictions of the estimator and, unless times are censored, a plain forest, fitted to the other parts."""
     rng, has_plain = np.random.default_rng(0), "censored" not in rows.row_data
     ours, plain = np.zeros((2, 3, len(rows)))
-    for train, test in _folds(rows, stratify=False):
+    for train, test in _folds(part):
         known, new = rows.at(train), rows.at(test)
-        ours[:, test] = _ours(clone(model).fit(known.inputs, **known.targets), new, rng)
+        ours[:, test] = _ours(_refitted(model, known), new, rng)
         if has_plain:
             plain[:, test] = _plain(known, new)
     made = [NumberPredictions(*REFITTED, *ours)]
@@ -146,11 +147,28 @@ def _normal_crps(z: FloatArray) -> FloatArray:
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
-def _folds(rows: JudgedRows, stratify: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    stratify = stratify and int(np.unique(rows.y, return_counts=True)[1].min()) >= FOLDS
-    kind = StratifiedKFold if stratify else KFold
-    folds: Iterator[Any] = kind(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(rows)), rows.y)
-    return folds
+def _together(rows: JudgedRows) -> NDArray[np.int64]:
+    """(n_rows,) numbers from 0 on, equal for rows of one group, or without groups for rows that repeat each other."""
+    group = repeated_rows(Schema.fit(rows.inputs).encode(rows.inputs)) if rows.group is None else rows.group
+    return np.arange(len(rows)) if group is None else np.unique(group, return_inverse=True)[1].reshape(len(rows))
+
+
+def parts_of(rows: JudgedRows) -> NDArray[np.int64]:
+    """(n_rows,) the part of each row, from 0 on: alike in their targets, and no more than there are groups of rows."""
+    order, group = np.unique(rows.y, return_inverse=True)[1].reshape(len(rows)), _together(rows)
+    return folds(order, group, min(FOLDS, int(group.max()) + 1), np.random.default_rng(0))
+
+
+def _folds(part: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows to fit, and rows to predict."""
+    for one in range(int(part.max()) + 1):
+        yield np.flatnonzero(part != one), np.flatnonzero(part == one)
+
+
+def _refitted(model: Any, rows: JudgedRows) -> Any:
+    """The same estimator, fitted to these rows; with their groups if it was given such before."""
+    groups = {} if model.fitted_.groups is None else {"groups": rows.group}
+    return clone(model).fit(rows.inputs, **rows.targets, **groups)
 
 
 def _plain_columns(train: Any, test: Any) -> tuple[FloatArray, FloatArray]:

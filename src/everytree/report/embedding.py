@@ -41,6 +41,12 @@ EXACT = 1e-10
 NEGLIGIBLE_PROB = 1e-13
 """A node with a smaller probability to be in its tree changes no prediction."""
 
+ANY_VALUE = "any value"
+"""In the place of all texts of a column that no tree asks for."""
+
+MANY = 20
+"""Number of texts from which on a page says that it contains those of a column."""
+
 ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
 
 
@@ -68,14 +74,21 @@ def model_data(subject: Subject) -> dict[str, Any]:
     ]
     budget = max(MAX_BYTES - 3 * len(json.dumps(columns)) // 4, MAX_BYTES // 4)  # columns are text already
     parts = boosted_parts(subject, budget) if subject.is_boosted else tree_parts(subject, budget)
-    can_predict = parts["can_predict"]
+    can_predict, asked = parts["can_predict"], parts["asked"]
+    inputs = inputs_data(subject)
+    for k, field in enumerate(inputs):
+        if not can_predict or not asked[model.schema_.input_of == k].any():
+            _hide(field, may_be_new=False, is_hidden=True)
+    for column, is_asked in zip(columns, asked, strict=True):
+        if not is_asked:
+            _hide(column, groups=[], n_codes=1)
     return {
         "kernel": family.kernel if can_predict else None,
         "prior": family.summarise(np.zeros((1, family.n_statistics)))[0].tolist() if can_predict else [],
         "classes": words.classes,
         "colours": list(CLASS_COLOURS),
         "sharpness": float(getattr(getattr(model.forest_, "forest", model.forest_), "sharpness", 1.0)),
-        "inputs": inputs_data(subject),
+        "inputs": inputs,
         "columns": columns,
         "features": words.features,
         "is_exact": subject.is_exact,
@@ -87,6 +100,21 @@ def model_data(subject: Subject) -> dict[str, Any]:
     }
 
 
+def _hide(data: dict[str, Any], **more: Any) -> None:
+    """Put one word in the place of the texts of a column, or of the field that is filled with them."""
+    if data["kind"] == "categorical":
+        data |= {"categories": [ANY_VALUE], **more}
+
+
+def listed_columns(data: dict[str, Any]) -> list[str]:
+    """Names of the columns of many texts all of which are in a page."""
+    return [
+        name
+        for name, column in dict(zip(data["features"], data["columns"], strict=True)).items()
+        if column["kind"] == "categorical" and len(column["categories"]) > MANY
+    ]
+
+
 def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
     """The trees of a forest, or those of an exact model that are drawn and its leaf regions."""
     family, n_codes = subject.family, subject.model.schema_.n_codes
@@ -95,14 +123,23 @@ def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
     trees = trees_data(subject.posts, subject.weights, n_codes, budget, can_predict)
     _add_helpful(trees, subject)
     leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
+    asked = _asked(subject.posts, trees["kept"], len(n_codes))
+    if leaves is not None:
+        asked[leaves.pop("asked")] = True
     left_out = (leaves or trees)["left_out"]
-    return {"can_predict": can_predict, "trees": trees, "leaves": leaves, "left_out": left_out, "boosted": None}
+    return {
+        "can_predict": can_predict, "trees": trees, "leaves": leaves, "left_out": left_out, "boosted": None,
+        "asked": asked,
+    }  # fmt: skip
 
 
 def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
     """Boosted trees of classes and the forest that they are mixed with, if there is room for all of them."""
-    nothing = {"can_predict": False, "trees": None, "leaves": None, "left_out": 0.0, "boosted": None}
     forest, n_codes = subject.model.forest_, subject.model.schema_.n_codes
+    asked = np.zeros(len(n_codes), dtype=bool)
+    nothing = {
+        "can_predict": False, "trees": None, "leaves": None, "left_out": 0.0, "boosted": None, "asked": asked,
+    }  # fmt: skip
     if isinstance(forest, BoostedNumbers):
         return nothing
     boosted, trees = boosted_data(forest, n_codes), None
@@ -113,6 +150,9 @@ def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
         trees = trees_data(subject.posts, subject.weights, n_codes, budget, True)
         if trees["left_out"] > EXACT:  # in a mean of logarithms it has no bound
             return nothing
+        asked |= _asked(subject.posts, trees["kept"], len(n_codes))
+    features = boosted_trees(forest).nodes["feature"]
+    asked[features[features >= 0]] = True
     return {**nothing, "can_predict": True, "trees": trees, "boosted": boosted}
 
 
@@ -257,8 +297,7 @@ def _tree_arrays(
     """Arrays of one tree. A node whose children are left out is a terminal here."""
     tree, family = post.tree, post.family
     assert isinstance(family, NativeFamily)
-    first_child = np.where(tree.is_terminal, 0, tree.first_child)
-    inner = keep & ~tree.is_terminal & keep[first_child]
+    inner = _inner(tree, keep)
     ends = keep & ~inner
     fixed = np.round(np.clip(post.split_prob[inner], 0.0, 1.0) * (2**40 - 1)).astype(np.uint64)
     return {
@@ -271,6 +310,20 @@ def _tree_arrays(
         "split_low": (fixed & np.uint64(255)).astype(np.uint8),
         "statistics": family.additive(post.statistics[ends]) if with_statistics else np.zeros((ends.sum(), 0)),
     }
+
+
+def _inner(tree: MetaTree, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(n_nodes,) which nodes have children that are kept."""
+    first_child = np.where(tree.is_terminal, 0, tree.first_child)
+    return np.asarray(keep & ~tree.is_terminal & keep[first_child])
+
+
+def _asked(posts: Sequence[TreeNodes], kept: Sequence[NDArray[np.bool_]], n_features: int) -> NDArray[np.bool_]:
+    """(n_features,) which columns the kept nodes ask for."""
+    asked = np.zeros(n_features, dtype=bool)
+    for post, keep in zip(posts, kept, strict=True):
+        asked[post.tree.feature[_inner(post.tree, keep)]] = True
+    return asked
 
 
 def boosted_data(model: BoostedClasses | MixedClasses, n_codes: NDArray[Any]) -> dict[str, Any]:
@@ -310,6 +363,7 @@ def leaves_data(posterior: ExactPosterior, budget: int) -> dict[str, Any]:
         "low": packed(low),
         "high": packed(high),
         "statistics": [packed(column) for column in family.additive(leaves.statistics).T],
+        "asked": np.unique(leaves.column).astype(np.int64),
         "left_out": leaves.left_out if len(leaves.weight) < len(posterior.leaf_regions(False).weight) else 0.0,
     }
 

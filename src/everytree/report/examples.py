@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.report.embedding import ANY_VALUE
 from everytree.report.rows import JudgedRows
 from everytree.tables.code_names import DAY, one_line
 from everytree.view.describe import amount
@@ -48,12 +49,12 @@ def examples(
     order = np.argsort(_predicted(model, judged), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(n_examples, len(order))).round().astype(int))]
     named = labels or [{}] * len(inputs)
-    columns = [_values(judged.column(k), field, named[k]) for k, field in enumerate(inputs)]
+    columns = [_shown(_values(judged.column(k), field, named[k]), field) for k, field in enumerate(inputs)]
     chosen_rows = judged.at(chosen)
     reasons = _reasons(model, chosen_rows) if explained and len(chosen) else [None] * len(chosen)
     return [
-        {"label": f"row {i + 1}: {_target(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
-        for i, why in zip(chosen.tolist(), reasons, strict=True)
+        {"label": f"row {place}: {_target(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
+        for i, place, why in zip(chosen.tolist(), judged.places[chosen].tolist(), reasons, strict=True)
     ]
 
 
@@ -85,7 +86,7 @@ def _predicted(model: Any, rows: JudgedRows) -> FloatArray:
 
 def _add_ranges(rows: JudgedRows, inputs: list[dict[str, Any]]) -> None:
     for k, field in enumerate(inputs):
-        if field["range"] is None:
+        if field["kind"] not in ("numeric", "datetime"):
             continue
         known = [value for value in _values(rows.column(k), field) if value is not None]
         if known:
@@ -105,5 +106,9 @@ def _values(column: NDArray[Any], field: dict[str, Any], labels: Mapping[Any, st
         return [None if gone else named.get(value, str(value)) for value, gone in zip(column, is_missing, strict=True)]
     if kind == "boolean":
         return [None if gone else int(bool(value)) for value, gone in zip(column, is_missing, strict=True)]
-    has_range = field["range"] is not None
-    return [None if gone else float(value) if has_range else 0 for value, gone in zip(column, is_missing, strict=True)]
+    return [None if gone else float(value) for value, gone in zip(column, is_missing, strict=True)]
+
+
+def _shown(values: list[Any], field: dict[str, Any]) -> list[Any]:
+    """The same, less texts that the page does not contain."""
+    return [None if value is None else ANY_VALUE for value in values] if field.get("is_hidden") else values

@@ -21,6 +21,8 @@ MAX_IMPORTANCES = 30
 DRAWS = 200
 """Number of trees drawn from the posterior to measure the spread."""
 
+SPLIT_ON = "“Split on”: the probability that a tree splits on the column at all."
+
 
 @dataclass(frozen=True)
 class Importances:
@@ -70,7 +72,7 @@ def _of_trees(model: MetaEstimator) -> Importances:
     return Importances(
         model.feature_importances_, low, high, np.minimum(asked, 1.0),
         "Share of the expected gain in log evidence that splits on the column bring. Whiskers: where 90% of "
-        f"{whose} are.",
+        f"{whose} are. {SPLIT_ON}",
     )  # fmt: skip
 
 
@@ -98,7 +100,8 @@ def _of_exact(model: MetaEstimator) -> Importances:
     return Importances(
         _by_input(model, posterior.expected_splits), low, high,
         np.minimum(_by_input(model, posterior.feature_prob), 1.0),
-        f"Expected number of splits on the column. Whiskers: where 90% of {DRAWS} trees drawn from the posterior are.",
+        f"Expected number of splits on the column. Whiskers: where 90% of {DRAWS} trees drawn from the posterior are. "
+        f"{SPLIT_ON}",
     )  # fmt: skip
 
 
@@ -115,7 +118,7 @@ def importances_html(found: Importances, names: Sequence[str], write: Callable[[
     texts = [write(float(found.middle[k])) for k in order]
     if found.asked is not None:
         numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
-        texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), asked with probability {asked:.2f}" for m, a, b, asked in numbers]
+        texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), split on with probability {asked:.2f}" for m, a, b, asked in numbers]
     chart = ranges([names[k] for k in order], found.middle[order], found.low[order], found.high[order], texts)
     left = len(names) - len(order)
     rest = f"<p>{left} more columns matter less than these.</p>" if left else ""

@@ -7,19 +7,29 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-import narwhals as nw
+import numpy as np
 
 from everytree.base.words import number_of
 from everytree.fitting.scores import ClassScores, NumberScores, Scores
+from everytree.fitting.unseen import UnseenRows, scores_of
+from everytree.posterior.rows import Rows
 from everytree.report.quality import Quality
+from everytree.report.rows import JudgedRows
 from everytree.report.subject import Subject
+from everytree.tables.named_columns import series_name
 from everytree.view.describe import amount
 
-BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessing"),
-          (0.35, "Clearly better than guessing"), (0.7, "Much better than guessing"))  # fmt: skip
-"""Words for the share of the uncertainty that the model removes, each up to a limit."""
+BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessing"), (0.4, "Better than guessing"))
+"""Words for the share of the log-loss that the model saves, each below a limit."""
 
-BEST = "Far better than guessing"
+BEST = "Much better than guessing"
+
+NOTHING = "Nothing to predict: all targets are the same."
+
+ONE_NUMBER = 15.0
+"""Log density beyond which a distribution is of one number, but for rounding."""
+
+NEW = "new rows of the table"
 
 MAX_TILES = 3
 
@@ -43,8 +53,7 @@ def target_name_of(target: Any, others: Sequence[str]) -> str | None:
         return target
     if target is None:
         return others[0] if len(others) == 1 else None
-    series = nw.from_native(target, series_only=True, pass_through=True)
-    return str(series.name) if isinstance(series, nw.Series) and series.name else None
+    return series_name(target)
 
 
 def scores_after_fit(subject: Subject) -> Scores | None:
@@ -53,10 +62,25 @@ def scores_after_fit(subject: Subject) -> Scores | None:
     return scores
 
 
-def verdict(scores: Scores | None, quality: Sequence[Quality]) -> str:
-    """How well the model predicts, in one sentence."""
+def scores_of_new(model: Any, rows: JudgedRows) -> Scores | None:
+    """Scores of the model itself on rows that are new to it."""
+    target, numbers = model.fitted_.target, np.arange(len(rows))
+    if hasattr(model, "classes_"):
+        y = np.searchsorted(model.classes_, rows.y)
+        columns, unseen = {}, UnseenRows.of_probs(model.predict_proba(rows.inputs))
+    else:
+        y, columns = rows.y, target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
+        unseen = UnseenRows(numbers, model.predictive(rows.inputs, **rows.row_data))
+    scores = scores_of(target, Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns), unseen)
+    return scores if isinstance(scores, Scores) else None
+
+
+def verdict(scores: Scores | None, quality: Sequence[Quality], *, are_new: bool = False) -> str:
+    """How well the model predicts, in one sentence; `are_new` where the scores are of new rows of the table."""
+    if scores is not None and _are_same(scores):
+        return NOTHING
     if scores is not None:
-        return f"{better(_skill(scores))}: {scores.sentence()}."
+        return f"{better(_skill(scores))}: {scores.sentence(NEW) if are_new else scores.sentence()}."
     if quality:
         name, score = quality[0].rows[0][:2]
         return f"{quality[0].title}: {name[0].lower()}{name[1:]} {score}."
@@ -64,18 +88,29 @@ def verdict(scores: Scores | None, quality: Sequence[Quality]) -> str:
 
 
 def better(skill: float) -> str:
-    """The words for a share of the uncertainty that is removed."""
+    """The words for a share of the log-loss that is saved."""
     return next((words for limit, words in BETTER if skill < limit), BEST)
 
 
 def _skill(scores: Scores) -> float:
-    """Share of the log-loss or of the variance that the model removes."""
+    """Share of the log-loss that the model saves; of numbers, whose log-loss has no zero, by how much it is narrower.
+
+    If densities were normal, the last is the share by which the standard deviation is smaller.
+    """
     if isinstance(scores, ClassScores):
-        return 1.0 - scores.log_loss / scores.baseline_log_loss if scores.baseline_log_loss > 0.0 else 0.0
+        return 1.0 - scores.log_loss / scores.baseline_log_loss
     assert isinstance(scores, NumberScores)
-    if scores.r2 is not None:
-        return scores.r2
-    return 1.0 - math.exp(2.0 * (scores.baseline_log_score - scores.log_score))  # as if densities were normal
+    return 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
+
+
+def _are_same(scores: Scores) -> bool:
+    """Whether all targets are the same: no variance to explain, and intervals hold all of them, or are one number."""
+    if isinstance(scores, ClassScores):
+        return scores.baseline_log_loss <= 0.0
+    assert isinstance(scores, NumberScores)
+    if scores.r2 is not None or scores.coverage is None:  # of censored times, there is neither
+        return False
+    return scores.coverage == 1.0 or scores.baseline_log_score > ONE_NUMBER
 
 
 def tiles(

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.words import number_of
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.atomic import replace_file
 from everytree.online.base import OnlineForest
 from everytree.report.effects import effects
-from everytree.report.embedding import model_data
+from everytree.report.embedding import listed_columns, model_data
 from everytree.report.examples import examples
 from everytree.report.facts import expert_facts, facts, lead, parameters, priors
 from everytree.report.importances import importances, importances_html
 from everytree.report.judged import quality_html, why_not_judged
-from everytree.report.opening import scores_after_fit, target_name_of, tiles, title, verdict
-from everytree.report.pipelines import Given, last_step
-from everytree.report.quality import Quality, judged
-from everytree.report.rows import JudgedRows, as_table, other_columns, read_rows
+from everytree.report.opening import scores_after_fit, scores_of_new, target_name_of, tiles, title, verdict
+from everytree.report.pipelines import Given, groups_of, last_step
+from everytree.report.quality import Quality, at_most, judged, why_not_refitted
+from everytree.report.rows import JudgedRows, as_table, check_table, other_columns, read_rows
 from everytree.report.stream_page import stream_page
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts
 from everytree.report.trees import folding_tree, probable_trees
+from everytree.tables.code_names import one_line
 from everytree.view.describe import number
+
+OF_FIT = (
+    "The scores above are of rows of the fit, each predicted by trees that had not seen it. This page was made without "
+    "a table of rows and targets, so there are no charts and no comparison."
+)
 
 
 def write_report(
@@ -39,6 +50,7 @@ def write_report(
     exposure: Any = None,
     censored: Any = None,
     event: Any = None,
+    groups: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
 ) -> Path:
@@ -49,7 +61,7 @@ def write_report(
 
     Parameters
     ----------
-    model, table, target, held_out, sample_weight, exposure, censored, event, target_name, n_examples
+    model, table, target, held_out, sample_weight, exposure, censored, event, groups, target_name, n_examples
         As in `report_html`; `table` may be None.
     path : path-like
         The file to write.
@@ -58,9 +70,14 @@ def write_report(
     -------
     pathlib.Path
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"path must be the name of the file to write, but is of type {type(path).__name__}; the order is "
+            "model.report(path, table) and write_report(model, table, path)"
+        )
     page = report_html(
         model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
-        censored=censored, event=event, target_name=target_name, n_examples=n_examples,
+        censored=censored, event=event, groups=groups, target_name=target_name, n_examples=n_examples,
     )  # fmt: skip
     replace_file(path, [page.encode("utf-8")])
     return Path(path)
@@ -76,6 +93,7 @@ def report_html(
     exposure: Any = None,
     censored: Any = None,
     event: Any = None,
+    groups: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
 ) -> str:
@@ -98,6 +116,10 @@ def report_html(
     sample_weight, exposure, censored, event : str or (n_rows,) array_like, optional
         As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure, and censored or
         its opposite event, are needed if the model was fitted with them.
+    groups : str or (n_rows,) array_like, optional
+        Rows that belong together, as in `fit`, or the name of their column: they are on one side where the estimator is
+        fitted again to parts of the table. By default the column of the name that they had at fit; where the model was
+        fitted with groups and the table has no such column, it is not fitted again.
     target_name : str, optional
         Name of the target on the page; by default that of its column or series.
     n_examples : int
@@ -116,39 +138,79 @@ def report_html(
         raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
     beside = {
         "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+        "groups": groups,
     }  # fmt: skip
+    return report_page(model, table, beside, held_out, target_name, n_examples).text
+
+
+class Page(NamedTuple):
+    """A page, and the columns of many texts all of which it contains."""
+
+    text: str
+    listed: list[str]
+
+
+def report_page(
+    model: Any,
+    table: Any,
+    beside: dict[str, Any],
+    held_out: bool,
+    target_name: str | None,
+    n_examples: int = 10,
+    *,
+    places: NDArray[np.int64] | None = None,
+) -> Page:
+    """The page, and what to say of it.
+
+    Parameters
+    ----------
+    beside : dict
+        Columns that are no features, their names, or None.
+    places : (n_rows,) int64, optional
+        Numbers of the rows, where the table is a sample of another one.
+    model, table, held_out, target_name, n_examples
+        As in `report_html`.
+    """
+    check_table(table)
     if isinstance(model, OnlineForest):
-        return stream_page(model, table, beside, held_out, target_name, n_examples)
+        return Page(stream_page(model, table, beside, held_out, target_name, n_examples), [])
     table = as_table(table)
+    beside = {**beside, "groups": groups_of(model, table, beside["groups"])}
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
-    name = target_name or target_name_of(target, others)
+    name = target_name or target_name_of(beside["target"], others)
     given = last_step(Given(model, table, beside))
     model, subject = given.model, Subject.of(given.model, given.names)
     rows = None if given.table is None else _rows(model, given.table, given.beside)
-    scores, (why_not, quality) = scores_after_fit(subject), _judged(model, rows, held_out)
+    if rows is not None and places is not None:
+        rows = replace(rows, place=places[rows.places])
+    scores, are_new = scores_after_fit(subject), False
+    why_not, quality = _judged(model, rows, held_out, has_scores=scores is not None)
+    if held_out and rows is not None and not why_not:
+        scores, are_new = scores_of_new(model, at_most(rows)[0]), True
     data = model_data(subject)
+    n_examples = 0 if data["kernel"] is None else n_examples  # without a panel there is nothing to load them into
     data["examples"] = examples(model, rows, n_examples, data["inputs"], explained=subject.can_be_explained)
     sections = {
         "title": escape(title(model, name)),
-        "verdict": escape(verdict(scores, quality)),
+        "verdict": escape(verdict(scores, quality, are_new=are_new)),
         "tiles": tiles(subject.n_rows, model.schema_.n_inputs, scores, quality, are_whole=_are_whole(model)),
         "lead": escape(lead(subject)),
         "facts": pairs_list(facts(subject, name)),
         "expert_facts": pairs_list(expert_facts(subject)),
         "priors": pairs_list(priors(subject)),
         "parameters": pairs_list(parameters(subject)),
-        "quality": why_not or _quality_section(model, quality),
+        "quality": why_not or _quality_section(model, rows, quality),
         "importances": importances_html(importances(subject), subject.words.inputs),
         "effects": effects(subject, rows),
         "tree_links": "",
         "tree_sections": "",
-        "no_whatif": escape(_no_whatif(subject)),
-        "contains": escape(_contains(len(data["examples"]))),
+        "no_whatif": "",
+        "contains": escape(_contains(len(data["examples"]), listed_columns(data))),
     }
     if not subject.is_boosted:
         sections |= _tree_sections(subject)
-    return filled(sections, data)
+    return Page(filled(sections, data), listed_columns(data))
 
 
 # ---- sections -------------------------------------------------------------------------------------------------------
@@ -167,19 +229,16 @@ def _drawn(subject: Subject) -> str:
     return "The tree with the largest weight or evidence is shown first; the list has all the others."
 
 
-def _no_whatif(subject: Subject) -> str:
-    """Say why a page may have no panel."""
-    if not subject.is_boosted:
-        return "The leaf model of this estimator is not computed in the page."
-    if not subject.words.classes:
-        return "Boosted distributions of numbers are not computed in the page."
-    return "The boosted trees of this model are too many to be computed in the page."
+def _contains(n_examples: int, listed: Sequence[str]) -> str:
+    rows = f"and {number_of(n_examples, 'row')} of the table to try it with" if n_examples else "but no rows of a table"
+    texts = f". {contained(listed)}" if listed else ""
+    return f": the model, {rows}{texts}"
 
 
-def _contains(n_examples: int) -> str:
-    if not n_examples:
-        return ": the model, but no rows of a table"
-    return f": the model, and {number_of(n_examples, 'row')} of the table to try it with"
+def contained(listed: Sequence[str]) -> str:
+    """That a page contains every text of some columns, without a full stop."""
+    *most, last = map(one_line, listed)
+    return f"It contains all texts of the column{'s' if most else ''} {', '.join(most)}{' and ' if most else ''}{last}"
 
 
 def _tree_sections(subject: Subject) -> dict[str, str]:
@@ -194,21 +253,26 @@ def _tree_sections(subject: Subject) -> dict[str, str]:
 
 def _rows(model: Any, table: Any, beside: dict[str, Any]) -> JudgedRows:
     row_data = {name: beside[name] for name in ("exposure", "censored", "event")}
-    return read_rows(model, table, beside["target"], beside["sample_weight"], row_data)
+    return read_rows(model, table, beside["target"], beside["sample_weight"], row_data, beside["groups"])
 
 
-def _judged(model: Any, rows: JudgedRows | None, held_out: bool) -> tuple[str, list[Quality]]:
-    """Scores of the rows, or the reason why there are none."""
-    why_not = why_not_judged(rows)
+def _judged(
+    model: Any, rows: JudgedRows | None, held_out: bool, *, has_scores: bool
+) -> tuple[str, list[Quality]]:  # fmt: skip
+    """Scores of the rows, or the reason why there are none; `has_scores` where there are some of the fit."""
+    why_not = OF_FIT if rows is None and has_scores else why_not_judged(rows)
     if why_not or rows is None:
         return absent(why_not), []
     return "", judged(model, rows, held_out)
 
 
-def _quality_section(model: Any, quality: list[Quality]) -> str:
-    """Scores and charts."""
+def _quality_section(model: Any, rows: JudgedRows | None, quality: list[Quality]) -> str:
+    """Scores and charts; the last of them are of the refitted estimator, or there is a reason why not."""
+    why_not = "" if rows is None else why_not_refitted(model, rows)
+    if why_not:
+        return "".join([*map(quality_html, quality), absent(why_not)])
     *known, refitted = quality
-    return "".join([*(quality_html(one) for one in known), quality_html(refitted, _imported(model))])
+    return "".join([*map(quality_html, known), quality_html(refitted, _imported(model))])
 
 
 def _imported(model: Any) -> list[str]:

@@ -49,6 +49,15 @@ def last_step(given: Given) -> Given:
     return Given(last, made.toarray() if hasattr(made, "toarray") else made, beside, names)
 
 
+def groups_of(model: Any, table: Any, told: Any) -> Any:
+    """The groups of rows as told, or by default the name that they had at fit, if the table has such a column."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    name = getattr(getattr(last, "fitted_", None), "groups", None)
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    is_there = bool(name) and isinstance(frame, nw.DataFrame) and name in frame.columns
+    return name if told is None and is_there else told
+
+
 def _has_names(before: Pipeline) -> bool:
     return all(hasattr(step, "get_feature_names_out") for _, step in before.steps if step not in (None, "passthrough"))
 

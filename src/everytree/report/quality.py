@@ -1,9 +1,10 @@
 """Quality of the model on rows it has not seen.
 
 If the rows are new to the model, the model itself predicts them. If it may have seen the table, the estimator is fitted
-again, four times, to three quarters of the table, and each row is predicted by the fit that has not seen it. This
-scores models like this one, not the model itself. A plain forest of scikit-learn's is fitted to the same rows; it is
-compared with the refitted estimator alone, since the rows of the model itself are not available.
+again, four times, to three quarters of the table, and each row is predicted by the fit that has not seen it. Rows of
+one group, or rows that repeat each other, are in one quarter. This scores models like this one, not the model itself.
+A plain forest of scikit-learn's is fitted to the same rows; it is compared with the refitted estimator alone, since the
+rows of the model itself are not available.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from everytree.base.arrays import FloatArray
 from everytree.report.charts import Series, histogram, unit_chart
 from everytree.report.contenders import (
-    FOLDS,
     THIS_MODEL,
     ClassPredictions,
     NumberPredictions,
     known_classes,
     known_numbers,
+    parts_of,
     refitted_classes,
     refitted_numbers,
 )
@@ -68,7 +69,23 @@ class Quality:
 def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
     """Judge the model itself if the rows are new to it; then, or else, refitted ones beside a plain forest."""
     rows, drawn = at_most(rows)
-    return [*([_known(model, rows, drawn)] if is_new else []), _refitted(model, rows, drawn, is_new)]
+    refitted = [] if why_not_refitted(model, rows) else [_refitted(model, rows, drawn, is_new)]
+    return [*([_known(model, rows, drawn)] if is_new else []), *refitted]
+
+
+def why_not_refitted(model: Any, rows: JudgedRows) -> str:
+    """The reason why refitted estimators cannot be judged by some rows, as a sentence; empty where they can."""
+    name = model.fitted_.groups
+    if rows.group is None and name is not None:
+        named = f", by {name!r}" if name else ""
+        return (
+            f"The model was fitted with groups of rows that belong together{named}, and this page was not told those "
+            "of the table (groups, or --groups on the command line). Refitted estimators would predict rows of groups "
+            "that they have seen, which looks better than it is: they are left out."
+        )
+    if rows.group is not None and (rows.group == rows.group[0]).all():
+        return "All rows of the table belong to one group, so no part of it can judge an estimator fitted to the rest."
+    return ""
 
 
 def at_most(rows: JudgedRows) -> tuple[JudgedRows, str]:
@@ -99,10 +116,12 @@ def known_quality(scored: Scored, n_rows: int, drawn: str) -> Quality:
 
 
 def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality:
+    part = parts_of(rows)
     if hasattr(model, "classes_"):
-        scored = class_scores(model.classes_, rows, refitted_classes(model, rows))
+        scored = class_scores(model.classes_, rows, refitted_classes(model, rows, part))
     else:
-        scored = number_scores(rows, refitted_numbers(model, rows))
+        scored = number_scores(rows, refitted_numbers(model, rows, part))
+    n_parts = int(part.max()) + 1
     has_plain = len(scored[0]) > 1
     plain = "; a forest of 100 trees by scikit-learn, with its defaults, to the same rows" if has_plain else ""
     why = (
@@ -110,9 +129,11 @@ def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality
         if is_new
         else "The model that this page shows was not asked, since it may have seen these rows."
     )
+    most = "three quarters" if n_parts == 4 else f"all but one of {n_parts} parts"
+    unseen = "it" if rows.group is None else "any row of its group"
     how = (
-        f"The estimator, with the same parameters, was fitted again {FOLDS} times to three quarters of the table{drawn}"
-        f"{plain}. Each of {len(rows):,} rows was predicted by those that had not seen it. {why}"
+        f"The estimator, with the same parameters, was fitted again {n_parts} times to {most} of the table{drawn}"
+        f"{plain}. Each of {len(rows):,} rows was predicted by those that had not seen {unseen}. {why}"
     )
     title = "The same estimator, refitted to parts of the table" + (", beside a plain forest" if has_plain else "")
     return Quality(title, how, *scored)

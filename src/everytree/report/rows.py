@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
 from everytree.fitting.weights import read_weight
-from everytree.tables.reading import is_records
+from everytree.tables.reading import in_memory, is_records, read_table
+from everytree.tables.repeats import read_groups
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,18 @@ class JudgedRows:
     weight : (n_rows,) float64
     row_data : dict
         `exposure` or `censored`, where the model has them.
+    group : (n_rows,) int64 or None
+        Equal for rows that belong together, as the caller or the model says.
+    place : (n_rows,) int64 or None
+        Numbers of the rows in the table, from 0 on; None where these are all of it.
     """
 
     table: Any
     y: NDArray[Any]
     weight: FloatArray
     row_data: dict[str, FloatArray]
+    group: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    place: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -53,24 +61,39 @@ class JudgedRows:
 
     def column(self, number: int) -> NDArray[Any]:
         """(n_rows,) the values of one column that the model reads."""
-        if isinstance(self.table, nw.DataFrame):
-            return np.asarray(self.table.get_column(self.table.columns[number]).to_numpy())
-        return np.asarray(self.table[:, number])
+        is_frame = isinstance(self.table, nw.DataFrame)
+        given = self.table.get_column(self.table.columns[number]).to_numpy() if is_frame else self.table[:, number]
+        values = np.asarray(given)
+        if values.dtype.kind in "biufM":
+            return values
+        found = read_table(self.inputs, "report").column(number)  # durations are their seconds
+        return values if found.numbers is None or found.kind != "numeric" else np.asarray(found.numbers)
 
     def at(self, rows: NDArray[np.int64]) -> JudgedRows:
         """Return some of the rows."""
         more = {name: values[rows] for name, values in self.row_data.items()}
-        return JudgedRows(self.table[rows], self.y[rows], self.weight[rows], more)
+        group, place = None if self.group is None else self.group[rows], self.places[rows]
+        return JudgedRows(self.table[rows], self.y[rows], self.weight[rows], more, group=group, place=place)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """(n_rows,) numbers of the rows in the table, from 0 on."""
+        return np.arange(len(self)) if self.place is None else self.place
 
 
 def read_rows(
-    model: MetaEstimator, table: Any, target: Any, sample_weight: Any, row_data: Mapping[str, Any]
+    model: MetaEstimator,
+    table: Any,
+    target: Any,
+    sample_weight: Any,
+    row_data: Mapping[str, Any],
+    groups: Any = None,
 ) -> JudgedRows:
     """Read and check the rows; those of weight 0 are left out."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     is_frame = isinstance(frame, nw.DataFrame)
     frame = frame if is_frame else np.asarray(table)
-    given = {"target": target, "sample_weight": sample_weight, **row_data}
+    given = {"target": target, "sample_weight": sample_weight, "groups": groups, **row_data}
     if target is None:
         given["target"] = only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
     columns = {role: column_of(frame, role, value) for role, value in given.items()}
@@ -83,17 +106,25 @@ def read_rows(
         raise ValueError(f"target has {len(columns['target'])} entries, but the table has {len(frame)} rows")
     known = model.fitted_.target
     y = known.numbers(known.read(columns.pop("target")))
-    weight = read_weight(columns.pop("sample_weight"), len(y))
+    weight, group = read_weight(columns.pop("sample_weight"), len(y)), read_groups(columns.pop("groups"), len(y))
     labels = model.classes_[y] if hasattr(model, "classes_") else y
-    rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {})
+    rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {}, group=group)
     rows = replace(rows, row_data=_row_data(model, rows, columns))
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
 
 
+def check_table(table: Any) -> None:
+    """Refuse a path in the place of a table."""
+    if isinstance(table, str | os.PathLike):
+        raise TypeError(
+            f"table is {os.fspath(table)!r}, but must be a table in memory, such as pandas.read_csv makes of a file"
+        )
+
+
 def as_table(table: Any) -> Any:
-    """A table as it was given; of dicts, one a row, a data frame."""
+    """A table as it was given; of dicts, one a row, a data frame; of a query, its result."""
     if not is_records(table):
-        return table
+        return None if table is None else in_memory(table)
     names = dict.fromkeys(name for row in table for name in row)
     columns = {str(name): [row.get(name) for row in table] for name in names}
     for backend in ("pandas", "polars", "pyarrow"):
@@ -129,7 +160,7 @@ def column_of(frame: Any, role: str, given: Any) -> Any:
     if not isinstance(given, str):
         return given
     if not isinstance(frame, nw.DataFrame):
-        what = "targets" if role == "target" else "numbers"
+        what = {"target": "targets", "groups": "their names"}.get(role, "numbers")
         raise ValueError(f"{role} must be an array of {what}, since table has no names of columns")
     if given not in frame.columns:
         raise ValueError(f"{role} is {given!r}, but the columns of the table are {frame.columns}")

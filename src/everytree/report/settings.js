@@ -53,8 +53,9 @@ function tellSettings() {
 function valueText(k, value) {
   if (value === null) return "missing";
   if (value === NEW) return "another one";
-  if (data.inputs[k].kind === "datetime") return new Date(value / 1000).toISOString().slice(0, 19).replace("T00:00:00", "").replace("T", " ");
+  if (data.inputs[k].kind === "datetime" && (data.inputs[k].range || data.inputs[k].seen)) return new Date(value / 1000).toISOString().slice(0, 19).replace("T00:00:00", "").replace("T", " ");
   if (data.inputs[k].kind === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number" && !data.inputs[k].range && !data.inputs[k].seen) return "any value";
   return typeof value === "number" ? String(value) : value;
 }
 
@@ -92,5 +93,5 @@ function mayBe(value, k) {
   if (value === null) return input.may_miss;
   if (input.kind === "categorical") return input.categories.includes(value) || (value === NEW && input.may_be_new);
   if (input.kind === "boolean") return value === 0 || value === 1;
-  return typeof value === "number" && (input.range || value === 0);
+  return typeof value === "number";
 }

@@ -28,7 +28,7 @@ def stream_page(
     forest: OnlineForest, table: Any, beside: dict[str, Any], held_out: bool, target_name: str | None, n_examples: int
 ) -> str:
     """The page as text; parameters are those of `report_html`."""
-    for name in ("sample_weight", "exposure", "censored", "event"):
+    for name in ("sample_weight", "exposure", "censored", "event", "groups"):
         if beside[name] is not None:
             raise ArgumentError(name, f"must be None: {type(forest).__name__} knows nothing of it")
     if not forest.n_rows:

@@ -15,11 +15,17 @@ SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "reasons.js", "se
 
 
 def filled(sections: dict[str, str], data: dict[str, Any]) -> str:
-    """Fill every place of the template in one pass: the inserted text is never searched for places again."""
+    """Fill every place of the template in one pass: the inserted text is never searched for places again.
+
+    A page whose script computes no predictions, and that does not say why, has no panel.
+    """
     folder = files("everytree.report")
     script = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}}})();\n'
+    has_panel = data["kernel"] is not None or bool(sections["no_whatif"])
     parts = sections | {
+        "whatif_link": '<a href="#whatif">What if</a>' if has_panel else "",
+        "whatif_section": with_parts("whatif.html", sections) if has_panel else "",
         "style": (folder / "page.css").read_text(encoding="utf-8"),
         "script": script,
         # Only this script runs, whatever a column may be called.

@@ -5,7 +5,8 @@ const setters = []; // one function an input column, which writes a value into i
 
 function startPanel() {
   if (!family) {
-    byId("no-whatif").hidden = false;
+    const why = byId("no-whatif"); // not there where the page has no panel at all
+    if (why) why.hidden = false;
     return;
   }
   byId("panel").hidden = false;
@@ -30,24 +31,28 @@ function field(input, k) {
   return box;
 }
 
-// Categories, yes or no, and numbers that nobody cut: what it may be, something new, nothing.
+// Categories, yes or no, and numbers that nobody cut: what it may be, something new, nothing. A number that nobody cut
+// keeps the value of the row that was loaded, and its one option is that of the table, if it has one alone.
 function choice(input, k, id) {
   const select = element("select", { id });
-  const isText = input.kind === "categorical";
-  const values = isText ? input.categories : input.kind === "boolean" ? ["no", "yes"] : ["any value"];
+  const isText = input.kind === "categorical", isNumber = !isText && input.kind !== "boolean";
+  const [least, most] = input.seen ?? [0, 1];
+  let number = least;
+  const values = isText ? input.categories : isNumber ? [least === most ? valueText(k, least) : "any value"] : ["no", "yes"];
   values.forEach((name, i) => select.append(element("option", { value: i }, name)));
   if (isText && input.may_be_new) select.append(element("option", { value: "new" }, "— another one —"));
   if (input.may_miss) select.append(element("option", { value: "missing" }, "— missing —"));
   const read = () => {
     if (select.value === "missing") return null;
     if (select.value === "new") return NEW;
-    return isText ? values[Number(select.value)] : Number(select.value);
+    return isText ? values[Number(select.value)] : isNumber ? number : Number(select.value);
   };
   select.value = values.length >> 1; // categories are in the order of their mean targets: start in the middle
   row[k] = read();
   select.addEventListener("input", () => change(k, read()));
   setters[k] = (value) => {
-    const place = isText ? values.indexOf(value) : value;
+    const place = isText ? values.indexOf(value) : isNumber ? 0 : value;
+    if (isNumber && value !== null) number = value;
     select.value = value === null ? "missing" : value === NEW || (isText && place < 0) ? "new" : place;
     change(k, read());
   };
@@ -198,7 +203,10 @@ function densityChart(dist, low, high) {
   }
   if (Number.isFinite(dist.mean)) chart.append(shape("path", { class: "at-mean", d: `M${x(dist.mean)} ${base}V8` }));
   chart.append(shape("path", { class: "grid", d: `M0 ${base}H${width}` }));
-  for (const [value, anchor] of [[low, "middle"], [high, "middle"]]) chart.append(shape("text", { x: x(value), y: height - 8, "text-anchor": anchor }, nice(value, 3)));
+  for (const value of [low, high]) {
+    const text = nice(value, 3), half = 4 * text.length; // so that no end of it is cut off
+    chart.append(shape("text", { x: Math.min(Math.max(x(value), half), width - half), y: height - 8, "text-anchor": "middle" }, text));
+  }
   return chart;
 }
 

@@ -40,6 +40,12 @@ def split_off(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return frame.drop(*names).to_native(), {**given, **taken}
 
 
+def series_name(values: Any) -> str | None:
+    """Name of a series of any library; None where it has none, and for what is no series."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    return str(series.name) if isinstance(series, nw.Series) and series.name else None
+
+
 def _columns(X: Any) -> list[str] | None:
     """Names of the columns; None where they have none."""
     if is_records(X):

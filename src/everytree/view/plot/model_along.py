@@ -18,6 +18,9 @@ from everytree.tables.schema import Schema
 from everytree.view.describe import repeated
 from everytree.view.plot.effect import draw_effect
 
+ANY_VALUE = "any value"
+"""Of a column of numbers without cuts, all values of which are predicted alike, where the row has none."""
+
 
 def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_data: Mapping[str, Any]) -> Any:
     """Draw the predictions of an estimator or an online forest along one of its columns."""
@@ -25,19 +28,24 @@ def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_
         return _along_online(model, column, at, coverage, ax)
     schema: Schema = model.schema_
     number, owner = input_number(schema, column), type(model).__name__
-    values = _every_value(_reader(schema, number))
-    n = _length(values)
     fixed = _typical_row(schema) if at is None else rows_table(at, owner)
     if fixed.n_rows != 1:
         raise ArgumentError("at", f"must be one row, but has {fixed.n_rows}")
     place = schema.places(fixed, owner, range(schema.n_features))[int(np.flatnonzero(schema.input_of == number)[0])]
+    reader, own = _reader(schema, number), fixed.column(place).numbers
+    is_known = own is not None and bool(own[0] == own[0])
+    values = _every_value(reader, float(own[0]) if own is not None and is_known else 0.0)
+    n = _length(values)
     columns = {k: fixed.column(k).at(np.zeros(n, dtype=np.int64)) for k in range(fixed.n_columns)} | {place: values}
     table = Table(n, fixed.n_columns, fixed.names, lambda label, k: columns[k])
     dist = model.predictive(table, **repeated(row_data, n))
     name = schema.input_names[number] if schema.input_names is not None else f"x{number}"
-    kind: Any = {"datetime": "date", "numeric": "number"}.get(_reader(schema, number).kind, "category")
+    kind: Any = {"datetime": "date", "numeric": "number"}.get(reader.kind, "category")
+    points = tuple(cells_of(values, n))
+    if kind != "category" and not len(reader.cuts) and not is_known:
+        kind, points = "category", (ANY_VALUE, *points[1:])
     classes = tuple(model.classes_) if hasattr(model, "classes_") else None
-    return _draw(dist, name, kind, tuple(cells_of(values, n)), classes, coverage, ax)
+    return _draw(dist, name, kind, points, classes, coverage, ax)
 
 
 def _along_online(model: Any, column: Any, at: Any, coverage: float, ax: Any) -> Any:
@@ -102,8 +110,8 @@ def _reader(schema: Schema, number: int) -> Column:
     return schema.columns[int(np.flatnonzero(schema.input_of == number)[0])]
 
 
-def _every_value(column: Column) -> Values:
-    """One value for each code of a column, and a missing one where rows of fit had some."""
+def _every_value(column: Column, only: float) -> Values:
+    """One value for each code of a column, and a missing one where rows of fit had some; `only` one without cuts."""
     missing = [np.nan] if column.has_missing else []
     if column.kind == "categorical":
         index = np.append(np.arange(len(column.categories)), [-1] if missing else []).astype(np.int64)
@@ -112,7 +120,7 @@ def _every_value(column: Column) -> Values:
         return Values("boolean", np.array([0.0, 1.0, *missing]))
     cuts = column.cuts
     if not len(cuts):
-        return Values(column.kind, np.array([0.0, *missing]))
+        return Values(column.kind, np.array([only, *missing]))
     step = (cuts[-1] - cuts[0]) / len(cuts) or 1.0
     middle = 0.5 * (cuts[:-1] + cuts[1:])
     return Values(column.kind, np.array([cuts[0] - 0.5 * step, *middle, cuts[-1] + 0.5 * step, *missing]))

@@ -1,0 +1,112 @@
+"""How the command line judges models by a table: rows that belong together, and what it says of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import everytree as et
+from command import fails, says
+from everytree.__main__ import main
+from everytree.cli.comparing import first_half
+from report_cases import visits
+
+FEW = ["--trees", "5"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    visits().drop(columns="patient").to_csv(tmp_path / "strangers.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def accuracies(page: str) -> list[float]:
+    line = re.search(r'<th scope="row">Accuracy.*?</tr>', Path(page).read_text())
+    return [] if line is None else [float(score) for score in re.findall(r"<td>(.*?)</td>", line[0])]
+
+
+def test_the_report_keeps_the_groups_of_fit_together(here, capfd):
+    assert main(["fit", "visits.csv", "-y", "y", "--groups", "patient", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "visits.csv", "-q"]) == 0
+    assert max(accuracies("report.html")) < 0.8
+    assert main(["report", "model.et", "strangers.csv", "--refit", "-q"]) == 0
+    assert accuracies("report.html") == []
+    assert "fitted with groups of rows" in Path("report.html").read_text()
+    assert "no column 'nobody' for the groups" in fails(capfd, "report", "model.et", "visits.csv", "--groups", "nobody")
+
+
+def test_the_report_takes_groups_that_fit_was_not_told(here):
+    assert main(["fit", "visits.csv", "-y", "y", "--drop", "patient", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "visits.csv", "-q"]) == 0
+    assert min(accuracies("report.html")) > 0.95
+    assert main(["report", "model.et", "visits.csv", "--groups", "patient", "-q"]) == 0
+    assert max(accuracies("report.html")) < 0.8
+
+
+def test_the_report_knows_the_groups_of_a_model_that_python_saved(here):
+    model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(visits(), "y", groups="patient")
+    et.save(model, "python.et")
+    assert main(["report", "python.et", "visits.csv", "-y", "y", "-q"]) == 0
+    assert max(accuracies("report.html")) < 0.8
+
+
+def bench_accuracies(text: str) -> list[float]:
+    return [float(line.split(" | ")[3]) for line in text.splitlines()[2:5]]
+
+
+def test_bench_keeps_groups_and_repeats_in_one_half(here, capfd):
+    assert max(bench_accuracies(says(capfd, "bench", "visits.csv", "-y", "y", "--groups", "patient", *FEW))) < 0.8
+    assert min(bench_accuracies(says(capfd, "bench", "strangers.csv", "-y", "y", *FEW))) > 0.85
+    once = visits().drop_duplicates("patient").drop(columns="patient").assign(c=np.arange(24) % 12, d=np.arange(24) % 7)
+    once.loc[np.repeat(once.index, 6)].to_csv("repeats.csv", index=False)
+    assert max(bench_accuracies(says(capfd, "bench", "repeats.csv", "-y", "y", *FEW))) < 0.8
+    visits().assign(patient="one").to_csv("one.csv", index=False)
+    assert "all rows belong together" in fails(capfd, "bench", "one.csv", "-y", "y", "--groups", "patient", *FEW)
+
+
+@pytest.mark.parametrize("sizes", [[1] * 9, [3, 1, 4, 1, 5], [50, 1], [1, 1]], ids=str)
+def test_the_first_half_holds_whole_groups_and_no_more_than_half_if_it_can(sizes):
+    group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    seen = first_half(group, np.random.default_rng(1))
+    assert 0 < seen.sum() < len(group)
+    assert len({(g, s) for g, s in zip(group, seen, strict=True)}) == len(sizes)
+    assert seen.sum() <= max(len(group) // 2, max(sizes))
+
+
+def test_a_page_without_a_table_has_the_name_of_the_target(here):
+    assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "-q"]) == 0
+    page = Path("report.html").read_text()
+    assert "<h1>Predicting y</h1>" in page
+    assert "nothing to judge it by" not in page
+
+
+def test_the_page_and_explain_count_rows_alike(here, capfd):
+    assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "strangers.csv", "-q"]) == 0
+    label, values = re.search(r'"label":"row (\d+): \w+","values":\[(.*?)\]', Path("report.html").read_text()).groups()
+    row = visits()[["a", "b"]].iloc[int(label)]
+    assert [float(value) for value in values.split(",")] == row.tolist()
+    said = says(capfd, "explain", "model.et", "strangers.csv", "--row", label)
+    assert said.startswith(f"strangers.csv, row {label} (line {int(label) + 2}): ")
+
+
+def test_columns_of_many_texts_in_the_page_are_named(here, capfd):
+    place = np.arange(len(visits())) % 30
+    table = visits().assign(place=[f"Place {k}" for k in place], y=np.where(place < 15, "no", "yes"))
+    table[["place", "y"]].to_csv("places.csv", index=False)
+    assert main(["fit", "places.csv", "-y", "y", *FEW, "-q"]) == 0
+    assert main(["report", "model.et", "places.csv"]) == 0
+    assert "report.html: It contains all texts of the column place\n" in capfd.readouterr().err
+
+
+def test_rows_without_groups_are_halved_whatever_their_numbers():
+    numbers = np.random.default_rng(0).permutation(20)
+    alone = first_half(np.arange(20), np.random.default_rng(1))
+    assert alone.sum() == 10
+    np.testing.assert_array_equal(first_half(numbers, np.random.default_rng(1)), alone)

@@ -287,6 +287,7 @@ def test_every_library_gives_the_same_model(case):
             bit_equal(answers(model, other(columns)), answers(expected, as_pandas(columns)))
 
 
+@pytest.mark.filterwarnings("ignore:X. column 'sold' holds texts such as")
 @pytest.mark.parametrize("case", **ids(FOUR))
 def test_a_file_read_by_two_libraries(case, tmp_path):
     columns, signal = mixed_columns()

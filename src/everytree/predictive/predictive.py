@@ -180,8 +180,10 @@ class Predictive(ABC):
 
     def _places(self, y: ArrayLike) -> ArrayLike:
         """Texts as places among the labels; anything else as it is."""
+        if self.labels is None:
+            return y
         values = np.asarray(y)
-        if self.labels is None or values.dtype.kind not in "OU":
+        if values.dtype.kind not in "OU":
             return y
         place = {label: number for number, label in enumerate(self.labels)}
         unknown = [one for one in values.ravel().tolist() if one not in place]

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from everytree.base.words import number_of
-from everytree.fitting.scores import ClassScores, NumberScores, Scores
-from everytree.fitting.unseen import UnseenRows, scores_of
+from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.unseen import NOTHING_TO_PREDICT, UnseenRows, scores_of
 from everytree.posterior.rows import Rows
 from everytree.report.quality import Quality
 from everytree.report.rows import JudgedRows
@@ -25,9 +25,6 @@ BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessin
 BEST = "Much better than guessing"
 
 NOTHING = "Nothing to predict: all targets are the same."
-
-ONE_NUMBER = 15.0
-"""Log density beyond which a distribution is of one number, but for rounding."""
 
 NEW = "new rows of the table"
 
@@ -56,13 +53,15 @@ def target_name_of(target: Any, others: Sequence[str]) -> str | None:
     return series_name(target)
 
 
-def scores_after_fit(subject: Subject) -> Scores | None:
+def scores_after_fit(subject: Subject) -> Scores | NoScores | None:
     """Scores of rows that the trees had not seen; None where the model has none."""
+    if subject.model.fitted_.unseen == NOTHING_TO_PREDICT:
+        return NOTHING_TO_PREDICT
     scores: Scores | None = getattr(subject.model, "unseen_", None)
     return scores
 
 
-def scores_of_new(model: Any, rows: JudgedRows) -> Scores | None:
+def scores_of_new(model: Any, rows: JudgedRows) -> Scores | NoScores:
     """Scores of the model itself on rows that are new to it."""
     target, numbers = model.fitted_.target, np.arange(len(rows))
     if hasattr(model, "classes_"):
@@ -71,15 +70,14 @@ def scores_of_new(model: Any, rows: JudgedRows) -> Scores | None:
     else:
         y, columns = rows.y, target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
         unseen = UnseenRows(numbers, model.predictive(rows.inputs, **rows.row_data))
-    scores = scores_of(target, Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns), unseen)
-    return scores if isinstance(scores, Scores) else None
+    return scores_of(target, Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns), unseen)
 
 
-def verdict(scores: Scores | None, quality: Sequence[Quality], *, are_new: bool = False) -> str:
+def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are_new: bool = False) -> str:
     """How well the model predicts, in one sentence; `are_new` where the scores are of new rows of the table."""
-    if scores is not None and _are_same(scores):
+    if scores == NOTHING_TO_PREDICT:
         return NOTHING
-    if scores is not None:
+    if isinstance(scores, Scores):
         return f"{better(_skill(scores))}: {scores.sentence(NEW) if are_new else scores.sentence()}."
     if quality:
         name, score = quality[0].rows[0][:2]
@@ -103,21 +101,16 @@ def _skill(scores: Scores) -> float:
     return 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
 
 
-def _are_same(scores: Scores) -> bool:
-    """Whether all targets are the same: no variance to explain, and intervals hold all of them, or are one number."""
-    if isinstance(scores, ClassScores):
-        return scores.baseline_log_loss <= 0.0
-    assert isinstance(scores, NumberScores)
-    if scores.r2 is not None or scores.coverage is None:  # of censored times, there is neither
-        return False
-    return scores.coverage == 1.0 or scores.baseline_log_score > ONE_NUMBER
-
-
 def tiles(
-    n_rows: int, n_columns: int, scores: Scores | None, quality: Sequence[Quality], *, are_whole: bool = False
+    n_rows: int,
+    n_columns: int,
+    scores: Scores | NoScores | None,
+    quality: Sequence[Quality],
+    *,
+    are_whole: bool = False,
 ) -> str:
     """Three numbers in large print; `are_whole` where targets are whole numbers, whose intervals hold more."""
-    found = list(_of_scores(scores, are_whole)) if scores is not None else _of_quality(quality)
+    found = _of_scores(scores, are_whole) if isinstance(scores, Scores) else _of_quality(quality)
     learnt = f"and {number_of(n_columns, 'column')} to learn from"
     size = Tile(amount(float(n_rows)), "row" if n_rows == 1 else "rows", learnt)
     items = "".join(

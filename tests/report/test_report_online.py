@@ -197,7 +197,7 @@ STEPS = {
     "np.float32": [np.float32(k) for k in range(7)],
     "np.int8": [np.int8(k) for k in range(7)],
     "date": [datetime.date(2024, 1, 1) + k * DAY for k in range(7)],
-    "np.datetime64": [np.datetime64("2024-01-01") + k for k in range(7)],
+    "np.datetime64": [np.datetime64("2024-01-01") + np.timedelta64(k, "D") for k in range(7)],
     "moment with a zone": [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC) + k * HOUR for k in range(7)],
 }
 """Values that a forest learns as numbers, seven of each kind at equal steps."""

@@ -45,13 +45,12 @@ def of_all(categories: Sequence[str], targets: Sequence[float]) -> dict[str, flo
     }
 
 
-def of_others(categories: Sequence[str], targets: Sequence[float], folds: Sequence[int], common: int) -> list[float]:
-    """The estimate for each row's category without the rows of its fold; with them if the category is common."""
+def of_others(categories: Sequence[str], targets: Sequence[float], folds: Sequence[int]) -> list[float]:
+    """The estimate for each row's category without the rows of its fold."""
     mean, prior = sum(targets) / len(targets), strength(categories, targets)
     rows = list(zip(categories, targets, folds, strict=True))
     found = []
     for name, _, fold in rows:
-        all_rows = [t for c, t, _ in rows if c == name]
         others = [t for c, t, f in rows if c == name and f != fold]
-        found.append(shrunken(mean, prior, all_rows if len(all_rows) >= common else others))
+        found.append(shrunken(mean, prior, others))
     return found

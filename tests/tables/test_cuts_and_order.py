@@ -131,42 +131,21 @@ def test_order_without_targets():
     assert categories(pl.DataFrame({"size": pl.Series(["m", "s"], dtype=pl.Enum(["s", "m", "l"]))})) == ("s", "m", "l")
 
 
-def test_order_by_mean_target():
-    text = np.repeat(["low", "high", "middle", "rare"], [20, 20, 20, 9])
-    y = np.repeat([1.0, 9.0, 4.0, 1000.0], [20, 20, 20, 9])
-    weight = np.where(text == "rare", 1e-9, 1.0)  # or the overall mean would be beyond all others
-    assert categories(text[:, None], y, sample_weight=weight) == ("low", "middle", "rare", "high")
-    assert categories(text[:, None], np.column_stack([-y, y]), sample_weight=weight) == (
-        "low",
-        "middle",
-        "rare",
-        "high",
-    )
-    assert categories(text[:, None], np.zeros(69)) == ("high", "low", "middle", "rare")
-
-
-def test_order_by_principal_component():
-    classes = np.repeat([0, 1, 2, 1], [30, 30, 30, 30])
-    text = np.repeat(["a", "b", "c", "d"], 30)
-    rng = rng_for("component")
-    classes = np.where(rng.random(120) < 0.05, rng.integers(0, 3, 120), classes)
-    shares = np.array([np.bincount(classes[text == name], minlength=3) / 30 for name in "abcd"])
-    apart = shares - np.bincount(classes, minlength=3) / 120
-    scores = apart @ np.linalg.eigh(apart.T @ apart)[1][:, -1]
-    expected = tuple(np.array(list("abcd"))[np.argsort(scores)].tolist())
-    found = categories(text[:, None], np.eye(3)[classes])
-    assert found in (expected, expected[::-1])
-    assert found == categories(text[::-1, None], np.eye(3)[classes[::-1]])
-
-
 def test_declared_order_stays_and_declared_categories_are_known():
     y = np.repeat([3.0, 1.0], 20)
     values = np.repeat(["s", "m"], 20)
     size = pd.Categorical(values, categories=["s", "l", "m"], ordered=True)
     assert categories(pd.DataFrame({"size": size}), y) == ("s", "l", "m")
-    assert categories(pd.DataFrame({"size": size.as_unordered()}), y) == ("m", "l", "s")
+    assert categories(pd.DataFrame({"size": size.as_unordered()}), y) == ("l", "m", "s")
     enum = pl.DataFrame({"size": pl.Series(values, dtype=pl.Enum(["s", "l", "m"]))})
     assert categories(enum, y) == ("s", "l", "m")
+
+
+def test_numbers_within_texts_count_as_numbers():
+    assert categories([["v10"], ["v9"], ["v1"]]) == ("v1", "v9", "v10")
+    assert categories([["-2"], ["10"], ["9.5"], ["x"], ["1e3"]]) == ("-2", "9.5", "10", "1e3", "x")
+    assert categories([["a2b10"], ["a2b9"], ["a"], ["nan "], ["²"]]) == ("a", "a2b9", "a2b10", "nan ", "²")
+    assert categories([["01"], ["1"], ["1.0"]]) == ("01", "1", "1.0")
 
 
 def test_rows_of_weight_zero_are_not_there():

@@ -12,10 +12,9 @@ import everytree as et
 import naive_pooling as naive
 from cases import examples, rng_for
 from everytree.base.arrays import LARGEST_CODE
-from everytree.tables import pooling
 from everytree.tables.column import Column
 from everytree.tables.cross_fitting import cross_fitted_codes
-from everytree.tables.pooling import COMMON, N_FOLDS, CategoryMeans, cross_fitted_pools, directions, folds, pools
+from everytree.tables.pooling import N_FOLDS, CategoryMeans, cross_fitted_pools, directions, folds, pools
 
 
 def rare_table(what, n=1200, n_categories=300, n_targets=1):
@@ -56,21 +55,8 @@ def test_estimates_are_those_of_a_loop_over_pairs(rows):
     of_all = on_scale_of_targets(means, targets, means.of_all)
     for name, estimate in naive.of_all(index.tolist(), targets.tolist()).items():
         assert of_all[name] == pytest.approx(estimate, abs=1e-6)
-    others = naive.of_others(index.tolist(), targets.tolist(), fold.tolist(), COMMON)
+    others = naive.of_others(index.tolist(), targets.tolist(), fold.tolist())
     np.testing.assert_allclose(on_scale_of_targets(means, targets, means.of_others(fold)), others, atol=1e-6)
-
-
-def test_a_common_category_is_not_cross_fitted():
-    rng = rng_for("common")
-    index = np.repeat(np.arange(8), [COMMON, COMMON - 1, 3, 3, 3, 3, 3, 3])
-    targets, fold = rng.normal(size=8)[index] + 0.1 * rng.normal(size=len(index)), rng.integers(0, N_FOLDS, len(index))
-    means = means_of(index, targets)
-    others = means.of_others(fold)
-    assert len(set(others[index == 0])) == 1
-    assert others[0] == means.of_all[0]
-    assert len(set(others[index == 1])) == N_FOLDS
-    slow = naive.of_others(index.tolist(), targets.tolist(), fold.tolist(), COMMON)
-    np.testing.assert_allclose(on_scale_of_targets(means, targets, others), slow, atol=1e-9)
 
 
 @given(rows_of_categories, st.lists(st.integers(1, 3), min_size=60, max_size=60))
@@ -112,7 +98,20 @@ def test_categories_of_one_row_each_say_nothing():
     means = means_of(np.arange(50), rng_for("single").normal(size=50))
     assert means.strength == np.inf
     assert (means.of_all == 0.0).all()
-    assert (pools(means, 255) == 0).all()
+    pool, of_mean = pools(means, 255)
+    assert (pool == 0).all()
+    assert of_mean == 0
+
+
+def test_the_mean_of_all_is_in_the_pool_with_the_nearest_estimate():
+    rng = rng_for("pool of the mean")
+    index = rng.integers(0, 40, 400)
+    means = means_of(index, rng.normal(size=40)[index] + rng.normal(size=400))
+    pool, of_mean = pools(means, 15)
+    assert of_mean == pool[np.abs(means.of_all).argmin()]
+    assert 0 < of_mean < 14
+    nothing = CategoryMeans.fit(np.empty(0, dtype=np.int64), 0, np.empty(0), None)
+    assert pools(nothing, 15)[1] == -1
 
 
 def test_directions_are_those_of_the_categories_and_not_of_the_noise():
@@ -143,36 +142,29 @@ def test_the_column_lists_categories_by_their_estimates_in_pools():
     assert list(column.groups) == sorted(column.groups)
 
 
-@pytest.mark.parametrize("n_rows", [1, 5, 14])
-def test_columns_of_few_categories_stay_as_they_were(n_rows):
-    rng = rng_for("few", n_rows)
-    text = np.repeat([f"c{k:02}" for k in range(pooling.MIN_CATEGORIES - 1)], n_rows)[:, None]
-    y = rng.normal(size=len(text))
-    (column,) = et.Schema.fit(text, y).columns
-    assert not column.pooled
-    scores = [y[text[:, 0] == name].mean() if n_rows >= 10 else 0.0 for name in sorted(set(text[:, 0]))]
-    assert column.categories == tuple(np.array(sorted(set(text[:, 0])))[np.argsort(scores, kind="stable")].tolist())
-
-
-@pytest.mark.parametrize("n_rare", [19, 26])
-def test_a_column_is_pooled_if_a_tenth_of_its_rows_is_rare(n_rare):
-    text = np.concatenate(
-        [np.repeat([f"c{k}" for k in range(40)], 50), np.repeat([f"r{k}" for k in range(n_rare)], 10)]
-    )
-    y = rng_for("share").normal(size=len(text))
-    assert et.Schema.fit(text[:, None], y).columns[0].pooled == (10 * n_rare >= 0.1 * len(text))
-    assert not et.Schema.fit(text[:, None]).columns[0].pooled
-    ordered = pd.DataFrame({"t": pd.Categorical(text, ordered=True)})
-    assert not et.Schema.fit(ordered, y).columns[0].pooled
-
-
 def test_unseen_and_missing_categories_are_told_apart():
     text, targets = rare_table("unseen")
     text[:5, 0] = None
     schema = et.Schema.fit(text, targets[:, 0])
     assert schema.columns[0].has_missing
+    assert schema.columns[0].new_code == -1
     assert schema.encode([["c0001"], ["new"], [None]])[1:].tolist() == [[254], [255]]
     assert schema.dtype == np.uint8
+
+
+def test_new_texts_of_a_column_of_mostly_new_texts_have_the_code_of_rows_of_fit_without_evidence():
+    text, targets = rare_table("mostly new", n=600, n_categories=400)
+    schema = et.Schema.fit(text, targets[:, 0])
+    (column,) = schema.columns
+    names, counts = np.unique(text[:, 0], return_counts=True)
+    alone = np.isin(text[:, 0], names[counts == 1])
+    codes = cross_fitted_codes(schema, text, schema.encode(text), targets[:, 0], None, None)
+    assert column.n_codes > 20
+    assert set(codes[alone, 0]) == {column.new_code}
+    assert schema.encode([["new"], [None]]).tolist() == [[column.new_code], [255]]
+    assert et.Schema.from_dict(schema.to_dict()) == schema
+    before = {key: value for key, value in column.to_dict().items() if key != "new_code"}
+    assert Column(**before).new_code == -1
 
 
 def test_more_texts_than_codes():
@@ -185,6 +177,7 @@ def test_more_texts_than_codes():
     assert schema.n_codes[0] == 254
     codes = schema.encode(text)[:, 0]
     assert np.corrcoef(codes, y)[0, 1] > 0.9
+    assert schema.columns[0].new_code == -1
     assert schema.encode([["none of them"]]).tolist() == [[254]]
 
 
@@ -208,6 +201,9 @@ def test_a_pooled_column_is_checked():
         given = {"name": "a", "kind": "categorical", "categories": ("x", "y"), "groups": (0,), "pooled": True}
         with pytest.raises(ValueError, match="column 'a'"):
             Column(**(given | wrong))
+    for wrong in ({"new_code": 2}, {"new_code": -2}, {"new_code": 0, "groups": (), "pooled": False}):
+        with pytest.raises(ValueError, match=r"new_code of column 'a' must be the code of one of its pools or -1"):
+            Column("a", "categorical", **({"categories": ("x", "y"), "groups": (0, 1), "pooled": True} | wrong))
 
 
 # ---- rows of fit -----------------------------------------------------------------------------------------------------
@@ -224,7 +220,7 @@ def test_codes_of_fit_are_the_pools_of_cross_fitted_estimates():
     assert (codes[:, 0] != plain[:, 0]).mean() > 0.5
     # The pool of a row is that of the category with the nearest estimate.
     fold = folds(len(text), None)
-    others = np.array(naive.of_others(text[:, 0].tolist(), y.tolist(), fold.tolist(), COMMON))
+    others = np.array(naive.of_others(text[:, 0].tolist(), y.tolist(), fold.tolist()))
     of_all = naive.of_all(text[:, 0].tolist(), y.tolist())
     estimates = np.array([of_all[name] for name in schema.columns[0].categories])
     groups = np.array(schema.columns[0].groups)
@@ -256,9 +252,9 @@ def test_groups_do_not_see_each_other():
     assert (folds(600, group).reshape(-1, 3).std(axis=1) == 0).all()
     codes = cross_fitted_codes(schema, text, schema.encode(text), y, None, group)
     means = means_of(index, y)
-    pool = dict(zip(schema.columns[0].categories, schema.columns[0].groups, strict=True))
+    pool = dict(zip(schema.columns[1].categories, schema.columns[1].groups, strict=True))
     expected = cross_fitted_pools(means, np.array([pool[name] for name in np.unique(text)]), folds(600, group))
-    np.testing.assert_array_equal(codes[:, 0], expected)
+    np.testing.assert_array_equal(codes[:, 1], expected)
 
 
 def test_rows_of_weight_zero_change_no_code():

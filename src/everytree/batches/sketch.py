@@ -21,7 +21,8 @@ from everytree.batches.column_sketch import ColumnSketch
 from everytree.batches.row_sample import Columns, RowSample
 from everytree.batches.shape import Shape
 from everytree.batches.target_column import Target
-from everytree.tables.column import Column, FitRows, fit_categories, fit_numbers
+from everytree.tables.categories import fit_categories
+from everytree.tables.column import Column, FitRows, fit_numbers
 from everytree.tables.reading import Table, read_table
 from everytree.tables.schema import Schema, listed_columns
 

@@ -35,8 +35,15 @@ def _category_codes(graph: Graph, column: Column, one: Input) -> str:
     return graph.add(
         "LabelEncoder", one.name, domain=ML,
         keys_tensor=tensor(np.array(keys + missing, dtype=object if one.is_text else np.float64)),
-        values_tensor=tensor(codes), default_tensor=tensor(np.array([UNSEEN if column.has_unseen else np.nan])),
+        values_tensor=tensor(codes), default_tensor=tensor(np.array([_new_code(column)])),
     )  # fmt: skip
+
+
+def _new_code(column: Column) -> float:
+    """The code of a category that was not there at fit."""
+    if column.new_code >= 0:
+        return float(column.new_code)
+    return UNSEEN if column.has_unseen else np.nan
 
 
 def _codes_of(column: Column, n_values: int) -> NDArray[np.float64]:

@@ -62,7 +62,7 @@ class SampledStructure:
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
-        return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
+        return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins, at_once=True)
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         """Draw structures given all rows that have a code in every column."""

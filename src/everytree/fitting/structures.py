@@ -324,7 +324,7 @@ class ExactStructure:
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
         """Few cut points: those that say most about the target. Trees that go on below have all of them."""
-        fine = fit_schema(given, target, y, weight, settings)
+        fine = fit_schema(given, target, y, weight, settings, at_once=True)
         if self.continuation is not None:
             return fine
         if given.groups is not None:

@@ -220,6 +220,7 @@ def column_data(column: Column, place: int) -> dict[str, Any]:
         "categories": [str(value) for value in column.categories],
         "groups": list(column.groups),
         "has_unseen": column.has_unseen,
+        "new_code": column.new_code,
         "single": column.single,
         "has_missing": column.has_missing,
         "n_codes": column.n_codes,

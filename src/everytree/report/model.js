@@ -75,7 +75,10 @@ function encode(values) {
     if (value === null || Number.isNaN(value)) return missingCode(column);
     if (column.kind === "categorical") {
       place = column.categories.indexOf(value);
-      if (place < 0) return column.has_unseen ? UNSEEN : missingCode(column);
+      if (place < 0) {
+        if (column.new_code >= 0) return column.new_code;
+        return column.has_unseen ? UNSEEN : missingCode(column);
+      }
     } else place = countBelow(column.cuts, column.single ? Math.fround(value) : value);
     const code = column.groups.length ? column.groups[place] : place;
     return code < 0 ? missingCode(column) : code;

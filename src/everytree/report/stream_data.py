@@ -167,7 +167,7 @@ def _columns(
             {
                 "input": int(feature), "kind": kind, "cuts": shown, "cut_names": [None] * len(shown),
                 "categories": list(labels.values()), "groups": groups, "has_unseen": False, "single": False,
-                "has_missing": False, "n_codes": len(cuts) + 1,
+                "has_missing": False, "new_code": -1, "n_codes": len(cuts) + 1,
             }
         )  # fmt: skip
     return made

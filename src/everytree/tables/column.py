@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, FloatArray, check_lengths
+from everytree.base.arrays import LARGEST_CODE, check_lengths
 from everytree.base.checks import refuse_no_weight, row_weights
 from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError
-from everytree.tables.cutting import category_scores, cut_points
-from everytree.tables.pooling import CategoryMeans, directions, is_pooled, pools
+from everytree.tables.cutting import cut_points
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
 
 SAMPLE_ROWS = 200_000
@@ -63,8 +62,11 @@ class Column:
         The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing. Empty if each
         has its own code.
     pooled : bool
-        Whether the groups are pools of categories that say too little one by one (see `tables/pooling.py`). A category
-        that is not listed is then one that was not there at fit; in other columns with groups it is missing.
+        Whether the groups are pools of categories with similar mean targets (see `tables/pooling.py`). A category that
+        is not listed is then one that was not there at fit; in other columns with groups it is missing.
+    new_code : int
+        The pool of a category that was not there at fit: that of the overall mean. -1 if such categories have the
+        reserved code, as in all columns that are not pooled.
     """
 
     name: str | None
@@ -76,6 +78,7 @@ class Column:
     source: str | int | None = None
     groups: tuple[int, ...] = ()
     pooled: bool = False
+    new_code: int = -1
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -105,6 +108,9 @@ class Column:
             raise ValueError(f"groups of {label} must be {n_values} codes from -1 on, but are {self.groups!r}")
         if self.pooled and (self.kind != "categorical" or len(groups) != n_values or min(groups, default=0) < 0):
             raise ValueError(f"{label} is pooled: it must be categorical, with a code from 0 on for each category")
+        new_code = int(self.new_code)
+        if new_code != -1 and not (self.pooled and 0 <= new_code <= max(groups, default=-1)):
+            raise ValueError(f"new_code of {label} must be the code of one of its pools or -1, but is {new_code}")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
         if (max(groups) + 1 if groups else n_values) > most:
             what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
@@ -116,6 +122,7 @@ class Column:
         object.__setattr__(self, "single", bool(self.single))
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "pooled", bool(self.pooled))
+        object.__setattr__(self, "new_code", new_code)
 
     @property
     def n_codes(self) -> int:
@@ -126,20 +133,20 @@ class Column:
 
     @property
     def has_unseen(self) -> bool:
-        """Whether there may be categories that were not there at fit; where this is not so, they are missing."""
-        return self.kind == "categorical" and (self.pooled or not self.groups)
+        """Whether categories that were not there at fit have a code of their own; else they have `new_code` or are missing."""
+        return self.kind == "categorical" and self.new_code < 0 and (self.pooled or not self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; floats keep every bit."""
         return {
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
             "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
-            "pooled": self.pooled,
+            "pooled": self.pooled, "new_code": self.new_code,
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        numbers, groups = (self.cuts.tobytes(), self.single), (self.groups, self.pooled)
+        numbers, groups = (self.cuts.tobytes(), self.single), (self.groups, self.pooled, self.new_code)
         return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, groups
 
     def __eq__(self, other: object) -> bool:
@@ -233,7 +240,7 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
 
 
-def _warn_about_dates(label: str, labels: Sequence[Label]) -> None:
+def warn_about_dates(label: str, labels: Sequence[Label]) -> None:
     """Warn if a column of texts looks like dates, which have an order that categories have not."""
     if len(labels) < MIN_DATES or not all(isinstance(one, str) and DATE.match(one) for one in labels[:1000]):
         return
@@ -245,62 +252,8 @@ def _warn_about_dates(label: str, labels: Sequence[Label]) -> None:
     )
 
 
-def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> list[Column]:
-    """Fit a column of categories; if many of them are rare, they share fewer than `max_bins` codes.
-
-    For several targets these may need several columns, all with the same name.
-    """
-    if values.kind == "datetime":
-        raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
-    labels, index = _labels_and_index(label, values, rows.n_rows)
-    if not values.declared:
-        _warn_about_dates(label, labels)
-    counted = index[rows.counted]
-    has_missing = bool((counted < 0).any())
-    if not values.ordered:
-        present = range(len(labels)) if values.declared else np.unique(counted[counted >= 0]).tolist()
-        order = sorted(present, key=lambda place: sort_key(labels[place]))
-        if rows.targets is not None:
-            new_place = np.full(len(labels) + 1, -1)  # -1, a missing value, selects the last entry, -1
-            new_place[order] = np.arange(len(order))
-            places, targets, weight = _known_rows(new_place[index], rows)
-            if is_pooled(places, len(order), targets.shape[1], weight):
-                ways = directions(places, len(order), targets, weight)
-                each = [CategoryMeans.fit(places, len(order), targets @ way, weight) for way in ways]
-                labels = tuple(labels[place] for place in order)
-                return [_pooled(name, labels, means, max_bins, has_missing) for means in each]
-            weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-            scores = category_scores(new_place[index], len(order), rows.targets, weight)
-            order = [order[place] for place in np.argsort(scores, kind="stable")]
-        labels = tuple(labels[place] for place in order)
-    if len(labels) > LARGEST_CODE:
-        raise ArgumentError("X", f"has {len(labels)} categories, but at most {LARGEST_CODE} are possible", label)
-    return [Column(name, "categorical", categories=labels, has_missing=has_missing)]
-
-
-def sort_key(label: Label) -> tuple[bool, Label]:
-    """Numbers stand before text."""
-    return isinstance(label, str), label
-
-
-def _known_rows(index: NDArray[np.int64], rows: FitRows) -> tuple[NDArray[np.int64], FloatArray, FloatArray | None]:
-    """Category, targets and weight of each row that counts and has a category."""
-    assert rows.targets is not None
-    known = index >= 0 if rows.weight is None else (index >= 0) & (rows.weight > 0.0)
-    return index[known], rows.targets[known], None if rows.weight is None else rows.weight[known]
-
-
-def _pooled(
-    name: str | None, labels: tuple[Label, ...], means: CategoryMeans, max_bins: int, has_missing: bool
-) -> Column:
-    """A column whose categories share codes, listed in the order of their estimates."""
-    pool = pools(means, max(max_bins - 1, 2))  # one code less than numbers have: that of unseen categories
-    order = np.argsort(means.of_all, kind="stable")
-    categories, groups = tuple(labels[place] for place in order), tuple(pool[order].tolist())
-    return Column(name, "categorical", categories=categories, has_missing=has_missing, groups=groups, pooled=True)
-
-
-def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
+def labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
+    """The distinct categories of a column, and their index for each row; -1 where missing."""
     if values.index is not None:
         return values.labels, values.index
     if values.numbers is None:
@@ -335,7 +288,7 @@ def read_labels(column: Column, label: str, values: Values, n_rows: int) -> tupl
         return (), np.full(n_rows, -1)
     if values.kind == "datetime":
         raise _changed(column, label, values, row)
-    labels, index = _labels_and_index(label, values, n_rows)
+    labels, index = labels_and_index(label, values, n_rows)
     text_known = {isinstance(value, str) for value in column.categories}
     if len(text_known) == 1 and text_known.isdisjoint(isinstance(value, str) for value in labels):
         raise _changed(column, label, values, row)

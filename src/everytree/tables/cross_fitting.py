@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.tables.column import sort_key
+from everytree.tables.categories import natural_key
 from everytree.tables.pooling import CategoryMeans, cross_fitted_pools, directions, folds
 from everytree.tables.repeats import repeated_rows
 from everytree.tables.schema import Schema
@@ -61,7 +61,7 @@ def _sorted_categories(
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
     """The category of each row, numbered as in fitting, and the pool of each category in each of the columns."""
     columns = [schema.columns[k] for k in readers]
-    labels = sorted(columns[0].categories, key=sort_key)
+    labels = sorted(columns[0].categories, key=natural_key)
     pool_of = [dict(zip(column.categories, column.groups, strict=True)) for column in columns]
     index = schema.places_among(labels, readers[0], X, owner=owner)
     return index, [np.array([pool[label] for label in labels], dtype=np.int64) for pool in pool_of]

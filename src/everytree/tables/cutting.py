@@ -1,4 +1,4 @@
-"""Cut points of a column of numbers, and the order of the categories of a column."""
+"""Cut points of a column of numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
-
-MIN_ROWS = 10
-"""A category of fewer rows is placed at the overall mean."""
 
 
 def midpoints(lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -43,36 +40,6 @@ def _distinct_mass(values: FloatArray, weight: FloatArray | None) -> tuple[Float
 def sums_of(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
     """(n,) sum of the terms of each index."""
     return np.bincount(index, weights=terms, minlength=n).astype(np.float64, copy=False)
-
-
-def category_scores(index: NDArray[np.int64], n_labels: int, targets: FloatArray, weight: FloatArray) -> FloatArray:
-    """One number per category, by which categories are ordered according to their targets.
-
-    The mean target of the category's rows, less that of all rows. For several target columns, the first principal
-    component of those means over the categories, weighted by their mass, with the sign that makes the last target
-    column with a nonzero part count upward. Rounded to twelve digits, so that equal means are equal.
-
-    index : (n_rows,), -1 where missing;  targets : (n_rows, n_targets);  weight : (n_rows,), not negative
-    """
-    known = (index >= 0) & (weight > 0)
-    kept, kept_weight = index[known], weight[known]
-    mass = sums_of(kept, kept_weight, n_labels)
-    has_enough = np.bincount(kept, minlength=n_labels) >= MIN_ROWS
-    overall = weight @ targets / weight.sum()
-    apart = np.zeros((n_labels, targets.shape[1]))
-    for k in range(targets.shape[1]):
-        sums = sums_of(kept, kept_weight * (targets[known, k] - overall[k]), n_labels)
-        apart[has_enough, k] = sums[has_enough] / mass[has_enough]
-    scores: FloatArray = apart @ _direction(apart, mass)
-    size = np.abs(scores).max(initial=0.0)
-    return np.round(scores / size, 12) if size > 0 else scores
-
-
-def _direction(apart: FloatArray, mass: FloatArray) -> FloatArray:
-    """First principal component of the rows, weighted by their mass."""
-    if apart.shape[1] == 1:
-        return np.ones(1)
-    return leading_direction(np.linalg.svd(np.sqrt(mass)[:, None] * apart, full_matrices=False)[2][0])
 
 
 def leading_direction(direction: FloatArray) -> FloatArray:

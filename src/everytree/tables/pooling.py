@@ -1,4 +1,4 @@
-"""Columns of many categories with few rows each: shrunken mean targets, and pools of categories with similar ones.
+"""Shrunken mean targets of categories, and pools of categories with similar ones.
 
 The few targets of a rare category say little about it, and those of all categories together say how little. Let the
 category c have n rows with the mean target m, the deviations of categories from the overall mean the variance B, and
@@ -10,7 +10,7 @@ as if the overall mean had been seen k times before. B and W come from all categ
 Categories of similar estimates get the same code: a pool. Its rows are many where those of a category are few.
 
 A category's estimate contains the targets of its own rows, so rows of fit must not be coded by it: a tree would find
-each row's own target in its code. They are cross-fitted: in turn a third of the rows is coded by the estimates that the
+each row's own target in its code. They are cross-fitted: in turn a fifth of the rows is coded by the estimates that the
 other rows give, and later rows by the estimates of all. An estimate is not biased by how many rows it comes from, so a
 code means the same in both.
 """
@@ -22,45 +22,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.arrays import LARGEST_CODE, FloatArray
+from everytree.base.arrays import FloatArray
 from everytree.tables.cutting import cut_points, leading_direction, midpoints, sums_of
 
-MIN_CATEGORIES = 30
-"""Columns of fewer categories are never pooled."""
-
-RARE = 15
-"""A category of fewer rows is rare."""
-
-COMMON = 30
-"""A category of this weight or more is not cross-fitted: its estimate depends little on any one row, and where its rows
-have one code, trees can also find what else is special about them."""
-
-RARE_SHARE = 0.1
-"""A column is pooled if at least this share of its rows is in rare categories."""
-
-N_FOLDS = 3
+N_FOLDS = 5
+"""More of them make the codes of rows of fit and of others more alike; of five, the code is that of four fifths."""
 
 MAX_DIRECTIONS, MIN_SHARE = 4, 0.05
 """Of several targets, such as classes, at most so many directions are told apart, down to this share of the largest."""
 
 START, N_ROUNDS = 10.0, 10
 """First guess of the prior's strength, and how often it is improved."""
-
-
-def is_pooled(index: NDArray[np.int64], n_labels: int, n_targets: int, weight: FloatArray | None) -> bool:
-    """Whether the categories of a column are to be pooled; index : (n_rows,), the category of each row.
-
-    With several targets, pools also give many categories more than one order.
-    """
-    if n_labels > LARGEST_CODE:
-        return True
-    if n_labels < MIN_CATEGORIES or len(index) == 0:
-        return False
-    if n_targets > 1:
-        return True
-    counts = np.bincount(index, minlength=n_labels)
-    mass = counts if weight is None else np.maximum(sums_of(index, weight, n_labels), counts)
-    return bool(mass[mass < RARE].sum() >= RARE_SHARE * mass.sum())
 
 
 @dataclass(frozen=True)
@@ -113,16 +85,14 @@ class CategoryMeans:
         return self._shrunken(total, sums_of(self.index, self.weight, self.n_labels))
 
     def of_others(self, fold: NDArray[np.int64]) -> FloatArray:
-        """(n_rows,) the estimate for each row's category: by the rows of the other folds, unless it is common."""
+        """(n_rows,) the estimate for each row's category by the rows of the other folds."""
         place, shape = self.index * N_FOLDS + fold, (self.n_labels, N_FOLDS)
         total = sums_of(place, self.weight * self.apart, self.n_labels * N_FOLDS).reshape(shape)
         mass = sums_of(place, self.weight, self.n_labels * N_FOLDS).reshape(shape)
         others = self._shrunken(
             (total.sum(axis=1, keepdims=True) - total).ravel(), (mass.sum(axis=1, keepdims=True) - mass).ravel()
         )
-        is_common = sums_of(self.index, self.weight, self.n_labels) >= COMMON
-        estimates: FloatArray = np.where(is_common[self.index], self.of_all[self.index], others[place])
-        return estimates
+        return others[place]
 
     def _shrunken(self, total: FloatArray, mass: FloatArray) -> FloatArray:
         """Rounded to twelve digits, so that equal estimates are equal."""
@@ -183,22 +153,30 @@ def directions(
 # ---- pools ----------------------------------------------------------------------------------------------------------
 
 
-def pools(means: CategoryMeans, max_pools: int) -> NDArray[np.int64]:
-    """(n_labels,) the pool of each category, numbered from 0 on in the order of their estimates."""
+def pools(means: CategoryMeans, max_pools: int) -> tuple[NDArray[np.int64], int]:
+    """(n_labels,) the pool of each category, numbered from 0 on in the order of their estimates; and of the mean of all.
+
+    The last is -1 where there are no categories.
+    """
     estimates = means.of_all
     if len(estimates) == 0:
-        return np.zeros(0, dtype=np.int64)
+        return np.zeros(0, dtype=np.int64), -1
     cuts = cut_points(estimates[means.index], means.weight, max_pools)
-    return np.unique(np.searchsorted(cuts, estimates), return_inverse=True)[1].astype(np.int64)
+    pool = np.unique(np.searchsorted(cuts, estimates), return_inverse=True)[1].astype(np.int64)
+    return pool, int(_nearest_pools(means, pool, np.zeros(1))[0])
 
 
 def cross_fitted_pools(means: CategoryMeans, pool: NDArray[np.int64], fold: NDArray[np.int64]) -> NDArray[np.int64]:
     """(n_rows,) for each row the pool whose categories are nearest to its cross-fitted estimate."""
-    estimates, n_pools = means.of_all, int(pool.max(initial=0)) + 1
+    return _nearest_pools(means, pool, means.of_others(fold))
+
+
+def _nearest_pools(means: CategoryMeans, pool: NDArray[np.int64], estimates: FloatArray) -> NDArray[np.int64]:
+    of_all, n_pools = means.of_all, int(pool.max(initial=0)) + 1
     low, high = np.full(n_pools, np.inf), np.full(n_pools, -np.inf)
-    np.minimum.at(low, pool, estimates)
-    np.maximum.at(high, pool, estimates)
-    return np.searchsorted(midpoints(high[:-1], low[1:]), means.of_others(fold)).astype(np.int64)
+    np.minimum.at(low, pool, of_all)
+    np.maximum.at(high, pool, of_all)
+    return np.searchsorted(midpoints(high[:-1], low[1:]), estimates).astype(np.int64)
 
 
 def folds(n_rows: int, group: NDArray[np.int64] | None) -> NDArray[np.int64]:

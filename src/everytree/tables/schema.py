@@ -31,11 +31,11 @@ from everytree.base.arrays import LARGEST_CODE
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
 from everytree.base.lazy import cached_property
+from everytree.tables.categories import fit_categories
 from everytree.tables.code_names import CodeWords
 from everytree.tables.column import (
     Column,
     FitRows,
-    fit_categories,
     fit_numbers,
     free_name,
     missing_code,
@@ -86,6 +86,7 @@ class Schema:
         sample_weight: ArrayLike | None = None,
         max_bins: int = 255,
         categorical_features: Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None = "from_dtype",
+        at_once: bool = False,
         n_jobs: int | None = None,
         owner: str = "Schema",
     ) -> Schema:
@@ -95,10 +96,9 @@ class Schema:
         ----------
         X : (n_rows, n_features) array_like, or a data frame of any library narwhals knows, in memory
         y : (n_rows,) or (n_rows, n_targets) array_like of float, optional
-            Orders categories by their mean targets; with several target columns, by their first principal component.
-            Without it they are sorted. Categories whose type declares an order keep it, those of fewer than 10 rows are
-            placed at the overall mean, and ties are sorted. Columns of many rare categories are pooled: categories
-            of similar shrunken means share a code (see `tables/pooling.py`).
+            Adds codes of categories by their mean targets; with several target columns, by the principal components of
+            these. Without it a column of categories has one code for each, in their natural order (numbers within texts
+            count as numbers), which is also that of the first codes with it. See `tables/categories.py`.
         sample_weight : (n_rows,) array_like, optional
             A row of weight zero is ignored.
         max_bins : int
@@ -108,6 +108,8 @@ class Schema:
             fixed seed.
         categorical_features : "from_dtype", None, or sequence of names, of positions or of one bool per column
             Which columns are categories: those of text or of a categorical type, none, or these.
+        at_once : bool
+            Whether splits go to all categories of a column at once: its order does not matter then, and it is coded once.
         n_jobs : int, optional
             Number of threads; the schema does not depend on it.
         owner : str
@@ -135,7 +137,7 @@ class Schema:
                 values = table.column(place)
             name = None if table.names is None else table.names[place]
             if values.kind == "categorical" if listed is None else place in listed:
-                return fit_categories(name, table.label(place), values, rows, max_bins)
+                return fit_categories(name, table.label(place), values, rows, max_bins, at_once=at_once)
             if values.kind == "categorical":
                 raise ArgumentError(
                     "X", f"holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not name "
@@ -346,8 +348,9 @@ class Schema:
 
     def _category_codes(self, k: int, labels: tuple[Label, ...], index: NDArray[Any]) -> NDArray[Any]:
         codes_of, missing = self._codes_of[k], missing_code(self.dtype)
-        unseen = unseen_code(self.dtype) if self.columns[k].has_unseen else missing
-        lookup = [*(codes_of.get(value, unseen) for value in labels), missing]
+        column = self.columns[k]
+        new = column.new_code if column.new_code >= 0 else unseen_code(self.dtype) if column.has_unseen else missing
+        lookup = [*(codes_of.get(value, new) for value in labels), missing]
         codes: NDArray[Any] = np.array(lookup, dtype=self.dtype)[index]
         return codes
 

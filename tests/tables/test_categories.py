@@ -1,0 +1,99 @@
+"""Which columns of codes are made of a column of categories, and that none contains a row's own target."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import everytree as et
+from cases import rng_for
+from everytree.tables.cross_fitting import cross_fitted_codes
+
+
+def texts(rng, n, n_categories):
+    return np.array([f"c{k}" for k in rng.integers(0, n_categories, n)], dtype=object)[:, None]
+
+
+def columns_of(text, y, **options):
+    return et.Schema.fit(text, y, **options).columns
+
+
+def test_two_categories_have_one_column():
+    text = np.array([["b"], ["a"]] * 20, dtype=object)
+    (column,) = columns_of(text, np.arange(40.0))
+    assert column.categories == ("a", "b")
+
+
+def test_three_categories_are_split_in_every_way():
+    text = np.array([["b"], ["a"], ["c"]] * 20, dtype=object)
+    columns = columns_of(text, np.arange(60.0))
+    assert not any(column.pooled for column in columns)
+    found = set()
+    for column in columns:
+        for cut in (1, 2):
+            low = frozenset(column.categories[:cut])
+            found |= {low, frozenset("abc") - low}
+    assert found == {frozenset(one) for n in (1, 2) for one in itertools.combinations("abc", n)}
+
+
+@pytest.mark.parametrize("n_categories", [4, 29, 200])
+def test_more_categories_have_their_own_codes_and_codes_by_means(n_categories):
+    rng = rng_for("more", n_categories)
+    text = texts(rng, 20 * n_categories, n_categories)
+    own, by_means = columns_of(text, rng.normal(size=len(text)))
+    assert own.categories == tuple(f"c{k}" for k in range(n_categories))
+    assert not own.pooled
+    assert by_means.pooled
+
+
+@pytest.mark.parametrize(("n", "n_categories"), [(1200, 400), (200, 150)])
+def test_too_many_categories_and_those_of_mostly_new_rows_have_no_codes_of_their_own(n, n_categories):
+    rng = rng_for("too many", n)
+    text = texts(rng, n, n_categories)
+    (column,) = columns_of(text, rng.normal(size=n))
+    assert column.pooled
+
+
+@pytest.mark.parametrize(("n_categories", "pooled"), [(3, False), (20, False), (63, False), (64, True)])
+def test_splits_into_all_categories_need_one_column(n_categories, pooled):
+    rng = rng_for("at once", n_categories)
+    text = texts(rng, 40 * n_categories, n_categories)
+    (column,) = columns_of(text, rng.normal(size=len(text)), at_once=True)
+    assert column.pooled == pooled
+    rare = texts(rng, 300, 40)
+    (column,) = columns_of(rare, rng.normal(size=300), at_once=True)
+    assert column.pooled
+
+
+def test_a_declared_order_has_one_column():
+    values = pd.Categorical(["s", "m", "l", "xl"] * 10, categories=["s", "m", "l", "xl"], ordered=True)
+    (column,) = columns_of(pd.DataFrame({"size": values}), np.arange(40.0))
+    assert column.categories == ("s", "m", "l", "xl")
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 5, 29, 300])
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_codes_of_rows_of_fit_do_not_follow_noise(n_categories, n_targets):
+    rng = rng_for("own target", n_categories, n_targets)
+    n = 600
+    text = texts(rng, n, n_categories)
+    y = rng.normal(size=(n, n_targets))
+    schema = et.Schema.fit(text, y)
+    codes = cross_fitted_codes(schema, text, schema.encode(text), y, None, np.arange(n))
+    # These targets are noise: codes that follow them can only have them from the rows themselves.
+    for k in range(schema.n_features):
+        apart = (y - y.mean(axis=0)) / y.std(axis=0)
+        code = (codes[:, k] - codes[:, k].mean()) / max(codes[:, k].std(), 1e-9)
+        correlation = np.abs(apart.T @ code / n).max()
+        assert correlation < 4.5 / np.sqrt(n)
+
+
+def test_texts_that_differ_in_nearly_every_row_are_said():
+    names = [f"name {k}" for k in range(95)]
+    with pytest.warns(
+        UserWarning, match=r"column 'who' has 96 different texts in 100 rows, such as 'name 0'.*Leave it out"
+    ):
+        et.Schema.fit(pd.DataFrame({"who": [*names, *["same"] * 5]}), np.arange(100.0))

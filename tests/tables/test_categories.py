@@ -93,7 +93,6 @@ def test_codes_of_rows_of_fit_do_not_follow_noise(n_categories, n_targets):
 
 def test_texts_that_differ_in_nearly_every_row_are_said():
     names = [f"name {k}" for k in range(95)]
-    with pytest.warns(
-        UserWarning, match=r"column 'who' has 96 different texts in 100 rows, such as 'name 0'.*Leave it out"
-    ):
+    said = r"column 'who' has 96 different texts in 100 rows, such as 'name 0'.*Leave it out"
+    with pytest.warns(UserWarning, match=said):
         et.Schema.fit(pd.DataFrame({"who": [*names, *["same"] * 5]}), np.arange(100.0))

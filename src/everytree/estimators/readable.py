@@ -58,10 +58,10 @@ class Readable(MetaEstimator):
 
     def drawing_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Add names of columns, values and classes, and which splits help, to options of pictures that lack them."""
-        names = self.schema_.names
+        inputs = self.schema_.input_names or [f"x{k}" for k in range(self.schema_.n_inputs)]
         words: dict[str, Any] = {
             "code_names": self.words_of_codes(),
-            "feature_names": names if names is not None else [f"x{k}" for k in range(self.n_features_in_)],
+            "feature_names": [inputs[k] for k in self.schema_.input_of],
         }
         if hasattr(self, "helpful_splits_"):
             words["helps"] = self.helpful_splits_

@@ -133,7 +133,7 @@ class Column:
 
     @property
     def has_unseen(self) -> bool:
-        """Whether categories that were not there at fit have a code of their own; else they have `new_code` or are missing."""
+        """Whether categories that were not there at fit have the reserved code; else it is `new_code` or missing."""
         return self.kind == "categorical" and self.new_code < 0 and (self.pooled or not self.groups)
 
     def to_dict(self) -> dict[str, Any]:

@@ -92,7 +92,8 @@ class CategoryMeans:
         others = self._shrunken(
             (total.sum(axis=1, keepdims=True) - total).ravel(), (mass.sum(axis=1, keepdims=True) - mass).ravel()
         )
-        return others[place]
+        estimates: FloatArray = others[place]
+        return estimates
 
     def _shrunken(self, total: FloatArray, mass: FloatArray) -> FloatArray:
         """Rounded to twelve digits, so that equal estimates are equal."""
@@ -154,9 +155,9 @@ def directions(
 
 
 def pools(means: CategoryMeans, max_pools: int) -> tuple[NDArray[np.int64], int]:
-    """(n_labels,) the pool of each category, numbered from 0 on in the order of their estimates; and of the mean of all.
+    """The pool of each category, numbered from 0 on in the order of their estimates, and the pool of the overall mean.
 
-    The last is -1 where there are no categories.
+    The first is (n_labels,) int64; the last is -1 where there are no categories.
     """
     estimates = means.of_all
     if len(estimates) == 0:

@@ -109,7 +109,7 @@ class Schema:
         categorical_features : "from_dtype", None, or sequence of names, of positions or of one bool per column
             Which columns are categories: those of text or of a categorical type, none, or these.
         at_once : bool
-            Whether splits go to all categories of a column at once: its order does not matter then, and it is coded once.
+            Whether splits go to all categories of a column at once, so that their order does not matter.
         n_jobs : int, optional
             Number of threads; the schema does not depend on it.
         owner : str

@@ -17,6 +17,7 @@ from everytree.base.arrays import FloatArray
 from everytree.boosting.folds import folds
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.posterior.rows import Rows
+from everytree.structure.growers import Either, drawn_columns
 
 SPLIT_PRIORS = (0.8, 0.99)
 """The usual one, and one for targets that hardly have any noise."""
@@ -154,6 +155,7 @@ def boost(
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
     rng: np.random.Generator,
+    either: Either = (),
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> Boosted:
@@ -167,6 +169,7 @@ def boost(
     n_chains = max(1, min(rule.n_chains, n_groups))
     fold = folds(likelihood.y, rows.group, n_chains, rng)
     seeds = rng.integers(2**62, size=n_chains).tolist()
+    columns = [drawn_columns(len(n_codes), either, seed) for seed in seeds]
     booster = _kernels.booster(
         codes=np.ascontiguousarray(rows.codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing,
         y=np.ascontiguousarray(likelihood.y, dtype=np.float64), weight=rows.weight, exposure=likelihood.exposure,
@@ -175,13 +178,17 @@ def boost(
 
     def one(chain: int, split_prior: float) -> dict[str, Any]:
         options = rule.kernel_options(split_prior)
-        run: dict[str, Any] = booster.run(is_left_out=fold == chain, seed=seeds[chain], **options)
+        run: dict[str, Any] = booster.run(
+            is_left_out=fold == chain, columns=columns[chain], seed=seeds[chain], **options
+        )
         return run
 
     def again(chain: int, split_prior: float, n_steps: int) -> dict[str, Any]:
         """All rows, for as many steps."""
         options = rule.kernel_options(split_prior) | {"max_steps": n_steps}
-        run: dict[str, Any] = booster.run(is_left_out=np.zeros(len(fold), dtype=bool), seed=seeds[chain], **options)
+        run: dict[str, Any] = booster.run(
+            is_left_out=np.zeros(len(fold), dtype=bool), columns=columns[chain], seed=seeds[chain], **options
+        )
         return run
 
     priors = SPLIT_PRIORS if rule.split_prior is None else (rule.split_prior,)

@@ -111,7 +111,8 @@ class BoostStructure:
             return boost(
                 replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
                 has_missing=np.array([column.has_missing for column in schema.columns]),
-                rng=np.random.default_rng(seed), n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
+                rng=np.random.default_rng(seed), either=schema.either(len(rows)),
+                n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
 
 

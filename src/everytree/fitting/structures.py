@@ -267,7 +267,7 @@ def grow_trees(
         grow_on = target.grow_on(rows, growth.criterion)
     return grow(
         rows.codes, grow_on, growth, len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds,
-        first=first, step=step, group=rows.group, n_jobs=n_jobs,
+        either=schema.either(len(rows)), first=first, step=step, group=rows.group, n_jobs=n_jobs,
         finish=partial(with_statistics, rows, family, schema, growth), progress=progress.step,
     )  # fmt: skip
 

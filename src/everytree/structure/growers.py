@@ -30,6 +30,9 @@ Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
 Finish = Callable[[MetaTree, NDArray[np.bool_], NDArray[np.int32]], Grown]
 """From a tree, the rows of its sample and their terminals to the structure."""
 
+Either = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""Pairs of columns of which one is used."""
+
 GROWERS: dict[str, dict[bool, Recipes]] = {
     "random_forest": {True: (("best", "sqrt"),), False: (("best", None), ("best", 0.5))},
     "extra_trees": {
@@ -91,6 +94,7 @@ def grow(
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
     seeds: Sequence[int],
+    either: Either = (),
     first: int = 0,
     step: int = 1,
     group: NDArray[np.int64] | None = None,
@@ -113,6 +117,8 @@ def grow(
         Which columns have missing values; each split on one of them has a side for those.
     seeds : sequence of int
         One per tree.
+    either : sequence of pairs of int arrays
+        Columns of which a tree splits on the first or on the others, drawn by its seed.
     first : int
         Number of the first tree to grow, of `n_trees` in all; those before it are there already.
     step : int
@@ -128,7 +134,7 @@ def grow(
     grower = grow_on.grower(
         codes=np.ascontiguousarray(codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing
     )
-    one = partial(_grow_one, grower, codes.shape, growth, group)
+    one = partial(_grow_one, grower, codes.shape, growth, group, either)
 
     def numbered(number: int) -> Grown:
         draw = growth.draw(seeds[number])
@@ -149,6 +155,7 @@ def _grow_one(
     shape: tuple[int, int],
     growth: Growth,
     group: NDArray[np.int64] | None,
+    either: Either,
     recipe: tuple[Splitter, MaxFeatures],
     draw: Draw,
 ) -> tuple[MetaTree, NDArray[np.bool_], NDArray[np.int32]]:
@@ -159,16 +166,24 @@ def _grow_one(
     in_bag = times > 0
     drawn, of_drawn = np.flatnonzero(in_bag), times[in_bag]
     sample = np.repeat(drawn, of_drawn)
-    fewest = growth.min_samples_leaf
+    fewest, columns = growth.min_samples_leaf, drawn_columns(n_features, either, draw.seed)
     *arrays, terminal = grower.grow(
-        sample=sample, seed=draw.seed, random_splits=splitter == "random",
-        max_features=n_looked_at(max_features if growth.max_features == "auto" else growth.max_features, n_features),
+        sample=sample, columns=columns, seed=draw.seed, random_splits=splitter == "random",
+        max_features=n_looked_at(max_features if growth.max_features == "auto" else growth.max_features, len(columns)),
         min_samples_leaf=fewest if isinstance(fewest, int | np.integer) else int(np.ceil(fewest * len(sample))),
         max_depth=growth.max_depth or 0, max_leaf_nodes=growth.max_leaf_nodes or 0,
     )  # fmt: skip
     names = ("feature", "first_child", "n_children", "threshold", "missing_child")
     tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), n_features)
     return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn]
+
+
+def drawn_columns(n_features: int, either: Either, seed: int) -> NDArray[np.int32]:
+    """Columns that a tree may split on: of each pair, one side or the other."""
+    is_used = np.ones(n_features, dtype=bool)
+    for sides, side in zip(either, np.random.default_rng(seed).integers(2, size=len(either)), strict=True):
+        is_used[sides[side]] = False
+    return np.flatnonzero(is_used).astype(np.int32)
 
 
 def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:

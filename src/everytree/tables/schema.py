@@ -46,6 +46,10 @@ from everytree.tables.column import (
 from everytree.tables.reading import Kind, Label, Table, infinity, read_table
 
 
+MANY_ROWS = 40
+"""Mean number of rows of a category from which on its codes hardly depend on any of them."""
+
+
 class Schema:
     """The type of each column of a table, and how its values become codes.
 
@@ -224,6 +228,22 @@ class Schema:
     def input_of(self) -> NDArray[np.int64]:
         """(n_features,) the input column that each code column reads, as an index into the inputs."""
         return np.array([self._inputs[_source(column, k)] for k, column in enumerate(self.columns)])
+
+    def either(self, n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Columns that read the same categories, of few rows each: with a code for each, and with codes by mean targets.
+
+        A tree that splits on both finds the targets of a row in the difference between the two: in one category, codes
+        of rows whose own fold has low targets are high. Each tree therefore splits on one of the two. Where categories
+        have many of the `n_rows`, one fold more or less makes no difference.
+        """
+        pooled = np.array([column.pooled for column in self.columns])
+        found = []
+        for place in np.unique(self.input_of[pooled]):
+            readers = self.input_of == place
+            own, by_means = np.flatnonzero(readers & ~pooled), np.flatnonzero(readers & pooled)
+            if len(own) and n_rows < MANY_ROWS * self.n_codes[own].min():
+                found.append((own, by_means))
+        return found
 
     @cached_property
     def n_codes(self) -> NDArray[np.int32]:

@@ -20,6 +20,7 @@ class Booster {
     virtual ~Booster() = default;
     virtual Chain run(const std::uint8_t* is_left_out, const BoostRule& rule, std::uint64_t seed) const = 0;
     virtual std::int64_t n_rows() const = 0;
+    virtual int n_columns() const = 0;
     std::atomic<bool> is_stopped{false};
 };
 
@@ -49,6 +50,7 @@ class TypedBooster final : public Booster {
         return chain.run(is_left_out, seed, is_stopped);
     }
     std::int64_t n_rows() const override { return columns_.n_rows(); }
+    int n_columns() const override { return columns_.n_columns(); }
 
   private:
     Input<Code> codes_;
@@ -101,13 +103,19 @@ std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, 
     throw std::invalid_argument("codes must be uint8 or uint16");
 }
 
-nb::dict run(const Booster& self, Input<bool> is_left_out, std::uint64_t seed, double learning_rate, double tau,
-             double split_prior, int max_steps, int patience, int max_leaf_nodes, int max_depth,
-             std::int64_t min_samples_leaf, double row_share, double column_share, std::int64_t most_rows) {
+nb::dict run(const Booster& self, Input<bool> is_left_out, Input<std::int32_t> columns, std::uint64_t seed,
+             double learning_rate, double tau, double split_prior, int max_steps, int patience, int max_leaf_nodes,
+             int max_depth, std::int64_t min_samples_leaf, double row_share, double column_share,
+             std::int64_t most_rows) {
     if (static_cast<std::int64_t>(is_left_out.size()) != self.n_rows())
         throw std::invalid_argument("is_left_out must have one entry a row");
-    const BoostRule rule{learning_rate,    tau,       split_prior,  max_steps, patience, max_leaf_nodes, max_depth,
-                         min_samples_leaf, row_share, column_share, most_rows};
+    check_columns(to_span(columns), self.n_columns());
+    const BoostRule rule{learning_rate, tau,
+                         split_prior,   max_steps,
+                         patience,      max_leaf_nodes,
+                         max_depth,     min_samples_leaf,
+                         row_share,     column_share,
+                         most_rows,     {columns.data(), columns.data() + columns.size()}};
     Chain chain = without_gil(
         true, [&] { return self.run(reinterpret_cast<const std::uint8_t*>(is_left_out.data()), rule, seed); });
     nb::dict out;
@@ -202,9 +210,9 @@ std::optional<Output<double>> count(const AdditiveTrees& self, nb::handle X, std
 
 void bind_boost(nb::module_& module) {
     nb::class_<Booster>(module, "Booster")
-        .def("run", &run, nb::kw_only(), "is_left_out"_a, "seed"_a, "learning_rate"_a, "tau"_a, "split_prior"_a,
-             "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
-             "column_share"_a, "most_rows"_a)
+        .def("run", &run, nb::kw_only(), "is_left_out"_a, "columns"_a, "seed"_a, "learning_rate"_a, "tau"_a,
+             "split_prior"_a, "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a,
+             "row_share"_a, "column_share"_a, "most_rows"_a)
         .def("stop", [](Booster& self) { self.is_stopped = true; });
     nb::class_<AdditiveTrees>(module, "AdditiveTrees")
         .def("scores", &scores, "X"_a.none(), "n_jobs"_a)

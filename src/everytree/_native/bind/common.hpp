@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,13 @@ template <class T>
 Output<T> to_numpy(std::vector<T>&& values) {
     const std::size_t size = values.size();
     return to_numpy(std::move(values), {size});
+}
+
+// Checks the columns that trees may split on.
+inline void check_columns(std::span<const std::int32_t> columns, int n_columns) {
+    if (columns.empty()) throw std::invalid_argument("columns must name at least one column");
+    for (const std::int32_t column : columns)
+        if (column < 0 || column >= n_columns) throw std::invalid_argument("columns must be numbers of columns");
 }
 
 // Minimum amount of work for which the GIL is released: below this the release costs more than it gains.

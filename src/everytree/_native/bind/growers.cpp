@@ -20,8 +20,10 @@ using GrownArrays = std::tuple<Output<std::int32_t>, Output<std::int32_t>, Outpu
 class Grower {
   public:
     virtual ~Grower() = default;
-    virtual GrownTree grow(std::span<const std::int64_t> sample, const GrowRule& rule, std::uint64_t seed) const = 0;
+    virtual GrownTree grow(std::span<const std::int64_t> sample, std::span<const std::int32_t> columns,
+                           const GrowRule& rule, std::uint64_t seed) const = 0;
     virtual std::int64_t n_rows() const = 0;
+    virtual int n_columns() const = 0;
 };
 
 template <class Code, class Target, class Kept>
@@ -29,10 +31,14 @@ class TypedGrower final : public Grower {
   public:
     TypedGrower(CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing, const Target& target, Kept kept)
         : columns_(std::move(columns)), has_missing_(std::move(has_missing)), target_(target), kept_(std::move(kept)) {}
-    GrownTree grow(std::span<const std::int64_t> sample, const GrowRule& rule, std::uint64_t seed) const override {
-        return TreeGrower<Code, Target>(columns_, target_, rule).grow(sample, has_missing_.data(), seed);
+    GrownTree grow(std::span<const std::int64_t> sample, std::span<const std::int32_t> columns, const GrowRule& rule,
+                   std::uint64_t seed) const override {
+        TreeGrower<Code, Target> grower(columns_, target_, rule);
+        grower.use_columns({columns.begin(), columns.end()});
+        return grower.grow(sample, has_missing_.data(), seed);
     }
     std::int64_t n_rows() const override { return columns_.n_rows(); }
+    int n_columns() const override { return columns_.n_columns(); }
 
   private:
     CodeColumns<Code> columns_;
@@ -129,13 +135,15 @@ std::unique_ptr<Grower> evidence_grower(nb::handle codes, Input<std::int32_t> n_
     });
 }
 
-GrownArrays grow(const Grower& self, Input<std::int64_t> sample, std::uint64_t seed, bool random_splits,
-                 int max_features, std::int64_t min_samples_leaf, int max_depth, std::int64_t max_leaf_nodes) {
+GrownArrays grow(const Grower& self, Input<std::int64_t> sample, Input<std::int32_t> columns, std::uint64_t seed,
+                 bool random_splits, int max_features, std::int64_t min_samples_leaf, int max_depth,
+                 std::int64_t max_leaf_nodes) {
     for (const std::int64_t row : to_span(sample))
         if (row < 0 || row >= self.n_rows()) throw std::invalid_argument("sample must be numbers of rows");
+    check_columns(to_span(columns), self.n_columns());
     const GrowRule rule{random_splits ? Splitter::random : Splitter::best, max_features, min_samples_leaf, max_depth,
                         max_leaf_nodes};
-    GrownTree tree = without_gil(true, [&] { return self.grow(to_span(sample), rule, seed); });
+    GrownTree tree = without_gil(true, [&] { return self.grow(to_span(sample), to_span(columns), rule, seed); });
     return {to_numpy(std::move(tree.feature)),       to_numpy(std::move(tree.first_child)),
             to_numpy(std::move(tree.n_children)),    to_numpy(std::move(tree.threshold)),
             to_numpy(std::move(tree.missing_child)), to_numpy(std::move(tree.terminal))};
@@ -145,7 +153,7 @@ GrownArrays grow(const Grower& self, Input<std::int64_t> sample, std::uint64_t s
 
 void bind_growers(nb::module_& module) {
     nb::class_<Grower>(module, "Grower")
-        .def("grow", &grow, nb::kw_only(), "sample"_a, "seed"_a, "random_splits"_a, "max_features"_a,
+        .def("grow", &grow, nb::kw_only(), "sample"_a, "columns"_a, "seed"_a, "random_splits"_a, "max_features"_a,
              "min_samples_leaf"_a, "max_depth"_a, "max_leaf_nodes"_a);
     module.def("class_grower", &class_grower, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a,
                "weight"_a.none(), "n_classes"_a, "criterion"_a);

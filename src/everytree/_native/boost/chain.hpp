@@ -25,6 +25,7 @@ struct BoostRule {
     std::int64_t min_samples_leaf;
     double row_share, column_share;  // of the rows and columns that a tree is grown on
     std::int64_t most_rows;          // a tree is grown on no more
+    std::vector<int> columns;        // that trees may split on
 };
 
 // Trees one after another; step after step, and of each step one tree for each output.
@@ -125,11 +126,12 @@ class ChainBooster {
     }
 
     std::vector<int> some_columns(NodeRandom& random) const {
-        const int n = columns_.n_columns();
+        const int n = static_cast<int>(rule_.columns.size());
         const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.column_share * n)));
         RandomOrder order(n);
         std::vector<int> used;
-        while (static_cast<int>(used.size()) < std::min(n, n_used)) used.push_back(order.next(random));
+        while (static_cast<int>(used.size()) < std::min(n, n_used))
+            used.push_back(rule_.columns[static_cast<std::size_t>(order.next(random))]);
         std::sort(used.begin(), used.end());
         return used;
     }

@@ -1,0 +1,44 @@
+"""Every public estimator that fits tables, and the targets that each takes: found, not listed."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+from sklearn.base import BaseEstimator, is_classifier
+
+import everytree as et
+from everytree.families.registry import NUMBER_FAMILIES
+
+
+def estimators() -> list[type[Any]]:
+    """The public classes with scikit-learn's contract."""
+    found = [getattr(et, name) for name in et.__all__]
+    return [one for one in found if inspect.isclass(one) and issubclass(one, BaseEstimator) and hasattr(one, "fit")]
+
+
+@cache
+def families_of(kind: type[Any]) -> tuple[str, ...]:
+    """Families of numbers that an estimator takes; none for one of classes."""
+    if is_classifier(kind()) or "family" not in kind().get_params():
+        return ()
+    return tuple(family for family in NUMBER_FAMILIES if _takes(kind, family))
+
+
+def _takes(kind: type[Any], family: str) -> bool:
+    X, y = [[0.0], [1.0], [2.0], [3.0]] * 3, [1.0, 2.0, 1.0, 3.0] * 3
+    try:
+        make(kind, family=family).fit(X, y)
+    except ValueError as error:
+        if "family" in str(error):
+            return False
+        raise
+    return True
+
+
+def make(kind: type[Any], **options: Any) -> Any:
+    """An estimator as it is by default, on one thread and with a fixed seed."""
+    known = kind().get_params()
+    fixed = {name: value for name, value in {"random_state": 0, "n_jobs": 1}.items() if name in known}
+    return kind(**fixed, **options)

@@ -75,7 +75,7 @@ class TopSums {
     // Whether the children of regions at this depth are listed.
     bool covers(int depth) const { return depth + 1 < static_cast<int>(levels_.size()); }
     // The children of a region with rows, candidate by candidate: their numbers on the next level, -1 without rows.
-    const std::int32_t* children(int depth, const Key& key) const {
+    const std::int32_t* children(int depth, const exact::Key& key) const {
         const LevelSums& level = levels_[static_cast<std::size_t>(depth)];
         const std::int32_t number = level.index.find(key);
         if (number < 0) throw std::logic_error("a region with rows was not listed");
@@ -94,7 +94,7 @@ class TopSums {
                static_cast<double>(kernel_->n_steps()) < 2.0 * n_points * static_cast<double>(n_columns_);
     }
     // Log evidence of the children of each candidate of a region, as leaves, in view.terms.
-    void count_terms(const std::vector<Condition>& conditions, exact::RegionView& view) const {
+    void count_terms(const std::vector<exact::Condition>& conditions, exact::RegionView& view) const {
         kernel_->look_at(conditions.data(), conditions.data() + conditions.size(), view);
         view.terms.clear();
         kernel_->last_terms(view);
@@ -264,7 +264,7 @@ class TopSums {
             LevelSums& own = levels_[d];
             own.index = exact::KeyIndex(listed[d].size());
             for (std::size_t region = 0; region < listed[d].size(); ++region)
-                own.index.number(key_of(listed[d].begin(region), listed[d].end(region)));
+                own.index.number(exact::key_of(listed[d].begin(region), listed[d].end(region)));
             own.first_child = std::move(listed[d].first_child);
             own.children = std::move(listed[d].children);
         }

@@ -85,6 +85,44 @@ def test_every_public_name_has_its_place_in_the_reference():
     assert all(f"reference/{name}" in navigation and f"]({name})" in overview for name in pages)
 
 
+def test_the_page_about_estimators_names_each_of_them():
+    """Estimators are found, not listed: a new one is missing on the page until it is written there."""
+    names = [*everytree.__all__, *everytree._OF_EXTRAS]
+    found = [n for n in names if any(hasattr(getattr(everytree, n), each) for each in ("predict", "predict_one"))]
+    assert {"MetaForestClassifier", "DaskMetaTreeRegressor", "OnlineForestRegressor"} <= set(found)
+    page = (ROOT / "docs" / "which_estimator.md").read_text(encoding="utf-8")
+    of_table = {name for row in page.splitlines() if row.startswith("| `") for name in re.findall(r"`(\w+)`", row)}
+    assert not set(found) - of_table
+
+
+FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?[x%]?")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_figures_of_the_front_pages_stand_on_the_page_that_they_cite(name):
+    """There is one set of figures: whoever renews a page finds here where else they are quoted."""
+    page = ROOT / name
+    text = page.read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", text, re.MULTILINE)]
+    quoted = [(row[-2], row[-1]) for row in rows if "](" in row[-1]]
+    assert len(quoted) >= 5
+    for figures, links in quoted:
+        linked = [page.parent / path for path in re.findall(r"\]\(([^)#]+)", links)]
+        if ROOT / "docs" / "benchmarks.md" in linked:
+            linked.append(ROOT / "benchmarks" / "RESULTS.md")  # is part of that page
+        known = {figure for path in linked for figure in FIGURE.findall(path.read_text(encoding="utf-8"))}
+        assert not set(FIGURE.findall(figures)) - known, (figures, links)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/boosting.md", "docs/tasks/comparing.md"])
+def test_times_of_fits_are_those_of_the_benchmarks(name):
+    paragraphs = (ROOT / name).read_text(encoding="utf-8").split("\n\n")
+    quoted = [figure for each in paragraphs if "#fits-at-defaults" in each for figure in re.findall(r"\b[\d.]+x", each)]
+    assert quoted
+    known = re.findall(r"\b[\d.]+x", (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
+    assert not set(quoted) - set(known)
+
+
 def test_import_brings_no_extra():
     extras = ("dask", "matplotlib", "onnx", "pandas", "river", "sklearn", "scipy.stats")
     code = f"import sys, everytree; print([m for m in {extras} if m in sys.modules])"

@@ -1,4 +1,4 @@
-"""The kernels: folders in one order, no Python below `bind`, headers that compile alone, a stub that is right."""
+"""The kernels: folders in one order, each with its namespace, no Python below `bind`, headers that compile alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,64 @@ def test_headers_compile_alone(name, tmp_path):
     options = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}"]
     found = subprocess.run([compiler, *options, str(alone)], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+# ---- namespaces ------------------------------------------------------------------------------------------------------
+# Translation units are linked together: two types of one name in one namespace are undefined behaviour that no compiler
+# reports, also if no unit includes both. clang-format starts what stands in a namespace at the beginning of a line.
+
+TYPE = re.compile(r"(?:template <.*> )?(?:(?:struct|class|union|enum(?: class)?|concept) (\w+)\b(?!;|<)|using (\w+) =)")
+
+
+def types_by_namespace(text: str) -> Iterator[tuple[str, str]]:
+    """Namespace and name of each type, alias and concept that a file defines; what only this file sees is left out."""
+    within: list[str] = []
+    for line in text.splitlines():
+        if opened := re.match(r"namespace ?([\w:]*) \{", line):
+            within.append(opened[1])
+        elif line.startswith("}  // namespace"):
+            within.pop()
+        elif (found := TYPE.match(line)) and all(within):
+            yield "::".join(within), found[1] or found[2]
+
+
+def test_no_type_is_defined_twice_in_a_namespace():
+    files = defaultdict(set)
+    for name in SOURCES:
+        for namespace, defined in types_by_namespace((NATIVE / name).read_text()):
+            files[f"{namespace}::{defined}"].add(name)
+    assert len(files) > 100
+    assert not {defined: sorted(names) for defined, names in files.items() if len(names) > 1}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_folder_has_its_own_namespace(name):
+    folder = name.partition("/")[0]
+    own = "everytree" if folder in ("core", "bind") else f"everytree::{folder}"
+    opened = set(re.findall(r"^namespace ([\w:]+) \{", (NATIVE / name).read_text(), re.MULTILINE))
+    assert opened <= {own}  # none where there are only macros
+    assert {namespace for namespace, _ in types_by_namespace((NATIVE / name).read_text())} <= {own}
+
+
+def test_types_are_found_where_they_are_defined():
+    text = """
+namespace everytree::exact {
+struct Declared;
+using other::Name;
+using Number = double;
+template <class T>
+class Table {
+    struct Inner {};
+};
+template <>
+struct Table<int> {};
+namespace {
+struct Local {};
+}  // namespace
+enum class Kind { one };
+}  // namespace everytree::exact
+"""
+    assert list(types_by_namespace(text)) == [("everytree::exact", name) for name in ("Number", "Table", "Kind")]
 
 
 # ---- the stub --------------------------------------------------------------------------------------------------------

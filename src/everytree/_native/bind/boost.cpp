@@ -12,6 +12,9 @@
 #include "boost/chain.hpp"
 
 namespace everytree {
+
+using namespace boost;
+using namespace grow;
 namespace {
 
 // The table and its targets; each call runs one chain, from any thread.

@@ -9,6 +9,8 @@
 #include "columns/scan.hpp"
 
 namespace everytree {
+
+using namespace columns;
 namespace {
 
 // The cuts of a schema, and the codes of the number columns of a table.

@@ -13,6 +13,8 @@
 #include "exact/leaves.hpp"
 
 namespace everytree {
+
+using namespace exact;
 namespace {
 
 class ExactHandle {

@@ -6,6 +6,8 @@
 #include "exact/tables.hpp"
 
 namespace everytree {
+
+using namespace exact;
 namespace {
 
 // AnswerTables in the form Python keeps.

@@ -10,6 +10,8 @@
 #include "explain/tree_sum.hpp"
 
 namespace everytree {
+
+using namespace explain;
 namespace {
 
 void check_tree(const Tree& tree, std::size_t n_columns, const Input<double>& mass, const Input<double>& values,
@@ -51,7 +53,7 @@ std::unique_ptr<TreeSum> tree_sum(const std::vector<nb::object>& trees, const st
 }
 
 // (n_rows, n_players, n_outputs), or None for a table that cannot be read in place.
-std::optional<Output<double>> explain(const TreeSum& self, nb::handle X, int n_jobs) {
+std::optional<Output<double>> explain_rows(const TreeSum& self, nb::handle X, int n_jobs) {
     CodeBuffer buffer;
     if (!buffer.open(X, {self.n_columns(), true})) return std::nullopt;
     const auto n_rows = static_cast<std::size_t>(buffer.n_rows());
@@ -69,7 +71,7 @@ std::optional<Output<double>> explain(const TreeSum& self, nb::handle X, int n_j
 
 void bind_explain(nb::module_& module) {
     nb::class_<TreeSum>(module, "TreeSum")
-        .def("explain", &explain, "X"_a.none(), "n_jobs"_a)
+        .def("explain", &explain_rows, "X"_a.none(), "n_jobs"_a)
         .def("base", [](const TreeSum& self) { return to_numpy(self.base()); });
     module.def("tree_sum", &tree_sum, nb::kw_only(), "trees"_a, "mass"_a, "values"_a, "weights"_a, "first_output"_a,
                "player"_a, "known"_a, "n_players"_a, "n_outputs"_a);

@@ -11,6 +11,8 @@
 #include "grow/tree.hpp"
 
 namespace everytree {
+
+using namespace grow;
 namespace {
 
 using GrownArrays = std::tuple<Output<std::int32_t>, Output<std::int32_t>, Output<std::int32_t>, Output<std::int32_t>,
@@ -135,9 +137,9 @@ std::unique_ptr<Grower> evidence_grower(nb::handle codes, Input<std::int32_t> n_
     });
 }
 
-GrownArrays grow(const Grower& self, Input<std::int64_t> sample, Input<std::int32_t> columns, std::uint64_t seed,
-                 bool random_splits, int max_features, std::int64_t min_samples_leaf, int max_depth,
-                 std::int64_t max_leaf_nodes) {
+GrownArrays grow_tree(const Grower& self, Input<std::int64_t> sample, Input<std::int32_t> columns, std::uint64_t seed,
+                      bool random_splits, int max_features, std::int64_t min_samples_leaf, int max_depth,
+                      std::int64_t max_leaf_nodes) {
     for (const std::int64_t row : to_span(sample))
         if (row < 0 || row >= self.n_rows()) throw std::invalid_argument("sample must be numbers of rows");
     check_columns(to_span(columns), self.n_columns());
@@ -153,7 +155,7 @@ GrownArrays grow(const Grower& self, Input<std::int64_t> sample, Input<std::int3
 
 void bind_growers(nb::module_& module) {
     nb::class_<Grower>(module, "Grower")
-        .def("grow", &grow, nb::kw_only(), "sample"_a, "columns"_a, "seed"_a, "random_splits"_a, "max_features"_a,
+        .def("grow", &grow_tree, nb::kw_only(), "sample"_a, "columns"_a, "seed"_a, "random_splits"_a, "max_features"_a,
              "min_samples_leaf"_a, "max_depth"_a, "max_leaf_nodes"_a);
     module.def("class_grower", &class_grower, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a,
                "weight"_a.none(), "n_classes"_a, "criterion"_a);

@@ -11,6 +11,8 @@
 #include "online/kernel.hpp"
 
 namespace everytree {
+
+using namespace online;
 namespace {
 
 struct OnlineState {

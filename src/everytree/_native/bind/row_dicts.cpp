@@ -9,6 +9,8 @@
 #include "online/values.hpp"
 
 namespace everytree {
+
+using namespace online;
 namespace {
 
 struct FeatureValue {

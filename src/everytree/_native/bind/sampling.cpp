@@ -9,6 +9,9 @@
 #include "sampling/sampler.hpp"
 
 namespace everytree {
+
+using namespace exact;
+using namespace sampling;
 namespace {
 
 class SamplerHandle {

@@ -14,7 +14,7 @@
 #include "core/parallel.hpp"
 #include "core/route.hpp"
 
-namespace everytree {
+namespace everytree::boost {
 
 class AdditiveTrees {
   public:
@@ -113,4 +113,4 @@ class AdditiveTrees {
     std::vector<std::uint16_t> known_, limit_, shift_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::boost

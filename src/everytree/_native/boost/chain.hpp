@@ -16,7 +16,7 @@
 #include "core/scramble.hpp"
 #include "grow/tree.hpp"
 
-namespace everytree {
+namespace everytree::boost {
 
 struct BoostRule {
     double learning_rate, tau, split_prior;
@@ -43,7 +43,7 @@ template <class Code, class Loss>
 class ChainBooster {
   public:
     // `codes` are the same table as `columns`, row after row.
-    ChainBooster(const CodeColumns<Code>& columns, const Codes<Code>& codes, const std::uint8_t* has_missing,
+    ChainBooster(const grow::CodeColumns<Code>& columns, const Codes<Code>& codes, const std::uint8_t* has_missing,
                  const Loss& loss, const BoostRows& rows, const BoostRule& rule)
         : columns_(columns), codes_(codes), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
 
@@ -54,7 +54,7 @@ class ChainBooster {
         double least = chain_.losses[0];
         int n_kept = 0;
         for (int step = 1; step <= rule_.max_steps && step - n_kept <= rule_.patience && !is_stopped; ++step) {
-            add_step(NodeRandom(seed + static_cast<std::uint64_t>(step)));
+            add_step(grow::NodeRandom(seed + static_cast<std::uint64_t>(step)));
             chain_.losses.push_back(mean_loss());
             if (!left_out_.empty() && !(chain_.losses.back() < least)) continue;
             least = chain_.losses.back();
@@ -97,19 +97,19 @@ class ChainBooster {
                 chain_.left_out[i * n_outputs + k] = scores_[k * n + left_out_[i]];
     }
 
-    void add_step(NodeRandom random) {
+    void add_step(grow::NodeRandom random) {
         loss_.derivatives(train_, scores_.data(), first_.data(), second_.data());
         for (int k = 0; k < loss_.n_outputs(); ++k) add_tree(k, random.child(k));
     }
 
-    void add_tree(int output, NodeRandom random) {
+    void add_tree(int output, grow::NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
-        const NewtonTarget target(first_.data() + offset, second_.data() + offset, rule_.tau);
-        const GrowRule rule{Splitter::best,  columns_.n_columns(), rule_.min_samples_leaf,
-                            rule_.max_depth, rule_.max_leaf_nodes, 0.0};
-        TreeGrower<Code, NewtonTarget> grower(columns_, target, rule);
+        const grow::NewtonTarget target(first_.data() + offset, second_.data() + offset, rule_.tau);
+        const grow::GrowRule rule{grow::Splitter::best, columns_.n_columns(), rule_.min_samples_leaf,
+                                  rule_.max_depth,      rule_.max_leaf_nodes, 0.0};
+        grow::TreeGrower<Code, grow::NewtonTarget> grower(columns_, target, rule);
         grower.use_columns(some_columns(random));
-        const GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
+        const grow::GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
         find_ends(tree);
         NodeSums sums;
         sums.clear(tree.feature.size());
@@ -125,10 +125,10 @@ class ChainBooster {
         append(tree, leaves);
     }
 
-    std::vector<int> some_columns(NodeRandom& random) const {
+    std::vector<int> some_columns(grow::NodeRandom& random) const {
         const int n = static_cast<int>(rule_.columns.size());
         const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.column_share * n)));
-        RandomOrder order(n);
+        grow::RandomOrder order(n);
         std::vector<int> used;
         while (static_cast<int>(used.size()) < std::min(n, n_used))
             used.push_back(rule_.columns[static_cast<std::size_t>(order.next(random))]);
@@ -136,7 +136,7 @@ class ChainBooster {
         return used;
     }
     // Each row of the training set with the same probability.
-    std::vector<std::int64_t> some_rows(NodeRandom& random) const {
+    std::vector<std::int64_t> some_rows(grow::NodeRandom& random) const {
         const auto n = static_cast<double>(train_.size());
         const double share = std::min(rule_.row_share, static_cast<double>(rule_.most_rows) / std::max(n, 1.0));
         const auto limit = static_cast<std::uint64_t>(share * 4294967296.0);
@@ -149,7 +149,7 @@ class ChainBooster {
     }
 
     // The terminal of every row.
-    void find_ends(const GrownTree& tree) {
+    void find_ends(const grow::GrownTree& tree) {
         SmallTrees routes;
         routes.add(tree.feature.data(), tree.first_child.data(), tree.threshold.data(), tree.missing_child.data(),
                    static_cast<std::int32_t>(tree.feature.size()));
@@ -173,7 +173,7 @@ class ChainBooster {
         return total > 0.0 ? sum / total : 0.0;
     }
 
-    void append(const GrownTree& tree, const LeafValues& leaves) {
+    void append(const grow::GrownTree& tree, const LeafValues& leaves) {
         const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
         chain_.n_nodes.push_back(static_cast<std::int32_t>(tree.feature.size()));
         add(chain_.feature, tree.feature);
@@ -198,7 +198,7 @@ class ChainBooster {
         chain_.gain.resize(n);
     }
 
-    const CodeColumns<Code>& columns_;
+    const grow::CodeColumns<Code>& columns_;
     Codes<Code> codes_;
     const std::uint8_t* has_missing_;
     Loss loss_;
@@ -210,4 +210,4 @@ class ChainBooster {
     Chain chain_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::boost

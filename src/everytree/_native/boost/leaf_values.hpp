@@ -11,7 +11,7 @@
 
 #include "grow/tree.hpp"
 
-namespace everytree {
+namespace everytree::boost {
 
 struct LeafPrior {
     double tau, split_prior;
@@ -27,7 +27,7 @@ struct NodeSums {
     }
 };
 
-inline void sum_up(const GrownTree& tree, NodeSums& sums) {
+inline void sum_up(const grow::GrownTree& tree, NodeSums& sums) {
     for (std::size_t s = tree.feature.size(); s-- > 0;) {
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c) {
             const auto child = static_cast<std::size_t>(tree.first_child[s] + c);
@@ -42,7 +42,7 @@ struct LeafValues {
     std::vector<double> gain;   // expected gain in log evidence by the split of each node
 };
 
-inline LeafValues leaf_values(const GrownTree& tree, NodeSums& sums, const LeafPrior& prior) {
+inline LeafValues leaf_values(const grow::GrownTree& tree, NodeSums& sums, const LeafPrior& prior) {
     const std::size_t n = tree.feature.size();
     sum_up(tree, sums);
     const double log_split = std::log(prior.split_prior), log_stop = std::log1p(-prior.split_prior);
@@ -73,4 +73,4 @@ inline LeafValues leaf_values(const GrownTree& tree, NodeSums& sums, const LeafP
     return {std::move(value), std::move(gain)};
 }
 
-}  // namespace everytree
+}  // namespace everytree::boost

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace everytree {
+namespace everytree::boost {
 
 // Columns of the rows; weight and exposure may be null, which stands for 1.
 struct BoostRows {
@@ -152,4 +152,4 @@ class RateLoss {
     BoostRows rows_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::boost

@@ -6,7 +6,7 @@
 
 #include "core/tree.hpp"
 
-namespace everytree {
+namespace everytree::boost {
 
 class SmallTrees {
   public:
@@ -64,4 +64,4 @@ class SmallTrees {
     std::vector<Shape> shapes_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::boost

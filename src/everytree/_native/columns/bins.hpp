@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace everytree {
+namespace everytree::columns {
 
 // Last value of each bin but the final one, where there are more values than bins, from below. Each bin takes the
 // number of values nearest to an equal share of the remaining mass. A value that is a share by itself starts a new bin,
@@ -32,4 +32,4 @@ inline std::vector<std::int64_t> last_of_bins(std::span<const double> mass, std:
     return last;
 }
 
-}  // namespace everytree
+}  // namespace everytree::columns

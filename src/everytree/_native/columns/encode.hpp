@@ -13,7 +13,7 @@
 #include "core/parallel.hpp"
 #include "core/rows.hpp"
 
-namespace everytree {
+namespace everytree::columns {
 
 // The cuts of one column, found by equal steps between the first and the last. The step of x is computed, not searched,
 // and never decreases as x grows: cuts of earlier steps are below x, cuts of later ones are not, and only those of its
@@ -194,4 +194,4 @@ void encode_table(const std::vector<CutTree>& trees, const std::vector<Column>& 
     in_chunks((n_rows + work_rows - 1) / work_rows, n_jobs, work);
 }
 
-}  // namespace everytree
+}  // namespace everytree::columns

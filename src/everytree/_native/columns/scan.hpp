@@ -10,7 +10,7 @@
 #include "core/rows.hpp"
 #include "core/scramble.hpp"
 
-namespace everytree {
+namespace everytree::columns {
 
 // Distinct numbers up to a limit, compared by their bits; 0.0 and -0.0 are equal.
 class FewNumbers {
@@ -89,4 +89,4 @@ inline SampledRows sampled_rows(std::uint64_t seed, std::uint64_t first_row, std
     return sampled;
 }
 
-}  // namespace everytree
+}  // namespace everytree::columns

@@ -5,7 +5,7 @@
 
 #include "exact/kernel.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 inline double weighted_log(double log_p) {
     return log_p == -std::numeric_limits<double>::infinity() ? 0.0 : std::exp(log_p) * log_p;
@@ -204,4 +204,4 @@ std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::ve
     return used;
 }
 
-}  // namespace everytree
+}  // namespace everytree::exact

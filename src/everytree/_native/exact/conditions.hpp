@@ -8,7 +8,7 @@
 #include "core/tree.hpp"
 #include "exact/key_index.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 // The codes a column may still have: an interval lo | hi << 32 for ordered columns, a set of bits for categories.
 using CodeSet = std::uint64_t;
@@ -58,4 +58,4 @@ inline std::vector<ColumnKind> kinds_of(const std::vector<int>& kinds, const std
     return out;
 }
 
-}  // namespace everytree
+}  // namespace everytree::exact

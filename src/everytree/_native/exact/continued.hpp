@@ -6,7 +6,7 @@
 
 #include "exact/kernel.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 struct ContinuedRegions {
     std::vector<std::int64_t> start{0};  // of each region's conditions
@@ -36,4 +36,4 @@ ContinuedRegions continued_regions(const ExactKernel<Family>& kernel) {
     return out;
 }
 
-}  // namespace everytree
+}  // namespace everytree::exact

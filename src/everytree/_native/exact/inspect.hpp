@@ -6,7 +6,7 @@
 
 #include "exact/kernel.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 // Its evidences, its candidates with the log probability of each, and their children: an index in the next level, -1
 // without rows, -2 below the last level.
@@ -51,4 +51,4 @@ RegionFacts look_into(const ExactKernel<Family>& kernel, int depth, std::int64_t
     return facts;
 }
 
-}  // namespace everytree
+}  // namespace everytree::exact

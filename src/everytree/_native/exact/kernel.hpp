@@ -20,7 +20,7 @@
 #include "exact/key_index.hpp"
 #include "exact/region.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 // All regions of one depth, each with at most `depth` conditions, sorted by column.
 struct Level {
@@ -530,4 +530,4 @@ class ExactKernel : public RegionReader<Family> {
     bool lacks_memory_ = false;
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace everytree {
+namespace everytree::exact {
 
 struct Key {
     std::uint64_t one = 0, two = 0;
@@ -68,4 +68,4 @@ class KeyIndex {
     std::size_t n_ = 0;
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

@@ -3,7 +3,7 @@
 #pragma once
 #include "exact/answers.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 struct LeafRegions {
     std::vector<double> weight, statistics;  // (n_leaves,), (n_leaves, size)
@@ -121,4 +121,4 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
     return out;
 }
 
-}  // namespace everytree
+}  // namespace everytree::exact

@@ -11,7 +11,7 @@
 #include "core/tree.hpp"
 #include "exact/watch.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 // Expected leaves below a region, the entropy of its trees, and its most probable tree.
 struct Unseen {
@@ -83,4 +83,4 @@ class UnseenRegions {
     mutable std::map<std::pair<int, Shapes>, Unseen> known_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

@@ -11,7 +11,7 @@
 #include "exact/table.hpp"
 #include "exact/watch.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 // The current region: its rows, the codes each column may still have, and the statistics of each code of each column.
 struct RegionView {
@@ -375,4 +375,4 @@ class RegionReader {
     UnseenRegions unseen_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

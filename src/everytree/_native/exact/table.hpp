@@ -10,7 +10,7 @@
 #include "core/tree.hpp"
 #include "exact/conditions.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 // Calls row(place) for each set bit of words first .. last.
 template <class OneRow>
@@ -264,4 +264,4 @@ class RowStatistics {
     std::vector<std::int64_t> class_start_;  // first word of each class and the end, empty where they are not
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

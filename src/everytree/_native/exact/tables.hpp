@@ -11,7 +11,7 @@
 #include "core/parallel.hpp"
 #include "exact/conditions.hpp"
 
-namespace everytree {
+namespace everytree::exact {
 
 struct ColumnView {
     const std::vector<int>& n_codes;
@@ -416,4 +416,4 @@ struct TablesView {
     }
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

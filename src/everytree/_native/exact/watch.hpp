@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace everytree {
+namespace everytree::exact {
 
 // Thrown if work has to end: the time or the budget is spent.
 struct BudgetSpent {};
@@ -56,4 +56,4 @@ struct Pace {
     static constexpr std::int64_t steps_between_looks = 1 << 17;
 };
 
-}  // namespace everytree
+}  // namespace everytree::exact

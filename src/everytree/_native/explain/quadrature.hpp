@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace everytree {
+namespace everytree::explain {
 
 struct Quadrature {
     std::vector<double> node, weight;
@@ -43,4 +43,4 @@ inline Quadrature gauss_legendre(int n) {
     return found;
 }
 
-}  // namespace everytree
+}  // namespace everytree::explain

@@ -22,7 +22,7 @@
 #include "core/tree.hpp"
 #include "explain/quadrature.hpp"
 
-namespace everytree {
+namespace everytree::explain {
 
 // One tree of a sum. Values: (n_nodes, n_values), of a row that ends in a node; mass: of the rows in each node.
 struct GameArrays {
@@ -314,4 +314,4 @@ class TreeGame {
     std::int32_t depth_ = 0;
 };
 
-}  // namespace everytree
+}  // namespace everytree::explain

@@ -9,7 +9,7 @@
 #include "core/parallel.hpp"
 #include "explain/tree_game.hpp"
 
-namespace everytree {
+namespace everytree::explain {
 
 class TreeSum {
   public:
@@ -62,4 +62,4 @@ class TreeSum {
     int n_players_, n_outputs_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::explain

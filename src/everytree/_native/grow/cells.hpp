@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace everytree {
+namespace everytree::grow {
 
 // `fixed` is the number of cells where it is known, else 0.
 template <class Cell, int fixed>
@@ -31,4 +31,4 @@ class Cells {
     std::conditional_t<fixed != 0, std::array<Cell, fixed>, std::vector<Cell>> cells_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -6,7 +6,7 @@
 
 #include "core/codes.hpp"
 
-namespace everytree {
+namespace everytree::grow {
 
 template <class Code>
 class CodeColumns {
@@ -36,4 +36,4 @@ class CodeColumns {
     std::vector<Code> data_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -9,7 +9,7 @@
 
 #include "grow/targets.hpp"
 
-namespace everytree {
+namespace everytree::grow {
 
 struct CodeRange {
     int least, most;  // of codes that are not missing; least > most where all are
@@ -124,4 +124,4 @@ class Gathered {
     LeftSums<Code, Target> sums_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -9,7 +9,7 @@
 
 #include "grow/targets.hpp"
 
-namespace everytree {
+namespace everytree::grow {
 
 template <class Code, class Target>
 class Histogram {
@@ -99,4 +99,4 @@ class Histogram {
     std::vector<std::uint8_t> is_seen_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -7,7 +7,7 @@
 
 #include "core/scramble.hpp"
 
-namespace everytree {
+namespace everytree::grow {
 
 class NodeRandom {
   public:
@@ -50,4 +50,4 @@ class RandomOrder {
     std::vector<std::size_t> swapped_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace everytree {
+namespace everytree::grow {
 
 enum class Splitter : std::uint8_t {
     best,    // of all thresholds of a column, the best one
@@ -29,4 +29,4 @@ struct Split {
     bool is_found() const { return feature >= 0; }
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

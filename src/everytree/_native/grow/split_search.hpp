@@ -15,7 +15,7 @@
 #include "grow/random.hpp"
 #include "grow/rule.hpp"
 
-namespace everytree {
+namespace everytree::grow {
 
 template <class Code, class Target>
 class SplitSearch {
@@ -147,4 +147,4 @@ class SplitSearch {
     NodeCells total_, missing_, left_, with_missing_, right_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace everytree {
+namespace everytree::grow {
 
 // A row of the sample with its target beside it, since both are read one after another.
 template <class Target>
@@ -220,4 +220,4 @@ class EvidenceTarget {
     int n_statistics_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -10,7 +10,7 @@
 
 #include "grow/split_search.hpp"
 
-namespace everytree {
+namespace everytree::grow {
 
 // The arrays of a meta-tree in level order, and the terminal of each row of the sample.
 struct GrownTree {
@@ -166,4 +166,4 @@ class TreeGrower {
     std::vector<std::int32_t> terminal_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::grow

@@ -8,7 +8,7 @@
 #include "core/special.hpp"
 #include "online/leaves.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 // From this number on, a pass over all classes costs more than a list of those that occur.
 inline constexpr int many_classes = 32;
@@ -208,4 +208,4 @@ class ClassLists {
     std::vector<double> prior_, weights_, scratch_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

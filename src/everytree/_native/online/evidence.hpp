@@ -12,7 +12,7 @@
 #include "online/heap.hpp"
 #include "online/nodes.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 template <class Leaves>
 class NodeEvidence {
@@ -83,4 +83,4 @@ class NodeEvidence {
     bool is_settled_ = true;  // whether all evidence is that of the present prior
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

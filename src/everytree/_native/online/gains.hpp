@@ -15,7 +15,7 @@
 #include "online/heap.hpp"
 #include "online/nodes.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 class SplitGains {
   public:
@@ -128,4 +128,4 @@ class SplitGains {
     int ranked_for_ = 0;  // number of classes for which all pairs are ranked
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

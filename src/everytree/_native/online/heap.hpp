@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace everytree {
+namespace everytree::online {
 
 // A binary heap of nodes that stores the position of each, so that usefulness may change. Ties are ordered by their
 // number: the top does not depend on the history, and the heap need not be stored.
@@ -73,4 +73,4 @@ class LeastUseful {
     std::vector<double> use_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

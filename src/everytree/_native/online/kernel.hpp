@@ -17,7 +17,7 @@
 #include "online/nodes.hpp"
 #include "online/split.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 struct OnlineOptions {
     std::uint64_t seed;
@@ -243,4 +243,4 @@ class OnlineKernel {
     std::vector<double> view_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

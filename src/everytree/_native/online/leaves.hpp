@@ -13,7 +13,7 @@
 #include "core/families.hpp"
 #include "online/nodes.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 // A part of a row's predictive. Node -1 is the prior.
 struct OnlineShare {
@@ -81,4 +81,4 @@ class DenseLeaves {
     std::vector<double> present_, parameters_, expected_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

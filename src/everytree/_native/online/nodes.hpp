@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace everytree {
+namespace everytree::online {
 
 struct OnlineNode {
     std::int32_t parent, left, right;  // -1: none; a leaf has no children; free slots are chained through `parent`
@@ -138,4 +138,4 @@ class OnlinePool {
     OnlineArrays arrays_{};
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

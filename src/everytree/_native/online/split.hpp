@@ -8,7 +8,7 @@
 #include "core/scramble.hpp"
 #include "online/nodes.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 inline std::uint64_t seed_of_tree(std::uint64_t seed, std::int64_t tree) {
     return scramble(scramble(seed) + static_cast<std::uint64_t>(tree));
@@ -128,4 +128,4 @@ class SplitFinder {
     std::vector<std::int64_t> lacking_;  // features that the row lacks
 };
 
-}  // namespace everytree
+}  // namespace everytree::online

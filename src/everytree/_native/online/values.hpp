@@ -5,7 +5,7 @@
 
 #include "core/scramble.hpp"
 
-namespace everytree {
+namespace everytree::online {
 
 inline constexpr double largest_feature = 1e150;  // so that differences and their sums stay finite
 
@@ -16,4 +16,4 @@ inline double category_code(std::string_view text) {
     return static_cast<double>(word >> 11) * 0x1p-53;
 }
 
-}  // namespace everytree
+}  // namespace everytree::online

@@ -9,7 +9,7 @@
 #include "sampling/moves.hpp"
 #include "sampling/snapshot.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 // What a chain has recorded, draw by draw.
 struct Record {
@@ -159,4 +159,4 @@ class Chain {
     std::int64_t n_draws_ = 0;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

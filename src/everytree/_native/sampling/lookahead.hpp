@@ -18,7 +18,7 @@
 #include "sampling/region.hpp"
 #include "sampling/top_sums.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 // Q of a region, and the log share of each term in it: of a leaf, and of each candidate.
 struct Prospect {
@@ -273,7 +273,7 @@ class Lookahead {
     std::size_t n_known_ = 0;
     Prospect scratch_;
     std::vector<Condition> conditions_;
-    RegionView view_;
+    exact::RegionView view_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

@@ -11,7 +11,7 @@
 
 #include "sampling/replica.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 enum class Move : std::uint8_t { change, neighbour, swap, rotation, prior, block };
 inline constexpr std::size_t n_moves = 6;
@@ -179,4 +179,4 @@ class Mover {
     MoveCounts& counts_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace everytree {
+namespace everytree::sampling {
 
 struct SamplerOptions {
     int max_depth;
@@ -37,4 +37,4 @@ struct SamplerOptions {
     }
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

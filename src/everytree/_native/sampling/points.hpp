@@ -11,7 +11,11 @@
 #include "exact/conditions.hpp"
 #include "exact/table.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
+
+using exact::CodeSet;
+using exact::interval;
+using exact::n_splits;
 
 using Point = std::int32_t;
 
@@ -94,4 +98,4 @@ class Points {
     std::vector<double> statistics_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

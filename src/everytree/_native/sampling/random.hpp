@@ -4,7 +4,7 @@
 
 #include "core/scramble.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 class ChainRandom {
   public:
@@ -26,4 +26,4 @@ class ChainRandom {
     std::uint64_t state_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

@@ -9,7 +9,13 @@
 #include "exact/table.hpp"
 #include "sampling/points.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
+
+using exact::Condition;
+using exact::highest_of;
+using exact::Key;
+using exact::key_of;
+using exact::lowest_of;
 
 // A split: the column, and the threshold, the single category, or -1 for all categories.
 struct Split {
@@ -171,4 +177,4 @@ class Candidates {
     double n_ = 0.0;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

@@ -29,7 +29,7 @@
 #include "sampling/region.hpp"
 #include "sampling/structure.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 inline double log_add(double a, double b) {
     if (a < b) std::swap(a, b);
@@ -451,4 +451,4 @@ class Replica {
     mutable std::vector<std::int32_t> path_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

@@ -8,7 +8,7 @@
 #include "core/parallel.hpp"
 #include "sampling/chain.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 template <class Family>
 class Sampler {
@@ -33,7 +33,7 @@ class Sampler {
         for (auto& chain : chains_) chain->set_powers(powers);
     }
     // Sums the first levels, within limits.
-    void sum_top(const TopLimits& limits, int n_jobs, Watch& watch) {
+    void sum_top(const TopLimits& limits, int n_jobs, exact::Watch& watch) {
         set_top(nullptr);
         set_top(std::make_unique<TopSums<Family>>(*points_, *options_, powers_, limits, n_jobs, watch));
     }
@@ -79,4 +79,4 @@ class Sampler {
     std::vector<std::unique_ptr<Chain<Family>>> chains_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

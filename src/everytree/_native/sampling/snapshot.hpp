@@ -8,7 +8,7 @@
 #include "core/sweep.hpp"
 #include "sampling/replica.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 struct Snapshot {
     std::vector<std::int32_t> feature, code, first_child, n_children, parent;
@@ -207,4 +207,4 @@ class BestTreeSearch {
     const SamplerOptions& options_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

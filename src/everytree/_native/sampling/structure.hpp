@@ -6,7 +6,7 @@
 
 #include "sampling/region.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 struct StructureNode {
     std::int32_t parent = -1, first_child = -1, n_children = 0, depth = 0;
@@ -90,4 +90,4 @@ struct Plan {
     }
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

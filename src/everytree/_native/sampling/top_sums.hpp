@@ -20,7 +20,7 @@
 #include "sampling/options.hpp"
 #include "sampling/points.hpp"
 
-namespace everytree {
+namespace everytree::sampling {
 
 // exp(power * log), where all logs are finite and at most 0, to five digits; in a form that compilers turn into vector
 // instructions.
@@ -48,7 +48,7 @@ template <class Family>
 class TopSums {
   public:
     TopSums(const Points<Family>& points, const SamplerOptions& options, const std::vector<double>& powers,
-            const TopLimits& limits, int n_jobs, Watch& watch)
+            const TopLimits& limits, int n_jobs, exact::Watch& watch)
         : n_columns_(points.n_columns()) {
         for (const double power : powers) {
             place_of_power_.push_back(power == 0.0 ? -1 : static_cast<int>(powers_.size()));
@@ -57,7 +57,7 @@ class TopSums {
         const int asked = std::min(limits.depth, options.max_depth);
         if (asked < 1 || points.n_points() < 2) return;
         const Counting counting = plan_counting(points);
-        const Budget budget = budget_for(limits, counting, points);
+        const exact::Budget budget = budget_for(limits, counting, points);
         if (lack_ != Lack::nothing) return;  // not even the table of rows is made
         std::unique_ptr<Kernel> kernel = make_kernel(points, counting, options, asked, n_jobs);
         kernel->list(budget, watch, [](int, std::size_t, std::size_t) {});
@@ -75,7 +75,7 @@ class TopSums {
     // Whether the children of regions at this depth are listed.
     bool covers(int depth) const { return depth + 1 < static_cast<int>(levels_.size()); }
     // The children of a region with rows, candidate by candidate: their numbers on the next level, -1 without rows.
-    const std::int32_t* children(int depth, const Key& key) const {
+    const std::int32_t* children(int depth, const exact::Key& key) const {
         const LevelSums& level = levels_[static_cast<std::size_t>(depth)];
         const std::int32_t number = level.index.find(key);
         if (number < 0) throw std::logic_error("a region with rows was not listed");
@@ -94,7 +94,7 @@ class TopSums {
                static_cast<double>(kernel_->n_steps()) < 2.0 * n_points * static_cast<double>(n_columns_);
     }
     // Log evidence of the children of each candidate of a region, as leaves, in view.terms.
-    void count_terms(const std::vector<Condition>& conditions, RegionView& view) const {
+    void count_terms(const std::vector<exact::Condition>& conditions, exact::RegionView& view) const {
         kernel_->look_at(conditions.data(), conditions.data() + conditions.size(), view);
         view.terms.clear();
         kernel_->last_terms(view);
@@ -105,17 +105,17 @@ class TopSums {
         // (n_regions, n_powers). Not in single precision: a log evidence of 1e6 would be off by a tenth.
         std::vector<double> log_q;
         // Of all levels but the last.
-        KeyIndex index{0};
+        exact::KeyIndex index{0};
         std::vector<std::size_t> first_child;
         std::vector<std::int32_t> children;
     };
     struct Part {
-        RegionView view;
+        exact::RegionView view;
         std::vector<float> below_top, powered;
         std::vector<double> terms;  // (n_powers, n_terms)
     };
 
-    using Kernel = ExactKernel<Family>;
+    using Kernel = exact::ExactKernel<Family>;
 
     // How rows are counted: those that count 1 each as bits, if that is less work than adding up points.
     struct Counting {
@@ -140,9 +140,9 @@ class TopSums {
         const auto n_rows = static_cast<double>(made.n_rows), size = static_cast<double>(points.size());
         const std::int64_t n_words = words_of(made.n_places);
         for (int k = 0; k < points.n_columns(); ++k) {
-            const auto steps = static_cast<double>(BitTable::n_steps(n_words, points.n_codes(k)));
+            const auto steps = static_cast<double>(exact::BitTable::n_steps(n_words, points.n_codes(k)));
             made.steps += counts_bits ? steps : n_rows * size;
-            made.bytes += static_cast<double>(BitTable::n_bytes(n_words, points.n_codes(k)));
+            made.bytes += static_cast<double>(exact::BitTable::n_bytes(n_words, points.n_codes(k)));
         }
         made.bytes += n_rows * (sizeof(std::uint16_t) * points.n_columns() + sizeof(Point) + sizeof(std::int64_t));
         made.bytes += sizeof(double) * (counts_bits ? n_to_tabulate(points, n_rows) : n_rows * size);
@@ -204,13 +204,13 @@ class TopSums {
         const auto first = [depth](const std::vector<double>& all) {
             return std::vector<double>(all.begin(), all.begin() + depth);
         };
-        ExactOptions exact{
+        exact::ExactOptions exact_options{
             depth, options.only_nontrivial, first(options.log_split), first(options.log_stop), 0.0, 1.0, false, n_jobs};
         return std::make_unique<Kernel>(
             points.family(), points.prior(),
-            BitTable(codes.data(), counting.n_rows, n_codes, kinds, place, counting.n_places),
-            RowStatistics<Family>(*points.family(), std::move(of_place), class_start),
-            rows_as_bits(place.data(), counting.n_rows, counting.n_places), std::move(exact));
+            exact::BitTable(codes.data(), counting.n_rows, n_codes, kinds, place, counting.n_places),
+            exact::RowStatistics<Family>(*points.family(), std::move(of_place), class_start),
+            exact::rows_as_bits(place.data(), counting.n_rows, counting.n_places), std::move(exact_options));
     }
     // A row for each point, with its statistics.
     static void list_points(const Points<Family>& points, std::vector<Point>& point_of,
@@ -239,43 +239,43 @@ class TopSums {
         class_start.push_back(words_of(at));
     }
     // What the limits leave for the list of regions; a lack if that is less than the root and a child take.
-    Budget budget_for(const TopLimits& limits, const Counting& counting, const Points<Family>& points) {
+    exact::Budget budget_for(const TopLimits& limits, const Counting& counting, const Points<Family>& points) {
         const auto n_powers = static_cast<double>(powers_.size());
         // Counting the rows of a region, and its terms at each power.
         const double regions = limits.steps / (counting.steps + points.n_possible() * (8.0 + n_powers));
-        Budget budget;
+        exact::Budget budget;
         budget.bytes = limits.bytes - counting.bytes;
         // The sums are made when the index of the list is gone.
-        budget.bytes_each = std::max(static_cast<double>(KeyIndex::most_bytes_each), n_powers * sizeof(double));
+        budget.bytes_each = std::max(static_cast<double>(exact::KeyIndex::most_bytes_each), n_powers * sizeof(double));
         if (!(regions >= 2.0)) lack_ = Lack::time;
         if (!(budget.bytes >= 2.0 * budget.bytes_each)) lack_ = Lack::memory;
         if (lack_ == Lack::nothing) budget.regions = static_cast<std::int64_t>(std::min(regions, 2147483647.0));
         return budget;
     }
     // Number of levels that are listed as a whole.
-    static std::size_t n_whole(const std::vector<Level>& listed) {
+    static std::size_t n_whole(const std::vector<exact::Level>& listed) {
         std::size_t n = 1;
         while (n < listed.size() && listed[n - 1].n_expanded() == listed[n - 1].size()) ++n;
         return n;
     }
 
-    void keep_children(std::vector<Level> listed) {
+    void keep_children(std::vector<exact::Level> listed) {
         for (std::size_t d = 0; d + 1 < levels_.size(); ++d) {
             LevelSums& own = levels_[d];
-            own.index = KeyIndex(listed[d].size());
+            own.index = exact::KeyIndex(listed[d].size());
             for (std::size_t region = 0; region < listed[d].size(); ++region)
-                own.index.number(key_of(listed[d].begin(region), listed[d].end(region)));
+                own.index.number(exact::key_of(listed[d].begin(region), listed[d].end(region)));
             own.first_child = std::move(listed[d].first_child);
             own.children = std::move(listed[d].children);
         }
     }
 
-    void evaluate(const Kernel& kernel, const SamplerOptions& options, int depth, const Watch& watch) {
-        const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
+    void evaluate(const Kernel& kernel, const SamplerOptions& options, int depth, const exact::Watch& watch) {
+        const exact::Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
         LevelSums& own = levels_[static_cast<std::size_t>(depth)];
         own.log_q.resize(listed.size() * powers_.size());
         std::vector<Part> parts = kernel.template parts<Part>(watch);
-        over_regions(
+        exact::over_regions(
             listed.size(), kernel.together(64), parts,
             [&](std::size_t first, std::size_t last, Part& part) {
                 for (std::size_t region = first; region < last; ++region)
@@ -286,7 +286,7 @@ class TopSums {
 
     void evaluate_region(const Kernel& kernel, const SamplerOptions& options, int depth, std::size_t region,
                          Part& part) {
-        const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
+        const exact::Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
         kernel.look_at(listed.begin(region), listed.end(region), part.view);
         const double leaf = kernel.leaf_evidence(part.view.total.data());
         const bool is_last = depth + 1 == static_cast<int>(levels_.size());
@@ -327,7 +327,7 @@ class TopSums {
     }
     // For each power, the sums of log Q over the children of each candidate.
     std::size_t inner_terms(const Kernel& kernel, int depth, std::size_t region, Part& part) const {
-        const Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
+        const exact::Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
         const std::vector<double>& below = levels_[static_cast<std::size_t>(depth) + 1].log_q;
         const std::size_t n_powers = powers_.size();
         part.terms.clear();
@@ -357,8 +357,8 @@ class TopSums {
     std::vector<int> place_of_power_;  // among them, of each power that was given; -1 for 0
     int n_columns_;
     Lack lack_ = Lack::nothing;
-    std::unique_ptr<ExactKernel<Family>> kernel_;  // if it counts rows as bits
+    std::unique_ptr<exact::ExactKernel<Family>> kernel_;  // if it counts rows as bits
     std::vector<LevelSums> levels_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::sampling

@@ -145,7 +145,7 @@ class MetaEstimator(Explainable):
             self._keep_early(more)
             return self
         self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
-        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER)
+        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None)
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
@@ -190,7 +190,8 @@ class MetaEstimator(Explainable):
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
         self.forest_.merge(other.forest_)
-        self.fitted_ = replace(mine, batches=[*mine.batches, *theirs.batches], unseen=ADDED_LATER)
+        batches = [*mine.batches, *theirs.batches]
+        self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None)
         self._keep_early(None)
         return self
 
@@ -213,7 +214,8 @@ class MetaEstimator(Explainable):
         self._check_fitted()
         empty = copy.copy(self)
         empty.fitted_ = replace(
-            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS
+            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
+            mean_prediction=None,
         )  # fmt: skip
         empty._keep_early(None)
         return empty

@@ -61,18 +61,37 @@ function setText(names, others, most = MOST_NAMED) {
   return `${word} ${listed.slice(0, most - 1).join(", ")} and ${listed.length - most + 1} more`;
 }
 
-// What a row says to go from a node to a child of it.
+// The codes that go on to a child of a split, of those that reach it: from low to high, and perhaps a missing value.
+function codesOfChild(tree, s, offset, { low, high, missing }) {
+  const threshold = tree.threshold[s], takesMissing = tree.missingChild[s] === offset;
+  if (takesMissing && (threshold < 0 || offset === 2)) return { low: 1, high: 0, missing };
+  const [first, last] = threshold < 0 ? [offset, offset] : offset === 0 ? [0, threshold] : [threshold + 1, high];
+  return { low: Math.max(low, first), high: Math.min(high, last), missing: missing && takesMissing };
+}
+
+// The codes of a column with which a row can reach a node.
+function codesReaching(tree, s, feature) {
+  if (!s) return { low: 0, high: Infinity, missing: true };
+  const above = tree.parent[s], codes = codesReaching(tree, above, feature);
+  return tree.feature[above] === feature ? codesOfChild(tree, above, s - tree.firstChild[above], codes) : codes;
+}
+
+// What a row says to go from a node to a child of it, as far as the way to the node leaves it open.
 function answerText(tree, s, offset, most = MOST_NAMED) {
-  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s], last = column.n_codes - 1;
-  const takesMissing = tree.missingChild[s] === offset;
-  if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
-  if (threshold < 0) return offset <= last ? `= ${codeName(column, offset)}` : "missing";
-  const isAbove = offset === 1, missingIsAbove = data.is_exact && column.has_missing;
-  if (threshold >= last) return takesMissing || (isAbove && missingIsAbove) ? "missing" : "known"; // asks only whether there is a value
-  const low = namesOf(column, 0, threshold), high = namesOf(column, threshold + 1, last);
-  const ordered = () => `${isAbove ? ">" : "≤"} ${codeName(column, threshold)}`;
-  const answer = isOrdered(column) ? ordered() : isAbove ? setText(high, low, most) : setText(low, high, most);
-  return takesMissing || (isAbove && missingIsAbove) ? `${answer} or missing` : answer;
+  const column = data.columns[tree.feature[s]], last = column.n_codes - 1;
+  const reached = ({ low, high, missing }) => [low, Math.min(high, last), missing || (data.is_exact && column.has_missing && low <= last + 1 && high > last)];
+  const above = codesReaching(tree, s, tree.feature[s]);
+  const [low, high, missing] = reached(codesOfChild(tree, s, offset, above));
+  if (low > high) return missing ? "missing" : "no value";
+  const orMissing = missing ? " or missing" : "";
+  if (isOrdered(column)) {
+    const bounds = [...(low > 0 ? [`> ${codeName(column, low - 1)}`] : []), ...(high < last ? [`≤ ${codeName(column, high)}`] : [])];
+    return (bounds.join(", ") || "known") + orMissing;
+  }
+  const [first, end, missingBefore] = reached(above), names = namesOf(column, low, high);
+  const others = [...namesOf(column, first, low - 1), ...namesOf(column, high + 1, end)];
+  if (!others.length && ((missingBefore && !missing) || names.length > most)) return `known${orMissing}`;
+  return setText(names, others, most) + orMissing;
 }
 
 const question = (tree, s) => data.features[tree.feature[s]];

@@ -19,7 +19,7 @@ from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import whole_number
 from everytree.base.words import short_number
 from everytree.families.base import NativeFamily
-from everytree.tables.code_names import CodeWords, one_line
+from everytree.tables.code_names import NOTHING, Codes, CodeWords, one_line
 from everytree.trees.metatree import MetaTree
 from everytree.view.colours import CLASS_COLOURS as CLASS_COLOURS
 
@@ -283,27 +283,37 @@ class Names:
         return one_line(names[code])
 
     def answer(self, node: int, child: int) -> str:
-        """Condition of the branch from a node to its child of this number."""
-        tree = self.tree
-        feature, threshold = int(tree.feature[node]), int(tree.threshold[node])
-        takes_missing = child == tree.missing_child[node]
-        if takes_missing and (threshold < 0 or child == 2):
-            return "missing"
+        """Condition of the branch from a node to its child of this number, as far as it is not that of the path."""
+        tree, feature = self.tree, int(self.tree.feature[node])
+        above = self._reaching(node, feature)
+        threshold = int(tree.threshold[node])
+        codes = above.child(threshold, child, int(tree.missing_child[node]))
         words = self.of_codes(feature)
-        if not isinstance(words, CodeWords):
-            return self._plain_answer(feature, threshold, child, takes_missing)
-        if threshold >= len(words) - 1:  # the split only tests whether there is a value
-            return "missing" if takes_missing or (words.has_missing_code and child == 1) else "known"
-        return words.answer(threshold, child) + (" or missing" if takes_missing else "")
+        return words.answer(codes, above) if isinstance(words, CodeWords) else self._plain(feature, codes, threshold)
 
-    def _plain_answer(self, feature: int, threshold: int, child: int, takes_missing: bool) -> str:
-        """Like `answer`, for codes that have an order."""
+    def _reaching(self, node: int, feature: int) -> Codes:
+        """The codes of a feature with which a row can reach a node."""
+        tree, path = self.tree, []
+        while node > 0:
+            above = int(tree.parent[node])
+            if tree.feature[above] == feature:
+                path.append((above, node - int(tree.first_child[above])))
+            node = above
+        codes = Codes()
+        for above, child in reversed(path):
+            codes = codes.child(int(tree.threshold[above]), child, int(tree.missing_child[above]))
+        return codes
+
+    def _plain(self, feature: int, codes: Codes, threshold: int) -> str:
+        """Like the answers of `CodeWords`, for codes that have an order."""
+        if codes.low > codes.high:
+            return "missing" if codes.missing else NOTHING
+        or_missing = " or missing" if codes.missing else ""
         if threshold < 0:
-            return f"= {self.code(feature, child)}"
-        if threshold == LARGEST_CODE:
-            return "missing" if takes_missing else "known"
-        answer = f"{'≤' if child == 0 else '>'} {self.code(feature, threshold)}"
-        return f"{answer} or missing" if takes_missing else answer
+            return f"= {self.code(feature, codes.low)}{or_missing}"
+        lower = [f"> {self.code(feature, codes.low - 1)}"] if codes.low > 0 else []
+        upper = [f"≤ {self.code(feature, codes.high)}"] if codes.high < LARGEST_CODE else []
+        return (", ".join(lower + upper) or "known") + or_missing
 
 
 def number(value: float, digits: int = 4) -> str:

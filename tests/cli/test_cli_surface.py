@@ -239,6 +239,20 @@ def test_a_forest_is_shown_without_the_probability_of_one_pruning(capfd):
     assert "its most probable pruning has 2 leaves, probability" in says(capfd, "show", "model.et")
 
 
+def test_splits_that_do_not_help_are_counted_and_shown_when_asked_for(capfd):
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 200))
+    label = np.where((x > 0) ^ (rng.random(200) < 0.2), "yes", "no")
+    Path("n.csv").write_text(
+        "\n".join(["x,noise,y", *(f"{a},{b},{c}" for a, b, c in zip(x, noise, label, strict=True))])
+    )
+    assert main(["fit", "n.csv", "-y", "y", "--tree", "-q", "--force"]) == 0
+    shown, every = says(capfd, "show", "model.et"), says(capfd, "show", "model.et", "--all-splits", "--depth", "9")
+    assert "left out; --all-splits shows" in shown
+    assert "left out" not in every
+    assert every.count("leaf  ") > shown.count("leaf  ")
+
+
 def test_an_explained_count_is_that_of_one_unit_of_exposure(capfd):
     rows = [f"{k % 5},{1 + k % 2},{k % 5 * (1 + k % 2)}" for k in range(60)]
     Path("counts.csv").write_text("\n".join(["x,years,n", *rows]) + "\n")

@@ -202,23 +202,32 @@ def test_what_is_no_number_is_marked_where_nothing_may_be_missing(visit):
 # ---- the picture -----------------------------------------------------------------------------------------------------
 
 
-def test_the_slider_goes_from_the_map_tree_to_the_whole_meta_tree(fitted, visit):
-    post = fitted["tree"].posterior_
-    best = post.map_tree()
-    visitor = visit(fitted["tree"])
+def test_the_slider_goes_from_the_splits_that_help_to_the_whole_meta_tree(fitted, visit):
+    model = fitted["tree"]
+    post = model.posterior_
+    n_first = len(describe(post, helps=model.helpful_splits_, max_depth=99, max_nodes=9999).nodes)
+    assert 1 < n_first < post.tree.n_nodes
+    visitor = visit(model)
     page = visitor.page
-    assert visitor.count(".node") == best.n_leaves + len(best.inner)
-    assert "most probable pruning" in page.locator("#reach-text").inner_text()
+    assert visitor.count(".node") == n_first
+    assert "the splits that help other rows" in page.locator("#reach-text").inner_text()
     page.locator("#reach").focus()
     page.keyboard.press("ArrowRight")
     few = visitor.count(".node")
     page.keyboard.press("End")
     page.locator("#unfold-all").click()
-    assert best.n_leaves + len(best.inner) <= few <= visitor.count(".node") == post.tree.n_nodes
+    assert n_first <= few <= visitor.count(".node") == post.tree.n_nodes
     assert "every node" in page.locator("#reach-text").inner_text()
     page.locator("#reach").focus()
     page.keyboard.press("Home")
+    assert visitor.count(".node") == n_first
+
+
+def test_the_slider_starts_from_the_most_probable_pruning_where_help_is_not_known(fitted, visit):
+    best = fitted["exact"].map_posterior_.map_tree()
+    visitor = visit(fitted["exact"])
     assert visitor.count(".node") == best.n_leaves + len(best.inner)
+    assert "most probable pruning" in visitor.page.locator("#reach-text").inner_text()
 
 
 def test_a_click_folds_and_unfolds(fitted, visit):

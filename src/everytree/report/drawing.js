@@ -7,6 +7,7 @@ const CHIP = { width: 43 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
 const READABLE = 0.68; // zoom from which the words in a box can be read: the tree opens with as many nodes as that allows
 const FIRST_UNFOLDED = 31;
+const LEAST_HELP = 0.5; // splits that are less likely to help other rows are not shown at first
 const MOST_ZOOM = 1.6;
 
 const byId = (id) => document.getElementById(id);
@@ -119,7 +120,8 @@ const classColour = (c) => data.colours[c % data.colours.length];
 
 // ---- which nodes ------------------------------------------------------------------------------------------------------
 
-// Probability that each node is in the tree, and which nodes the most probable pruning splits; made when first asked for.
+// Probability that each node is in the tree, and which nodes are split at first: those whose splits help other rows, where
+// that is known, and else those of the most probable pruning. Made when first asked for.
 function study(tree) {
   if (tree.prob) return tree;
   const { size, split, parent, nChildren, firstChild } = tree;
@@ -136,19 +138,21 @@ function study(tree) {
     tree.isSplit[s] = below > stop;
     best[s] = Math.max(below, stop);
   }
-  tree.nMap = 1;
-  const inMap = new Uint8Array(size);
-  inMap[0] = 1;
-  for (let s = 1; s < size; s++) tree.nMap += inMap[s] = inMap[parent[s]] & tree.isSplit[parent[s]];
+  const helps = helpsOf(tree);
+  if (helps) for (let s = 0; s < size; s++) tree.isSplit[s] = nChildren[s] && helps[s] >= LEAST_HELP;
+  tree.nFirst = 1;
+  const isFirst = new Uint8Array(size);
+  isFirst[0] = 1;
+  for (let s = 1; s < size; s++) tree.nFirst += isFirst[s] = isFirst[parent[s]] & tree.isSplit[parent[s]];
   tree.ranked = Float64Array.from(tree.prob).sort().reverse();
   return tree;
 }
 
-// The least probability of nodes to show: none beyond the most probable pruning at 0, all nodes at 100.
+// The least probability of nodes to show: none beyond those that are shown at first at 0, all nodes at 100.
 function leastShown(tree, reach) {
   if (reach === 0) return Infinity;
   const most = Math.min(tree.size, MOST_DRAWN);
-  const wanted = tree.nMap + Math.max(0, most - tree.nMap) * (reach / 100) ** 2;
+  const wanted = tree.nFirst + Math.max(0, most - tree.nFirst) * (reach / 100) ** 2;
   if (reach === 100 && tree.size <= MOST_DRAWN) return 0;
   return tree.ranked[Math.min(Math.round(wanted), tree.size) - 1];
 }
@@ -300,7 +304,8 @@ function markPath() {
 
 function sayReach() {
   const { tree, reach, least } = view, all = tree.allSize.toLocaleString("en"), n = view.order.length.toLocaleString("en");
-  const what = reach === 0 ? "the most probable pruning" : least === 0 ? "every node" : `nodes with probability ${nice(least, 2)} or more`;
+  const first = helpsOf(tree) ? "the splits that help other rows" : "the most probable pruning";
+  const what = reach === 0 ? first : least === 0 ? "every node" : `nodes with probability ${nice(least, 2)} or more`;
   const shown = countShown(), folded = shown > view.order.length ? `, ${n} of them unfolded` : "";
   byId("reach-text").textContent = `${what}: ${shown.toLocaleString("en")} of ${all} nodes${folded}`;
   byId("reach").setAttribute("aria-valuetext", byId("reach-text").textContent);

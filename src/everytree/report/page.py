@@ -243,7 +243,9 @@ def contained(listed: Sequence[str]) -> str:
 
 def _tree_sections(subject: Subject) -> dict[str, str]:
     """The picture of a tree; where there is one tree or one posterior over trees, the most probable ones too."""
-    section = with_parts("trees.html", {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject)})
+    first = "the most probable pruning" if subject.helpful is None else "the splits that help other rows"
+    parts = {"drawn": escape(_drawn(subject)), "first": first, "folding": folding_tree(subject)}
+    section = with_parts("trees.html", parts)
     links = '<a href="#tree">Tree</a>'
     if len(subject.posts) == 1:  # of a forest, no single pruning has a probability worth reading
         section += with_parts("probable.html", {"trees": _trees(subject)})

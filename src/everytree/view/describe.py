@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import whole_number
-from everytree.base.words import short_number
+from everytree.base.errors import ArgumentError
+from everytree.base.words import number_of, short_number
 from everytree.families.base import NativeFamily
 from everytree.tables.code_names import NOTHING, Codes, CodeWords, one_line
 from everytree.trees.metatree import MetaTree
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
 
 CodeNames = Sequence[Sequence[Any] | None] | Mapping[int, Sequence[Any] | None]
+
+MIN_HELPS = 0.5
+"""By default, trees are drawn without splits that are less likely than this to help rows they were not chosen on."""
+
+SHOW_ALL = "min_helps=0"
+"""The option of all pictures with which no split is left out."""
 
 MAX_CLASSES = 8
 """Number of colours that can be told apart; if there are more classes, the less frequent ones are drawn together."""
@@ -64,12 +71,13 @@ class DrawnNode:
     children : tuple of int
     depth : int
     is_terminal : bool
+        Whether it is drawn as a leaf: its split may be left out.
     answer : str
         The condition that leads here; empty at the root.
     question : str
-        The name of the feature it splits on; empty at a terminal.
+        The name of the feature it splits on; empty where it is drawn as a leaf.
     split_prob, split_prior : float
-        0 at a terminal.
+        0 at a terminal of the meta-tree.
     helps : float
         Probability that the split helps rows on which it was not chosen; NaN where it is not known.
     node_prob : float
@@ -118,6 +126,8 @@ class Drawing:
         Ends of a scale for means and standard deviations, the same for all nodes; None where there are none.
     has_helps : bool
         Whether it is known which splits help other rows.
+    n_left_out : int
+        Splits of the meta-tree that are left out, since they or one above do not help other rows.
     """
 
     nodes: tuple[DrawnNode, ...]
@@ -125,6 +135,16 @@ class Drawing:
     unit: str
     scale: tuple[float, float] | None
     has_helps: bool = False
+    n_left_out: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """How many splits are left out, and how to see them; empty if there are none."""
+        if not self.n_left_out:
+            return ""
+        many = number_of(self.n_left_out, "split")
+        does, is_are, them = ("does", "is", "it") if self.n_left_out == 1 else ("do", "are", "them")
+        return f"{many} that {does} not help other rows {is_are} left out; {SHOW_ALL} shows {them}"
 
     @property
     def shown_words(self) -> str:
@@ -151,19 +171,22 @@ def describe(
     max_nodes: int = 60,
     row_data: Mapping[str, Any] | None = None,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
 ) -> Drawing:
     """Choose the part of a posterior's meta-tree that is worth drawing.
 
     Nodes are taken in the order of their probability of being in the tree, in a tie those with smaller numbers first,
-    down to `max_depth` and up to `max_nodes`.
+    down to `max_depth` and up to `max_nodes`. Splits that are known to help other rows with a probability below
+    `min_helps` are drawn as leaves.
     """
     tree, names = post.tree, Names(post.tree, feature_names, code_names)
     max_depth, max_nodes = whole_number("max_depth", max_depth, 0), whole_number("max_nodes", max_nodes, 1)
     split_prob, split_prior = post.split_prob, post.split_prior
-    node_prob = _likeliest(tree, split_prob, max_depth, max_nodes)
+    is_leaf = _drawn_as_leaves(tree, helps, min_helps)
+    node_prob = _likeliest(tree, split_prob, is_leaf, max_depth, max_nodes)
     order = _depth_first(tree, node_prob)
     place = {node: i for i, node in enumerate(order)}
-    sizes = _subtree_sizes(tree)
+    sizes = _subtree_sizes(tree, is_leaf)
     seen = post.family.at(np.array(order)).seen(post.statistics[order])
     weights, unit = (None, "") if seen is None else seen
     outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {})
@@ -179,9 +202,9 @@ def describe(
                 parent=place.get(above, -1),
                 children=children,
                 depth=int(tree.depth[s]),
-                is_terminal=bool(tree.is_terminal[s]),
+                is_terminal=bool(is_leaf[s]),
                 answer=names.answer(above, s - int(tree.first_child[above])) if above >= 0 else "",
-                question="" if tree.is_terminal[s] else names.feature(int(tree.feature[s])),
+                question="" if is_leaf[s] else names.feature(int(tree.feature[s])),
                 split_prob=float(split_prob[s]),
                 split_prior=float(split_prior[s]),
                 helps=math.nan if helps is None else float(helps[s]),
@@ -192,7 +215,8 @@ def describe(
             )
         )
     scale = _scale(outcomes, post.family.support.lowest)
-    return Drawing(tuple(nodes), classes, unit, scale, helps is not None)
+    n_left_out = int(np.sum(~tree.is_terminal)) - _n_splits(tree, is_leaf)
+    return Drawing(tuple(nodes), classes, unit, scale, helps is not None, n_left_out)
 
 
 # ---- choice of nodes ------------------------------------------------------------------------------------------------
@@ -211,14 +235,31 @@ def walk(drawing: Drawing) -> Iterator[tuple[Literal["open", "hidden", "close"],
             waiting += [("open", drawing.nodes[child]) for child in reversed(node.children)]
 
 
-def _likeliest(tree: MetaTree, split_prob: FloatArray, max_depth: int, max_nodes: int) -> dict[int, float]:
+def _drawn_as_leaves(tree: MetaTree, helps: FloatArray | None, min_helps: float) -> NDArray[np.bool_]:
+    """(n_nodes,) terminals, and nodes whose splits are known not to help other rows."""
+    if not 0.0 <= min_helps <= 1.0:
+        raise ArgumentError("min_helps", f"must be a probability from 0 to 1, but is {min_helps!r}")
+    return tree.is_terminal if helps is None else np.asarray(tree.is_terminal | (helps < min_helps))
+
+
+def _n_splits(tree: MetaTree, is_leaf: NDArray[np.bool_]) -> int:
+    """Number of splits of the tree with these leaves."""
+    is_split = ~is_leaf
+    for s in range(1, tree.n_nodes):  # parents before children
+        is_split[s] &= is_split[tree.parent[s]]
+    return int(is_split.sum())
+
+
+def _likeliest(
+    tree: MetaTree, split_prob: FloatArray, is_leaf: NDArray[np.bool_], max_depth: int, max_nodes: int
+) -> dict[int, float]:
     """P(s in T) of the nodes to draw."""
     chosen: dict[int, float] = {}
     waiting = [(-1.0, 0)]
     while waiting and len(chosen) < max_nodes:
         minus_prob, s = heapq.heappop(waiting)
         chosen[s] = -minus_prob
-        if tree.depth[s] < max_depth:
+        if tree.depth[s] < max_depth and not is_leaf[s]:
             for c in range(int(tree.n_children[s])):
                 heapq.heappush(waiting, (minus_prob * float(split_prob[s]), int(tree.first_child[s]) + c))
     return chosen
@@ -234,12 +275,13 @@ def _depth_first(tree: MetaTree, chosen: Mapping[int, float]) -> list[int]:
     return order
 
 
-def _subtree_sizes(tree: MetaTree) -> NDArray[np.int64]:
-    """(n_nodes,) number of nodes from each node down, itself included."""
+def _subtree_sizes(tree: MetaTree, is_leaf: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(n_nodes,) number of nodes from each node down to these leaves, itself included."""
     sizes = np.ones(tree.n_nodes, dtype=np.int64)
     starts = np.searchsorted(tree.depth, np.arange(int(tree.depth[-1]) + 2))
     for level in range(len(starts) - 2, 0, -1):
         nodes = np.arange(starts[level], starts[level + 1])
+        nodes = nodes[~is_leaf[tree.parent[nodes]]]
         np.add.at(sizes, tree.parent[nodes], sizes[nodes])
     return sizes
 

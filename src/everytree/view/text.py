@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from everytree.base.arrays import FloatArray
-from everytree.view.describe import CodeNames, Drawing, DrawnNode, amount, describe, more, number
+from everytree.view.describe import MIN_HELPS, CodeNames, Drawing, DrawnNode, amount, describe, more, number
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
@@ -24,6 +24,7 @@ def tree_text(
     max_depth: int = 3,
     max_nodes: int = 200,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
     **row_data: Any,
 ) -> str:
     """The top of a posterior's meta-tree, one line per node.
@@ -43,6 +44,9 @@ def tree_text(
         Nodes below, and those least likely to be in the tree, are only counted.
     helps : (n_nodes,) array, optional
         Probability that each split helps rows on which it was not chosen, a column of its own: `helps`.
+    min_helps : float
+        Nodes whose splits help with a smaller probability are drawn as leaves; a last line counts the splits that are
+        left out.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 
@@ -60,7 +64,7 @@ def tree_text(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps,
     )  # fmt: skip
     labels = _labels(drawing)
     header = [
@@ -77,6 +81,7 @@ def tree_text(
         f"{label:<{margin}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False))
         for label, row in zip(["", *(label for label, _ in labels)], table, strict=True)
     ]
+    lines += [drawing.left_out] if drawing.n_left_out else []
     return "\n".join(line.rstrip() for line in lines)
 
 

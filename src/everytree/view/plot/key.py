@@ -37,6 +37,7 @@ def key_of(drawing: Drawing, width: float) -> tuple[list[KeyPart], float]:
         parts.append(KeyPart("interval", f"mean ± sd, from {number(low, 3)} to {number(high, 3)}"))
     if min(node.node_prob for node in drawing.nodes) < 0.99:
         parts.append(KeyPart("", "pale: less likely in the tree"))
+    parts += [KeyPart("", drawing.left_out)] if drawing.n_left_out else []
     placed: list[KeyPart] = []
     x, row, widest = 0.0, 0, 0.0
     for part in parts:

@@ -8,6 +8,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
+from everytree.predictive.restricted import restricted_mean
 from everytree.report import embedding, write_report
 from everytree.report.subject import Subject
 from everytree.view.describe import describe
@@ -197,6 +198,30 @@ def test_what_is_no_number_is_marked_where_nothing_may_be_missing(visit):
     assert visitor.probs() != before
     assert typed.get_attribute("aria-invalid") == "false"
     assert not problem.is_visible()
+
+
+def test_times_beyond_the_longest_that_was_seen_are_not_told(visit):
+    rng = rng_for("times in a browser")
+    table = pd.DataFrame({"load": rng.uniform(0.0, 1.0, 300)})
+    lifetime = rng.exponential(np.where(table["load"] > 0.5, 1.0, 40.0))
+    model = et.MetaTreeRegressor(family="exponential", random_state=0)
+    model.fit(table, np.minimum(lifetime, 5.0), event=lifetime <= 5.0)
+    visitor = visit(model)
+    for load in (0.1, 0.9):
+        visitor.enter([load])
+        dist = model.predictive(pd.DataFrame({"load": [load]}))
+        shown = dict(visitor.attributes("#prediction .numbers > div", "data-name", "data-value"))
+        assert list(shown) == ["mean up to 5", "5%", "median", "95%"]
+        np.testing.assert_allclose(float(shown["mean up to 5"]), restricted_mean(dist.sf, 5.0)[0], rtol=1e-6)
+        np.testing.assert_allclose(float(shown["median"]), dist.quantile(0.5)[0], rtol=1e-7)
+        said = visitor.page.locator("#said").inner_text()
+        assert said.startswith(
+            "Median beyond 5; longer than" if load < 0.5 else f"Median {dist.quantile(0.5)[0]:.3g}"[:8]
+        )
+    assert not visitor.complaints
+    labels = [label for _, label in visitor.attributes(".node", "data-node", "aria-label")]
+    assert any("median beyond 5, mean up to 5" in label for label in labels)
+    assert not any("±" in label for label in labels)
 
 
 # ---- the picture -----------------------------------------------------------------------------------------------------

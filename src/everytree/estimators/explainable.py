@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
+from everytree.base.words import short_number
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators.notebook import ShownInNotebooks
@@ -185,6 +186,9 @@ class Explainable(ShownInNotebooks, ABC):
             return "score"
         if scale == "trees" and isinstance(self.forest_, BoostedNumbers):
             return "centre"
+        last_time = self._learnt().last_time
+        if last_time is not None:
+            return f"mean if rates go on beyond {short_number(last_time, 6)}"
         return "probability" if has_classes else "mean"
 
     @abstractmethod

@@ -70,6 +70,7 @@ class Readable(MetaEstimator):
         }
         if hasattr(self, "helpful_splits_"):
             words["helps"] = self.helpful_splits_
+        words["last_time"] = self._learnt().last_time
         if hasattr(self, "classes_"):
             from everytree.view.describe import leaf_classes
 

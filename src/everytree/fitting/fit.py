@@ -202,6 +202,8 @@ class Fitted:
     mean_prediction : (n_classes or 1,) float64 or None
         Of the rows of `fit`, from which explanations start; None where it follows from the trees, or is not known any
         more since rows were added.
+    last_time : float or None
+        The longest time that was seen, where some were cut short.
     """
 
     target: Target
@@ -217,6 +219,7 @@ class Fitted:
     helpful: HelpfulSplits | None = None
     groups: str | None = None
     mean_prediction: FloatArray | None = None
+    last_time: float | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
@@ -313,6 +316,13 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
         )
 
 
+def last_time_of(rows: Rows, before: float | None = None) -> float | None:
+    """The longest time of rows and of those before them; None where no time was cut short."""
+    if before is None and not np.any(rows.row_data.get("censored", 0.0)):
+        return None
+    return max(before or 0.0, float(np.max(rows.y, initial=0.0)))
+
+
 # ---- trees that are grown -------------------------------------------------------------------------------------------
 
 
@@ -350,6 +360,7 @@ class Learnt(NamedTuple):
             unseen,
             self.helpful,
             mean_prediction=mean_prediction(self.forest, rows, n_jobs),
+            last_time=last_time_of(rows),
         ).with_batch(rows)
 
 

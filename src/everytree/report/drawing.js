@@ -109,8 +109,14 @@ function leafOutcome(statistics, i) {
   return family ? family.predict(family.parameters(statistics, i)) : {};
 }
 
+// Times of which some were cut short: what is beyond the longest that was seen is not known.
+const LAST_TIME = data.last_time ?? null;
+const timeText = (time, digits = 4) => (time > LAST_TIME ? `beyond ${nice(LAST_TIME, digits)}` : nice(time, digits));
+const upToLast = () => `mean up to ${nice(LAST_TIME)}`;
+
 function outcomeText(outcome) {
   if (!family) return "";
+  if (LAST_TIME !== null) return `median ${timeText(outcome.median)}, ${upToLast()} ${nice(outcome.meanUpTo(LAST_TIME))}`;
   if (!outcome.probs) return `${nice(outcome.mean)} ± ${nice(Math.sqrt(outcome.variance), 3)}`;
   const best = data.classes.length === 2 ? 1 : outcome.probs.indexOf(Math.max(...outcome.probs));
   return `${data.classes[best] ?? data.classes[0]} ${percent(outcome.probs[best])}`;
@@ -282,6 +288,9 @@ function outcomeBar(outcome) {
       bars.push(shape("rect", { x: left + width * from, y, width: Math.max(width * p, 0), height, style: `fill:${classColour(c)}` }));
       from += p;
     });
+  } else if (view.scale && LAST_TIME !== null) {
+    const at = left + width * Math.min(Math.max(outcome.meanUpTo(LAST_TIME) / LAST_TIME, 0), 1);
+    bars.push(shape("rect", { class: "scale", x: left, y, width, height }), shape("rect", { class: "mean", x: at - 1.5, y: y - 1, width: 3, height: height + 2 }));
   } else if (view.scale && Number.isFinite(outcome.mean)) {
     const [low, high] = view.scale, place = (v) => left + width * Math.min(Math.max((v - low) / (high - low || 1), 0), 1);
     const spread = Math.sqrt(outcome.variance), a = place(outcome.mean - spread), b = place(outcome.mean + spread);
@@ -399,6 +408,7 @@ function showTip(s) {
 }
 
 function outcomeRows(outcome) {
+  if (LAST_TIME !== null) return [["if a leaf: median", timeText(outcome.median, 5)], [upToLast(), nice(outcome.meanUpTo(LAST_TIME), 5)]];
   if (!outcome.probs) return [["if a leaf: mean", nice(outcome.mean, 5)], ["std", nice(Math.sqrt(outcome.variance), 4)]];
   const order = outcome.probs.map((p, c) => [p, c]).sort((a, b) => b[0] - a[0]).slice(0, 4);
   return order.map(([p, c]) => [data.classes[c] ?? "any other", percent(p)]);
@@ -557,7 +567,7 @@ function startDrawing() {
   }
   data.classes.forEach((name, c) => byId("tree-key").append(element("span", { class: "key square", style: `--of:${classColour(c)}` }, name)));
   byId("tree-key").append(element("span", { id: "chance-key" }));
-  if (family && !data.classes.length) byId("tree-key").append(element("span", {}, "Bars: mean ± standard deviation of the node's rows."));
+  if (family && !data.classes.length) byId("tree-key").append(element("span", {}, LAST_TIME === null ? "Bars: mean ± standard deviation of the node's rows." : `Bars: mean of times up to ${nice(LAST_TIME)}, the longest seen.`));
   byId("reach").addEventListener("input", () => setReach(Number(byId("reach").value)));
   byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
   byId("zoom-out").addEventListener("click", () => zoomBy(0.8));

@@ -20,6 +20,7 @@ from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
 from everytree.base.words import number_of, short_number
 from everytree.families.base import NativeFamily
+from everytree.predictive.restricted import restricted_mean, time_text
 from everytree.tables.code_names import NOTHING, Codes, CodeWords, one_line
 from everytree.trees.metatree import MetaTree
 from everytree.view.colours import CLASS_COLOURS as CLASS_COLOURS
@@ -48,6 +49,9 @@ class Outcome:
     probs : tuple of float
         One for each of `Drawing.classes`.
     mean, std : float
+    median, last_time : float
+        Of times, some of which were cut short: the median, and the longest time that was seen. The mean is then that of
+        times up to it, and has no standard deviation.
     coefficients : tuple of float
         Posterior mean of a linear regression, if no inputs were given to predict at.
     """
@@ -56,6 +60,8 @@ class Outcome:
     mean: float = math.nan
     std: float = math.nan
     coefficients: tuple[float, ...] = ()
+    median: float = math.nan
+    last_time: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,7 @@ def describe(
     row_data: Mapping[str, Any] | None = None,
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
 ) -> Drawing:
     """Choose the part of a posterior's meta-tree that is worth drawing.
 
@@ -189,7 +196,7 @@ def describe(
     sizes = _subtree_sizes(tree, is_leaf)
     seen = post.family.at(np.array(order)).seen(post.statistics[order])
     weights, unit = (None, "") if seen is None else seen
-    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {})
+    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {}, last_time)
     nodes = []
     for i, s in enumerate(order):
         first, last = int(tree.first_child[s]), int(tree.first_child[s] + tree.n_children[s])
@@ -393,23 +400,40 @@ def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
         return f"P({classes[best]}) = {outcome.probs[best]:.3f}"
     if outcome.coefficients:
         return "w = " + ", ".join(number(w, 3) for w in outcome.coefficients)
+    if not math.isnan(outcome.last_time):
+        return f"median {time_text(outcome.median, outcome.last_time)}, {mean_words(outcome)} {number(outcome.mean)}"
     return f"{number(outcome.mean)} ± {number(outcome.std, 3)}"
+
+
+def mean_words(outcome: Outcome) -> str:
+    """What the bars of numbers show."""
+    return "mean ± sd" if math.isnan(outcome.last_time) else f"mean up to {number(outcome.last_time)}"
 
 
 # ---- statistics -----------------------------------------------------------------------------------------------------
 
 
 def _outcomes(
-    post: Posterior, nodes: NDArray[np.int64], class_names: Sequence[Any] | None, row_data: Mapping[str, Any]
+    post: Posterior,
+    nodes: NDArray[np.int64],
+    class_names: Sequence[Any] | None,
+    row_data: Mapping[str, Any],
+    last_time: float | None,
 ) -> tuple[list[Outcome], tuple[str, ...]]:
     family, statistics = post.family.at(nodes), post.statistics[nodes]
     if "inputs" in family.row_data and isinstance(family, NativeFamily) and not row_data:
         coefficients = family.posterior_parameters(statistics)["mean"]
         return [Outcome(coefficients=tuple(row)) for row in coefficients.tolist()], ()
-    components = family.predictive(statistics, **repeated(row_data, len(nodes)))
+    components: Any = family.predictive(statistics, **repeated(row_data, len(nodes)))
     if hasattr(components, "probs"):
         probs, classes = grouped(components.probs(), class_names)
         return [Outcome(probs=tuple(row)) for row in probs.tolist()], classes
+    if last_time is not None:
+        n = len(nodes)
+        mean = restricted_mean(lambda time: components.sf(np.full(n, time)), last_time).tolist()
+        median = components.quantile(np.full(n, 0.5)).tolist()
+        each = zip(mean, median, strict=True)
+        return [Outcome(mean=m, std=0.0, median=half, last_time=last_time) for m, half in each], ()
     std = np.sqrt(components.variance())
     return [Outcome(mean=m, std=d) for m, d in zip(components.mean().tolist(), std.tolist(), strict=True)], ()
 

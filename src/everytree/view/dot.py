@@ -32,6 +32,7 @@ def tree_dot(
     max_nodes: int = 60,
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> str:
     """The top of a posterior's meta-tree as Graphviz source.
@@ -41,7 +42,7 @@ def tree_dot(
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, **row_data
+    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, last_time, **row_data
         As in `tree_text`.
 
     Examples
@@ -53,7 +54,7 @@ def tree_dot(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     lines = [
         "digraph everytree {",

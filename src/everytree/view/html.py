@@ -17,6 +17,7 @@ from everytree.view.describe import (
     DrawnNode,
     Outcome,
     describe,
+    mean_words,
     more,
     number,
     outcome_text,
@@ -44,13 +45,14 @@ def tree_html(
     max_nodes: int = 30,
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> str:
     """Summary of a posterior and the top of its meta-tree, as a fragment of HTML.
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, **row_data
+    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, last_time, **row_data
         As in `tree_text`.
 
     Examples
@@ -62,7 +64,7 @@ def tree_html(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     return "".join(["<div>", *_header(post), *_tree(drawing), *_key(drawing), "</div>"])
 
@@ -74,12 +76,20 @@ def tree_list_html(
     max_nodes: int = 30,
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **options: Any,
 ) -> str:
     """The top of a posterior's meta-tree alone; options as in `tree_html`."""
     words = {name: options.pop(name, None) for name in ("feature_names", "code_names", "class_names")}
     drawing = describe(
-        post, **words, max_depth=max_depth, max_nodes=max_nodes, row_data=options, helps=helps, min_helps=min_helps
+        post,
+        **words,
+        max_depth=max_depth,
+        max_nodes=max_nodes,
+        row_data=options,
+        helps=helps,
+        min_helps=min_helps,
+        last_time=last_time,
     )
     return "".join([*_tree(drawing), *_key(drawing)])
 
@@ -167,7 +177,7 @@ def _key(drawing: Drawing) -> Iterator[str]:
     yield f'<span style="{_BADGE};background:{dark};color:{ink_on(dark)}">1</span> {drawing.shown_words}'
     if drawing.scale is not None:
         low, high = drawing.scale
-        yield f" &nbsp; bars: mean ± sd, from {number(low, 3)} to {number(high, 3)}"
+        yield f" &nbsp; bars: {mean_words(drawing.nodes[0].outcome)}, from {number(low, 3)} to {number(high, 3)}"
     for c, name in enumerate(drawing.classes):
         square = f'<span style="display:inline-block;width:.8em;height:.8em;background:{class_colour(c)}"></span>'
         yield f" &nbsp; {square} {escape(name)}"

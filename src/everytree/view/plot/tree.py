@@ -34,6 +34,7 @@ def plot_tree(
     ax: Any = None,
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> Any:
     """Draw the top of a posterior's meta-tree, from the root on the left to the leaves on the right.
@@ -60,6 +61,8 @@ def plot_tree(
     min_helps : float
         Nodes whose splits help with a smaller probability are drawn as leaves; the legend counts the splits that are
         left out.
+    last_time : float, optional
+        Of times, the longest that was seen: medians beyond it and means without a limit are not shown.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 
@@ -69,7 +72,7 @@ def plot_tree(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     layout = Layout(drawing)
     key, key_width = key_of(drawing, max(layout.width, 320.0))

@@ -239,6 +239,20 @@ def test_a_forest_is_shown_without_the_probability_of_one_pruning(capfd):
     assert "its most probable pruning has 2 leaves, probability" in says(capfd, "show", "model.et")
 
 
+def test_splits_that_do_not_help_are_counted_and_shown_when_asked_for(capfd):
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 200))
+    label = np.where((x > 0) ^ (rng.random(200) < 0.2), "yes", "no")
+    Path("n.csv").write_text(
+        "\n".join(["x,noise,y", *(f"{a},{b},{c}" for a, b, c in zip(x, noise, label, strict=True))])
+    )
+    assert main(["fit", "n.csv", "-y", "y", "--tree", "-q", "--force"]) == 0
+    shown, every = says(capfd, "show", "model.et"), says(capfd, "show", "model.et", "--all-splits", "--depth", "9")
+    assert "left out; --all-splits shows" in shown
+    assert "left out" not in every
+    assert every.count("leaf  ") > shown.count("leaf  ")
+
+
 def test_an_explained_count_is_that_of_one_unit_of_exposure(capfd):
     rows = [f"{k % 5},{1 + k % 2},{k % 5 * (1 + k % 2)}" for k in range(60)]
     Path("counts.csv").write_text("\n".join(["x,years,n", *rows]) + "\n")
@@ -273,6 +287,28 @@ def test_an_event_is_the_opposite_of_censored(capfd):
     assert "--event is for --family exponential" in fails(capfd, "fit", "times.csv", "-y", "time", "--event", "died")
     Path("times.csv").write_text("x,time,died\n1,2,yes\n2,3,no\n")
     assert "in which rows the event was seen" in fails(capfd, *fit, "--event", "died", "-o", "n.et")
+
+
+def test_times_beyond_the_longest_that_was_seen_are_not_told(capfd):
+    rng = np.random.default_rng(0)
+    load = rng.random(300)
+    lifetime = rng.exponential(np.where(load > 0.5, 1.0, 40.0))
+    rows = [f"{a},{min(t, 5.0)},{int(t <= 5.0)}" for a, t in zip(load, lifetime, strict=True)]
+    Path("study.csv").write_text("\n".join(["load,time,died", *rows]) + "\n")
+    fit = ["fit", "study.csv", "-y", "time", "--family", "exponential", "--event", "died", "--tree", "-q", "-o", "s.et"]
+    assert main(fit) == 0
+    capfd.readouterr()
+    Path("new.csv").write_text("load\n0.1\n0.9\n")
+    assert main(["predict", "s.et", "new.csv", "-o", "out.csv", "--quantiles", "0.01,0.9"]) == 0
+    assert "the longest seen is 5: mean_up_to is the mean of times up to it" in capfd.readouterr().err
+    names, long, short = (line.split(",") for line in Path("out.csv").read_text().splitlines())
+    assert names == ["prediction", "median", "mean_up_to", "q0.01", "q0.9"]
+    mean = et.load("s.et").predict(np.array([[0.1], [0.9]]))
+    np.testing.assert_allclose([float(long[0]), float(short[0])], mean)
+    assert (long[1], long[4]) == ("inf", "inf")
+    assert 0.0 < float(short[1]) < float(short[2]) < float(long[2]) < 5.0
+    assert "beyond 5" in says(capfd, "show", "s.et")
+    assert ": median beyond 5, mean of times up to 5 " in says(capfd, "explain", "s.et", "new.csv")
 
 
 def test_a_surprising_target_or_column_is_said(capfd):

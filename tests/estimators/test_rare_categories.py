@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 import everytree as et
 from cases import rng_for
 from everytree.report import write_report
+from everytree.tables.code_names import Codes
 from everytree.tables.repeats import repeated_rows
 
 N = 1500
@@ -172,6 +173,6 @@ def test_the_report_and_the_text_of_a_tree_are_written(tmp_path):
     model = forest().fit(features(X), y)
     page = write_report(model, features(X_new).assign(y=y_new), tmp_path / "report.html", target="y")
     assert page.stat().st_size > 10_000
-    words = model.schema_.code_names[3].answer(int(model.schema_.n_codes[3]) // 2, 1)
+    words = model.schema_.code_names[3].answer(Codes().child(int(model.schema_.n_codes[3]) // 2, 1, -1), Codes())
     assert words.startswith("in id ")
     assert words.endswith("more or missing") or words.endswith("more")

@@ -261,6 +261,67 @@ def test_the_scale_of_the_trees():
         forest.explain(new, scale="log")
 
 
+NOT_SUMS = {
+    "forest": (et.MetaForestClassifier(8, **FAST), 3),
+    "two classes": (et.MetaBoostClassifier(12, n_chains=2, **FAST), 2),
+    "boost": (et.MetaBoostClassifier(12, n_chains=2, **FAST), 3),
+    "ensemble": (et.MetaEnsembleClassifier(8, max_iter=12, **FAST), 3),
+    **{
+        family: (et.MetaBoostRegressor(12, n_chains=2, family=family, **FAST), 0)
+        for family in ("lognormal", "poisson", "exponential")
+    },
+    "mixed counts": (et.MetaEnsembleRegressor(8, max_iter=8, family="poisson", **FAST), 0),
+}  # fmt: skip
+
+
+def mean_predicted(model, X, weight=None):
+    said = model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+    return np.average(said, axis=0, weights=weight)
+
+
+@pytest.mark.parametrize("name", NOT_SUMS)
+def test_explanations_start_from_the_mean_prediction(name, tmp_path):
+    """Over the rows of fit by their weights, or of the table; also where predictions are no sums over trees."""
+    X, score, new = mixed_table(150, "mean " + name)
+    weight = rng_for("weights", name).integers(1, 5, 150).astype(float)
+    model, n_classes = NOT_SUMS[name]
+    y = np.digitize(3.0 * score, [1.5, 4.5][: n_classes - 1]) if n_classes else np.round(np.exp(score / 2)) + 1.0
+    model.fit(X, y, sample_weight=weight)
+    why = model.explain(new)
+    np.testing.assert_allclose(why.base, mean_predicted(model, X, weight), rtol=1e-9)
+    np.testing.assert_allclose(why.base + why.values.sum(axis=1), why.prediction, atol=1e-10)
+    others = X[X["site"] == "south"]
+    why_here = model.explain(new, table=others)
+    np.testing.assert_allclose(why_here.base, mean_predicted(model, others), rtol=1e-9)
+    np.testing.assert_allclose(why_here.base + why_here.values.sum(axis=1), why.prediction, atol=1e-10)
+    et.save(model, tmp_path / "model.everytree")
+    again = et.load(tmp_path / "model.everytree").explain(new)
+    np.testing.assert_array_equal(again.base, why.base)
+    np.testing.assert_array_equal(again.values, why.values)
+
+
+def test_a_column_that_no_tree_splits_on_adds_nothing():
+    rng = rng_for("a column without splits")
+    X = np.column_stack([rng.normal(size=(120, 2)), np.zeros(120)])
+    y = np.digitize(X[:, 0] + X[:, 1], [-0.5, 1.5])
+    values = et.MetaBoostClassifier(20, n_chains=2, random_state=0).fit(X, y).explain(X[:20]).values
+    np.testing.assert_array_equal(values[:, 2], 0.0)
+    assert np.abs(values[:, :2]).max() > 0.1
+
+
+def test_rows_that_are_added_move_the_start_of_explanations():
+    X, score, new = mixed_table(150, "added")
+    y = np.digitize(score, [0.5, 1.5])
+    model = et.MetaForestClassifier(8, random_state=0).fit(X, y)
+    assert model.forest_.sharpness != 1.0
+    for _ in range(3):
+        model.partial_fit(X[y == 2], y[y == 2])
+    why = model.explain(new)
+    shares = np.bincount(np.append(y, np.repeat(2, 3 * (y == 2).sum()))) / (150 + 3 * (y == 2).sum())
+    np.testing.assert_allclose(why.base, shares, atol=0.05)
+    np.testing.assert_allclose(why.base + why.values.sum(axis=1), model.predict_proba(new), atol=1e-10)
+
+
 def test_times_count_as_rows_where_columns_are_not_known():
     """However long they are: what is predicted without any column is the mean over the rows."""
     rng = rng_for("times count as rows")

@@ -173,10 +173,11 @@ def test_noise_of_groups_is_predicted_by_its_frequencies(kind, seed):
 
 
 def test_noise_is_scored_as_it_is():
-    """The score that a tree gives itself is no better than what fresh rows say."""
-    rng = rng_for("own score")
-    X, y = rng.normal(size=(600, 12)), rng.integers(0, 2, 600)
-    model = et.MetaTreeClassifier(random_state=0, split_prior=0.8, alpha=0.1).fit(X, y)
-    assert -model.choice_.score == pytest.approx(
-        log_loss(model, rng.normal(size=(N_FRESH, 12)), rng.integers(0, 2, N_FRESH)), abs=0.08
-    )
+    """The score that a tree gives itself is no better than what fresh rows say, on average over tables of noise."""
+    rng, too_bad = rng_for("own score"), []
+    for _ in range(12):
+        X, y = rng.normal(size=(600, 12)), rng.integers(0, 2, 600)
+        model = et.MetaTreeClassifier(random_state=0, split_prior=0.8, alpha=0.1).fit(X, y)
+        fresh = log_loss(model, rng.normal(size=(5000, 12)), rng.integers(0, 2, 5000))
+        too_bad.append(-model.choice_.score - fresh)
+    assert -0.02 < np.mean(too_bad) < 0.09

@@ -266,3 +266,13 @@ def test_rows_keep_their_numbers_where_others_are_left_out(fitted):
     assert min(rows) >= 20
     place = [field["name"] for field in data["inputs"]].index("count")
     assert [one["values"][place] for one in data["examples"]] == table["count"].iloc[rows].tolist()
+
+
+def test_splits_that_do_not_help_other_rows_are_counted_without_scripts_too(fitted):
+    page = report_html(fitted["tree"])
+    assert re.search(r"\d+ splits? that do(es)? not help other rows (is|are) left out", page)
+    assert "on which the splits were chosen too" in page
+    assert "the slider goes from the splits that help other rows to every node" in page
+    exact = report_html(fitted["exact"])
+    assert "not help other rows" not in exact
+    assert "the slider goes from the most probable pruning to every node" in exact

@@ -8,6 +8,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
+from everytree.predictive.restricted import restricted_mean
 from everytree.report import embedding, write_report
 from everytree.report.subject import Subject
 from everytree.view.describe import describe
@@ -199,26 +200,59 @@ def test_what_is_no_number_is_marked_where_nothing_may_be_missing(visit):
     assert not problem.is_visible()
 
 
+def test_times_beyond_the_longest_that_was_seen_are_not_told(visit):
+    rng = rng_for("times in a browser")
+    table = pd.DataFrame({"load": rng.uniform(0.0, 1.0, 300)})
+    lifetime = rng.exponential(np.where(table["load"] > 0.5, 1.0, 40.0))
+    model = et.MetaTreeRegressor(family="exponential", random_state=0)
+    model.fit(table, np.minimum(lifetime, 5.0), event=lifetime <= 5.0)
+    visitor = visit(model)
+    for load in (0.1, 0.9):
+        visitor.enter([load])
+        dist = model.predictive(pd.DataFrame({"load": [load]}))
+        shown = dict(visitor.attributes("#prediction .numbers > div", "data-name", "data-value"))
+        assert list(shown) == ["mean up to 5", "5%", "median", "95%"]
+        np.testing.assert_allclose(float(shown["mean up to 5"]), restricted_mean(dist.sf, 5.0)[0], rtol=1e-6)
+        np.testing.assert_allclose(float(shown["median"]), dist.quantile(0.5)[0], rtol=1e-7)
+        said = visitor.page.locator("#said").inner_text()
+        assert said.startswith(
+            "Median beyond 5; longer than" if load < 0.5 else f"Median {dist.quantile(0.5)[0]:.3g}"[:8]
+        )
+    assert not visitor.complaints
+    labels = [label for _, label in visitor.attributes(".node", "data-node", "aria-label")]
+    assert any("median beyond 5, mean up to 5" in label for label in labels)
+    assert not any("±" in label for label in labels)
+
+
 # ---- the picture -----------------------------------------------------------------------------------------------------
 
 
-def test_the_slider_goes_from_the_map_tree_to_the_whole_meta_tree(fitted, visit):
-    post = fitted["tree"].posterior_
-    best = post.map_tree()
-    visitor = visit(fitted["tree"])
+def test_the_slider_goes_from_the_splits_that_help_to_the_whole_meta_tree(fitted, visit):
+    model = fitted["tree"]
+    post = model.posterior_
+    n_first = len(describe(post, helps=model.helpful_splits_, max_depth=99, max_nodes=9999).nodes)
+    assert 1 < n_first < post.tree.n_nodes
+    visitor = visit(model)
     page = visitor.page
-    assert visitor.count(".node") == best.n_leaves + len(best.inner)
-    assert "most probable pruning" in page.locator("#reach-text").inner_text()
+    assert visitor.count(".node") == n_first
+    assert "the splits that help other rows" in page.locator("#reach-text").inner_text()
     page.locator("#reach").focus()
     page.keyboard.press("ArrowRight")
     few = visitor.count(".node")
     page.keyboard.press("End")
     page.locator("#unfold-all").click()
-    assert best.n_leaves + len(best.inner) <= few <= visitor.count(".node") == post.tree.n_nodes
+    assert n_first <= few <= visitor.count(".node") == post.tree.n_nodes
     assert "every node" in page.locator("#reach-text").inner_text()
     page.locator("#reach").focus()
     page.keyboard.press("Home")
+    assert visitor.count(".node") == n_first
+
+
+def test_the_slider_starts_from_the_most_probable_pruning_where_help_is_not_known(fitted, visit):
+    best = fitted["exact"].map_posterior_.map_tree()
+    visitor = visit(fitted["exact"])
     assert visitor.count(".node") == best.n_leaves + len(best.inner)
+    assert "most probable pruning" in visitor.page.locator("#reach-text").inner_text()
 
 
 def test_a_click_folds_and_unfolds(fitted, visit):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
-from everytree.tables.code_names import CodeWords, cut_texts, set_text
+from cases import rng_for
+from everytree.tables.code_names import Codes, CodeWords, cut_texts, set_text
 from everytree.tables.column import Column
 from everytree.view.describe import describe
 
@@ -58,9 +59,24 @@ def test_sets_are_told_by_their_members_or_by_the_others():
 def shown_set(answer: str, everything: set[str]) -> set[str]:
     """The categories that an answer lets through."""
     answer = answer.removesuffix(" or missing")
+    if answer == "no value":
+        return set()
     if answer.startswith("not in "):
         return everything - set(answer.removeprefix("not in ").split(", "))
     return set(answer.removeprefix("= ").removeprefix("in ").split(", "))
+
+
+def codes_reaching(tree, node, feature, n_codes):
+    """The codes of a feature that no split above a node sends elsewhere."""
+    codes = np.arange(n_codes)
+    while node > 0:
+        above = int(tree.parent[node])
+        child, threshold = node - int(tree.first_child[above]), int(tree.threshold[above])
+        if tree.feature[above] == feature:
+            goes_to = np.arange(n_codes) if threshold < 0 else (np.arange(n_codes) > threshold).astype(int)
+            codes = codes[goes_to[codes] == child]
+        node = above
+    return codes
 
 
 @pytest.mark.parametrize("n_categories", [2, 3, 8])
@@ -75,12 +91,13 @@ def test_answers_about_categories_are_the_sets_that_the_tree_sends_there(n_categ
     drawing = describe(post, **model.drawing_options({}), max_depth=20)
     seen = 0
     for node in drawing.nodes[1:]:
-        above = int(post.tree.parent[node.number])
-        column, threshold = columns[int(post.tree.feature[above])], int(post.tree.threshold[above])
-        values = ["no", "yes"] if column.kind == "boolean" else list(column.categories)
-        child = node.number - int(post.tree.first_child[above])
-        halves = [values[: threshold + 1], values[threshold + 1 :]]
-        assert shown_set(node.answer, set(values)) == ({values[child]} if threshold < 0 else set(halves[child]))
+        tree, above = post.tree, int(post.tree.parent[node.number])
+        column, threshold = columns[int(tree.feature[above])], int(tree.threshold[above])
+        values = np.array(["no", "yes"] if column.kind == "boolean" else column.categories)
+        here, there = (
+            set(values[codes_reaching(tree, s, tree.feature[above], len(values))]) for s in (node.number, above)
+        )
+        assert shown_set(node.answer, there) == here
         seen += column.kind == "categorical" and threshold >= 0
     assert seen
     for picture in (model.to_text(max_depth=20), model.to_dot(max_depth=20)):
@@ -92,7 +109,48 @@ def test_groups_of_categories_are_written_out():
     column = Column("colour", "categorical", categories=("red", "green", "blue", "grey"), groups=(1, 0, 1, -1))
     words = CodeWords.of(column)
     assert list(words) == ["green", "red, blue"]
-    assert [words.answer(0, 0), words.answer(0, 1)] == ["= green", "in red, blue"]
+    assert [words.answer(Codes().child(0, child, -1), Codes()) for child in (0, 1)] == ["= green", "in red, blue"]
+
+
+def test_answers_about_numbers_are_the_range_that_reaches_the_node():
+    """Between the nearest cuts above on both sides, whatever the order of the splits; missing values only once."""
+    rng = rng_for("ranges of numbers")
+    x = rng.uniform(0.0, 10.0, 500)
+    y = np.sin(x) + rng.normal(0.0, 0.1, 500)
+    x[:60] = np.nan
+    model = et.MetaTreeRegressor(max_depth=4, random_state=0).fit(x[:, None], y)
+    post, column = model.posterior_, model.schema_.columns[0]
+    missing_seen, two_sided = 0, 0
+    for node in describe(post, **model.drawing_options({}), max_depth=9).nodes[1:]:
+        codes = codes_reaching(post.tree, node.number, 0, column.n_codes)
+        said = node.answer.removesuffix(" or missing")
+        missing_seen += said != node.answer
+        low, high = -np.inf, np.inf
+        for bound in [] if said in ("known", "missing") else said.split(", "):
+            low, high = (float(bound[2:]), high) if bound[0] == ">" else (low, float(bound[2:]))
+        two_sided += np.isfinite(low) and np.isfinite(high)
+        inside = [code for code in range(column.n_codes) if [-np.inf, *column.cuts][code] >= low - 1e-3
+                  and [*column.cuts, np.inf][code] <= high + 1e-3]  # fmt: skip
+        assert said == "missing" or inside == codes.tolist()
+    assert two_sided > 3
+    assert missing_seen + sum(node.answer == "missing" for node in describe(post).nodes) > 0
+
+
+def test_a_category_that_went_elsewhere_is_not_named_again():
+    rng = rng_for("islands")
+    island = rng.choice(["Torgersen", "Biscoe", "Dream"], 400)
+    y = np.select([island == "Torgersen", island == "Biscoe"], [9.0, 2.0], 0.0) + rng.normal(0.0, 0.1, 400)
+    text = et.MetaTreeRegressor(max_depth=3, random_state=0).fit(pd.DataFrame({"island": island}), y).to_text()
+    lines = [line for line in text.splitlines() if "─ " in line]
+    assert sum("Torgersen" in line for line in lines) == 1
+    assert sum("= Biscoe" in line for line in lines) == 1
+    assert sum("= Dream" in line for line in lines) == 1
+
+
+def test_a_branch_that_no_row_can_take_says_so():
+    tree = et.MetaTree.from_arrays([0, 0, -1, -1, -1], [1, 3, -1, -1, -1], [2, 2, 0, 0, 0], [2, 2, -1, -1, -1])
+    answers = [node.answer for node in describe(et.Posterior(tree, et.Bernoulli())).nodes]
+    assert answers == ["", "≤ 2", "≤ 2", "no value", "> 2"]
 
 
 def test_exact_models_say_where_missing_values_go():

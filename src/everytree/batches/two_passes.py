@@ -69,7 +69,9 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     if counted is not None:
         posts = fitted.forest.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
-    return replace(fitted, forest=counts.forest(), batches=[counts.digest()], unseen=BEYOND_SAMPLE)
+    return replace(
+        fitted, forest=counts.forest(), batches=[counts.digest()], unseen=BEYOND_SAMPLE, mean_prediction=None
+    )
 
 
 def rows_and_features(

@@ -131,6 +131,15 @@ class BoostedNumbers:
         shift, scale = self.about.moved_by(centre)
         return shift + scale * mean, scale**2 * variance
 
+    def means(self, X: NDArray[Any], *, n_jobs: int | None = None) -> FloatArray:
+        """(n_rows,) mean of each row's target, of counts in one unit of exposure: without their variances, faster."""
+        centre, codes = self._centres(X, n_jobs)
+        mean, _ = self.residuals.moments(codes, n_jobs=n_jobs)
+        if self.about.family == "poisson":  # means are proportional to exposures
+            return np.asarray(np.exp(centre) * mean)
+        shift, scale = self.about.moved_by(centre)
+        return np.asarray(shift + scale * mean)
+
     def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         """One predictive distribution for each row."""
         centre, codes = self._centres(X, n_jobs)

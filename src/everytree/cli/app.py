@@ -236,6 +236,9 @@ def show(
     model: options.ModelPath,
     top: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="How many columns to list.")] = 10,
     depth: Annotated[int, typer.Option(metavar="LEVELS", min=0, help="How deep to draw the tree.")] = 2,
+    all_splits: Annotated[
+        bool, typer.Option("--all-splits", help="Draw the splits too that do not help other rows.")
+    ] = False,
 ) -> None:
     """What a model was fitted on, what matters to it, and a tree.
 
@@ -247,7 +250,8 @@ def show(
     from everytree.cli.showing import show_model
     from everytree.cli.writing import to_standard_output
 
-    to_standard_output(f"{show_model(open_model(model, estimator=False), top=top, depth=depth)}\n".encode())
+    shown = show_model(open_model(model, estimator=False), top=top, depth=depth, all_splits=all_splits)
+    to_standard_output(f"{shown}\n".encode())
 
 
 @app.command()

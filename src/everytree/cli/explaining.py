@@ -10,11 +10,13 @@ import numpy as np
 
 from everytree.base.words import number_of, short_number
 from everytree.cli.models import ModelFile, column_types, input_names, open_model
+from everytree.cli.predicting import last_time_of
 from everytree.cli.problems import UserError, one_of
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
 from everytree.cli.writing import check_output, output_format, to_standard_output, write_file
 from everytree.explaining.explanation import Explanation
+from everytree.predictive.restricted import restricted_mean, time_text
 
 ROWS_AT_ONCE = 2**12
 """Rows explained at a time: for each there are as many numbers as columns and classes."""
@@ -88,46 +90,53 @@ def _class(of: ModelFile, label: str | None) -> Any:
 def _row_in_words(of: ModelFile, table: OpenTable, row: int, which: Any) -> str:
     """The row's place, its prediction, and what each column adds to it."""
     n_before = 0
-    for part, explained in _explained(of, table, only=row):
+    for part, explained, X in _explained(of, table, only=row):
         if explained is not None:
             place, called = part.place(row - n_before), f"row {row}"
             called = called if place == called else f"{called} ({place})"
-            return f"{table.name}, {called}: {_said(of, explained)}\n{explained.of_row(0, which).text()}"
+            return f"{table.name}, {called}: {_said(of, explained, X)}\n{explained.of_row(0, which).text()}"
         n_before += part.n_rows
     raise UserError(f"{table.name}: there is no row {row}; it has {number_of(n_before, 'row')}, counted from 0")
 
 
-def _said(of: ModelFile, explained: Explanation) -> str:
+def _said(of: ModelFile, explained: Explanation, X: Any) -> str:
     """The prediction of a row; of a count, in one unit of exposure, since that is what the columns add up to."""
     if explained.classes is not None:
         return str(explained.classes[int(explained.prediction[0].argmax())])
+    last_time = last_time_of(of.model)
+    if last_time is not None:
+        dist = of.model.predictive(X)
+        median, mean = float(dist.quantile(0.5)[0]), float(restricted_mean(dist.sf, last_time)[0])
+        last = short_number(last_time, 6)
+        return f"median {time_text(median, last_time, 6)}, mean of times up to {last} {short_number(mean, 6)}"
     unit = "" if of.memory.exposure is None else f" where {of.memory.exposure!r} is 1"
     return f"{short_number(float(explained.prediction[0]), 6)}{unit}"
 
 
 def _explained(
     of: ModelFile, table: OpenTable, only: int | None = None
-) -> Iterator[tuple[TableRows, Explanation | None]]:
-    """The parts of a table with their explanations; of `only` one row, None for the parts before it."""
+) -> Iterator[tuple[TableRows, Explanation | None, Any]]:
+    """The parts of a table with their explanations and rows; of `only` one row, None for the parts before it."""
     names, n_before = input_names(table.name, table.columns, of), 0
     for part in table.parts(names):
         X = part.table.select(names)
         if only is not None and only >= n_before + part.n_rows:
             n_before += part.n_rows
-            yield part, None
+            yield part, None, X
             continue
         if only is not None:
             X = X.slice(only - n_before, 1)
         with part.blamed():
             for start in range(0, X.num_rows, ROWS_AT_ONCE):
-                yield part, of.model.explain(X.slice(start, ROWS_AT_ONCE))
+                some = X.slice(start, ROWS_AT_ONCE)
+                yield part, of.model.explain(some), some
         if only is not None:
             return
 
 
 def _contributions(of: ModelFile, table: OpenTable, which: Any) -> Iterator[dict[str, Any]]:
     """What is predicted, its value without any column, and what each column adds to that; a row each."""
-    for _, explained in _explained(of, table):
+    for _, explained, _ in _explained(of, table):
         assert explained is not None
         values, base, total = explained.values, np.asarray(explained.base), explained.prediction
         columns: dict[str, Any] = {}

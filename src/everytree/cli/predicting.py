@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
-from everytree.base.words import number_of
+from everytree.base.words import number_of, short_number
 from everytree.cli.models import ModelFile, column_types, input_names, open_model, working
 from everytree.cli.problems import UserError, no_column
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
 from everytree.cli.writing import check_escaping, check_output, output_format, write_file
+from everytree.predictive.restricted import restricted_mean
 
 ROWS_AT_ONCE = 2**15
 """Rows predicted at a time: enough for the kernels, few enough for the memory of quantiles and for a bar to move."""
@@ -65,6 +66,12 @@ def predict_file(
     if of.memory.exposure is not None and of.memory.exposure not in source.columns:
         say(f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
     written = _Written()
+    last_time = last_time_of(of.model)
+    if last_time is not None:
+        say(
+            f"{of.path}: times were cut short, and the longest seen is {short_number(last_time, 6)}: mean_up_to is the "
+            "mean of times up to it, and what is beyond it is inf; prediction and std go on at the same rates"
+        )
     write_file(written.noted(predict_table(source, of, asked)), out, how.format, escape_formulas=escape_formulas)
     if out != STREAM:
         columns = number_of(len(written.columns), "column")
@@ -148,7 +155,7 @@ def _check_names(source: OpenTable, model: Any, asked: Asked) -> None:
 
 def _names(model: Any, asked: Asked) -> list[str]:
     """What the columns of the answers are called."""
-    names = ["prediction"]
+    names = ["prediction"] if last_time_of(model) is None else ["prediction", "median", "mean_up_to"]
     if asked.proba:
         names += [f"p_{label}" for label in model.classes_]
     if asked.std:
@@ -167,9 +174,25 @@ def _classes(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDA
 def _numbers(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDArray[Any]]:
     """The columns that `_names` lists."""
     mean, std = model.predict(X, return_std=True, **more)
-    columns = [mean, std] if asked.std else [mean]
+    columns, last_time = [mean], last_time_of(model)
+    if last_time is not None:
+        dist = model.predictive(X)
+        columns += [model.predict_quantiles(X, 0.5), restricted_mean(dist.sf, last_time)]
+    columns += [std] if asked.std else []
     if asked.quantiles:
         columns += [*model.predict_quantiles(X, list(asked.quantiles), **more).T]
     if asked.interval is not None:
         columns += [*model.predict_interval(X, asked.interval, **more).T]
-    return columns
+    if last_time is None:
+        return columns
+    are_times = [name not in ("prediction", "std") for name in _names(model, asked)]
+    return [
+        np.where(column > last_time, np.inf, column) if is_time else column
+        for column, is_time in zip(columns, are_times, strict=True)
+    ]
+
+
+def last_time_of(model: Any) -> float | None:
+    """The longest time that a model of times has seen, where some were cut short; online forests have none."""
+    last_time: float | None = model.fitted_.last_time if hasattr(model, "fitted_") else None
+    return last_time

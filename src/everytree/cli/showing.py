@@ -11,6 +11,7 @@ import numpy as np
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
 from everytree.online.base import OnlineForest
+from everytree.view.describe import SHOW_ALL
 
 BAR, MIN_BAR = 30, 5
 """Columns of the widest and of the narrowest bar."""
@@ -20,7 +21,7 @@ MAX_TABLES = MAX_FEATURES = 12
 """Maximum number of tables, and of features, listed by name."""
 
 
-def show_model(of: ModelFile, *, top: int, depth: int) -> str:
+def show_model(of: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     """All of it, as text."""
     model = of.model
     if isinstance(model, OnlineForest):
@@ -28,7 +29,7 @@ def show_model(of: ModelFile, *, top: int, depth: int) -> str:
     if not hasattr(model, "forest_"):
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{of.path}: {model!r}\n{drawn}".rstrip()
-    parts = [_facts(of), _importances(model, top), _tree(model, depth)]
+    parts = [_facts(of), _importances(model, top), _tree(model, depth, all_splits)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -112,14 +113,15 @@ def _columns_of_terminal() -> int:
     return shutil.get_terminal_size().columns if is_terminal else UNLIMITED
 
 
-def _tree(model: Any, depth: int) -> str:
+def _tree(model: Any, depth: int, all_splits: bool) -> str:
     """One tree drawn, and how probable its best pruning is."""
     if not hasattr(model, "to_text"):
         return ""  # boosted trees are too many to be read
     if n_rows_of(model) == 0:
         return "It has seen no rows: structures and priors alone."
     best = _best_tree(model)
-    return f"{best}\n{model.to_text(max_depth=depth)}"
+    drawn = model.to_text(max_depth=depth, **({"min_helps": 0.0} if all_splits else {}))
+    return f"{best}\n{drawn.replace(SHOW_ALL, '--all-splits')}"
 
 
 def _best_tree(model: Any) -> str:

@@ -19,7 +19,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explainable import Explainable
-from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit
+from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit, last_time_of
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.targets import Target
@@ -145,7 +145,8 @@ class MetaEstimator(Explainable):
             self._keep_early(more)
             return self
         self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
-        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER)
+        last_time = last_time_of(rows, fitted.last_time)
+        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
@@ -190,7 +191,9 @@ class MetaEstimator(Explainable):
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
         self.forest_.merge(other.forest_)
-        self.fitted_ = replace(mine, batches=[*mine.batches, *theirs.batches], unseen=ADDED_LATER)
+        batches = [*mine.batches, *theirs.batches]
+        last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
+        self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
         self._keep_early(None)
         return self
 
@@ -213,7 +216,8 @@ class MetaEstimator(Explainable):
         self._check_fitted()
         empty = copy.copy(self)
         empty.fitted_ = replace(
-            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS
+            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
+            mean_prediction=None, last_time=None,
         )  # fmt: skip
         empty._keep_early(None)
         return empty

@@ -96,7 +96,8 @@ class _OnDask(BatchedEstimator):
         settings = replace(self._settings(), owner=passes.owner)
         counts = passes.count_more(ForestCounts(self.forest_), *rows_and_features(fitted, settings))
         self.forest_.merge(counts.forest())
-        self.fitted_ = replace(fitted, batches=[*fitted.batches, counts.digest()], unseen=ADDED_LATER)
+        batches = [*fitted.batches, counts.digest()]
+        self.fitted_ = replace(fitted, batches=batches, unseen=ADDED_LATER, mean_prediction=None)
         self._keep_early(None)
         return self
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
+from everytree.base.words import short_number
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators.notebook import ShownInNotebooks
@@ -20,6 +21,8 @@ from everytree.explaining.effect import Effect, EffectRule, effect_of
 from everytree.explaining.explanation import Explanation
 from everytree.explaining.models import Scale, contributions_of
 from everytree.explaining.tree_sums import Asked
+from everytree.fitting.fit import Fitted
+from everytree.fitting.mean_prediction import is_plain_sum
 from everytree.tables.one_row import cells_of, rows_table
 from everytree.tables.reading import Table, read_table
 from everytree.tables.schema import Schema
@@ -48,7 +51,9 @@ class Explainable(ShownInNotebooks, ABC):
         trees themselves add up to: probabilities before sharpening, scores (log-odds) of boosted classes, or centres of
         boosted numbers. Both are the same where the prediction is a plain average over trees: for single trees, forests
         of numbers, exact trees, and forests of classes without sharpening. Otherwise the contributions on the scale of
-        the trees are multiplied by the mean slope of what leads from there to the prediction.
+        the trees are multiplied by the mean slope of what leads from there to the prediction, on the way from the mean
+        prediction to that of the row. What the mean on the scale of the trees differs from the start of this way is
+        shared among the columns by their importance.
 
         The value of a set of columns is that of a walk through the trees that follows splits on these columns, and goes
         on to all children at other splits, by the shares of the rows there. Exact trees average over columns that are
@@ -60,7 +65,8 @@ class Explainable(ShownInNotebooks, ABC):
             One row may be a dict of its values, a pandas Series or a list.
         scale : {"prediction", "trees"}
         table : (n_table_rows, n_features) table, optional
-            Rows whose shares count instead of those of fit: contributions are then relative to these rows.
+            Rows whose shares count instead of those of fit: contributions are then relative to these rows, and `base`
+            is their mean prediction.
 
         Returns
         -------
@@ -82,8 +88,12 @@ class Explainable(ShownInNotebooks, ABC):
         owner, schema = type(self).__name__, self.schema_
         rows = rows_table(X, owner)
         codes = self._encode(rows)
-        others = None if table is None else self._encode(read_table(table, owner))
-        asked = Asked(codes, schema.input_of.astype(np.int32), schema.n_inputs, others, self.n_jobs)
+        others, mean = None, self._learnt().mean_prediction
+        if table is not None:
+            table = read_table(table, owner)
+            others = self._encode(table)
+            mean = None if is_plain_sum(self.forest_) else np.atleast_1d(self._predicted(table).mean(axis=0))
+        asked = Asked(codes, schema.input_of.astype(np.int32), schema.n_inputs, others, self.n_jobs, mean)
         classes = tuple(getattr(self, "classes_", ())) or None
         if classes is not None and len(classes) == 1:
             found = Contributions(np.ones(1), np.zeros((len(codes), schema.n_inputs, 1)))
@@ -176,11 +186,18 @@ class Explainable(ShownInNotebooks, ABC):
             return "score"
         if scale == "trees" and isinstance(self.forest_, BoostedNumbers):
             return "centre"
+        last_time = self._learnt().last_time
+        if last_time is not None:
+            return f"mean if rates go on beyond {short_number(last_time, 6)}"
         return "probability" if has_classes else "mean"
 
     @abstractmethod
     def _check_fitted(self) -> None:
         """Raise unless the estimator is fitted."""
+
+    @abstractmethod
+    def _learnt(self) -> Fitted:
+        """Return the fitted state."""
 
     @abstractmethod
     def _encode(self, X: Any) -> NDArray[Any]:

@@ -29,7 +29,7 @@ class Readable(MetaEstimator):
         Posterior split probabilities of grown trees are nearly all 1, because splits were chosen on the rows that count
         in them. Here a split is judged by other rows, which are predicted better by it or by a leaf, with even odds
         before any of them is seen. Forests: rows that the tree was not grown on. Single trees: every fifth row, by the
-        split of the node's region that is chosen without it; 0.5 where fewer than ten rows are in a node, or six splits
+        split of the node's region that is chosen without it; 0.5 where fewer than six rows are in a node, or six splits
         above it. NaN at leaves.
 
         Not there where no rows were left out: in exact trees, imported structures and trees that are grown on all rows;
@@ -43,7 +43,12 @@ class Readable(MetaEstimator):
         return helpful.prob
 
     def to_text(self, **options: Any) -> str:
-        """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`."""
+        """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`.
+
+        Splits that probably do not help rows on which they were not chosen (`helpful_splits_` below one half) are left
+        out of this and all other pictures, and counted; `min_helps=0` shows them. Predictions are averages over all
+        prunings, whatever a picture shows.
+        """
         return self.pictured().to_text(**self.drawing_options(options))
 
     def to_dot(self, **options: Any) -> str:
@@ -65,6 +70,7 @@ class Readable(MetaEstimator):
         }
         if hasattr(self, "helpful_splits_"):
             words["helps"] = self.helpful_splits_
+        words["last_time"] = self._learnt().last_time
         if hasattr(self, "classes_"):
             from everytree.view.describe import leaf_classes
 

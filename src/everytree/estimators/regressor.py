@@ -114,7 +114,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         X, row_data = split_off(X, row_data)
         if row_data.get("exposure") is None:
             self._warn_without("exposure")
-        return super().predictive(X, **row_data)
+        dist = super().predictive(X, **row_data)
+        dist.last_time = self._learnt().last_time
+        return dist
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95), *, exposure: Any = None) -> Any:
         """(n_rows, len(quantiles)) quantiles of each row's target, or (n_rows,) for one; they never cross."""

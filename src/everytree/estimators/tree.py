@@ -52,8 +52,8 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
     Parameters
     ----------
     max_depth : int or None
-    min_samples_leaf
-        As in scikit-learn's trees.
+    min_samples_leaf : int or float
+        As in scikit-learn's trees. What a leaf of one row says holds less often for other rows than it claims.
     split_prior : "auto", float or callable
         Prior probability that a node is split.
     alpha : "auto" or float
@@ -84,7 +84,7 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
         self,
         max_depth: int | None = 5,
         *,
-        min_samples_leaf: int | float = 1,
+        min_samples_leaf: int | float = 3,
         split_prior: Any = "auto",
         alpha: float | Literal["auto"] = "auto",
         max_bins: int = 255,
@@ -120,8 +120,8 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
     Parameters
     ----------
     max_depth : int or None
-    min_samples_leaf
-        As in scikit-learn's trees.
+    min_samples_leaf : int or float
+        As in `MetaTreeClassifier`.
     family, prior
         As in `MetaForestRegressor`.
     split_prior : "auto", float or callable
@@ -144,7 +144,7 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
         *,
         family: str = "normal",
         prior: Any = "auto",
-        min_samples_leaf: int | float = 1,
+        min_samples_leaf: int | float = 3,
         split_prior: Any = "auto",
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",

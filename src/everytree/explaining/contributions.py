@@ -4,6 +4,11 @@ A sum of trees has exact Shapley values. What a model predicts may be a function
 a softmax of scores, a centre and what lies about it. A function is followed by its mean slope between the value without
 any column and the value of the row: contributions are multiplied by that slope, so that they add up on the other side
 too. Of a linear function that is exact; there, contributions stay Shapley values.
+
+The value without any column is the mean prediction of the rows, which is not the function of mean sums: where a third
+of the rows has each of three classes, the softmax of the mean scores may give one of them nearly everything. So the
+path to a row starts where the function is the mean prediction, and what the mean sums differ from there is shared among
+the columns by their importance.
 """
 
 from __future__ import annotations
@@ -49,6 +54,10 @@ class Contributions:
     def by_slope(self, base: FloatArray, slope: FloatArray) -> Contributions:
         """Contributions to a function of each number, by its mean slope (n_rows, n_outputs)."""
         return Contributions(base, self.values * slope[:, None, :])
+
+    def starting_at(self, base: FloatArray, shares: FloatArray) -> Contributions:
+        """The same totals from another base; columns have the difference by their shares (n_columns,), sums to 1."""
+        return Contributions(base, self.values + shares[:, None] * (self.base - base))
 
     def without_player(self, number: int, shares: FloatArray) -> Contributions:
         """Give what one column adds to the others, by shares (n_rows, n_columns - 1) that sum to 1."""

@@ -29,7 +29,7 @@ class Explanation:
     values : (n_rows, n_columns) or (n_rows, n_columns, n_classes) float64
         What each column adds.
     base : float or (n_classes,) float64
-        The prediction without any column: the mean over the rows of fit, as the trees see it.
+        The prediction without any column: the mean over the rows of fit, or of the table that was given.
     prediction : (n_rows,) or (n_rows, n_classes) float64
     columns : tuple of str
     data : (n_rows, n_columns) object

@@ -9,7 +9,7 @@ import numpy as np
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
 from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.mixed import MixedCentres, MixedClasses
+from everytree.boosting.mixed import LEAST, MixedCentres, MixedClasses
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, with_centre
 from everytree.boosting.trees import AdditiveTrees
 from everytree.exact.continued import ContinuedForest
@@ -30,17 +30,25 @@ def contributions_of(model: Any, asked: Asked, scale: Scale) -> Contributions:
         return _of_boosted_classes(model, asked, scale)
     if isinstance(model, ExactForest):
         return exact_sum(asked, model)
-    if isinstance(model, ContinuedForest):
-        found = continued_sum(asked, model)
-        return _sharpened(found, model.sharpness) if scale == "prediction" and model.family.has_classes else found
-    assert isinstance(model, Forest)
-    found = forest_sum(asked, model)
-    return _sharpened(found, model.sharpness) if scale == "prediction" and model.family.has_classes else found
+    assert isinstance(model, Forest | ContinuedForest)
+    found = continued_sum(asked, model) if isinstance(model, ContinuedForest) else forest_sum(asked, model)
+    if scale == "trees" or not model.family.has_classes or model.sharpness == 1.0:
+        return found
+    # A softmax of multiples of logarithms. The mean before sharpening is near that after it.
+    mean = found.base if asked.mean is None else asked.mean
+    logits = log_of(found).times(model.sharpness)
+    return probs_of(logits.starting_at(_log(mean), _importances(model, asked)))
 
 
-def _sharpened(probs: Contributions, sharpness: float) -> Contributions:
-    """Probabilities raised to a power and scaled to sum to 1: a softmax of multiples of their logarithms."""
-    return probs if sharpness == 1.0 else probs_of(log_of(probs).times(sharpness))
+def _importances(model: Any, asked: Asked) -> FloatArray:
+    """(n_inputs,) the model's importances of columns, which sum to 1; equal ones where nothing is split on."""
+    found = np.bincount(asked.inputs, model.feature_importances(), asked.n_inputs)
+    total = found.sum()
+    return np.asarray(found / total if total > 0.0 else np.full(asked.n_inputs, 1.0 / asked.n_inputs))
+
+
+def _log(probs: FloatArray) -> FloatArray:
+    return np.asarray(np.log(np.maximum(probs, LEAST)))
 
 
 def _of_boosted_classes(model: BoostedClasses | MixedClasses, asked: Asked, scale: Scale) -> Contributions:
@@ -54,6 +62,8 @@ def _of_boosted_classes(model: BoostedClasses | MixedClasses, asked: Asked, scal
     if isinstance(model, MixedClasses):
         of_forest = log_of(forest_sum(asked, model.forest)).times((1.0 - model.weight) * model.forest.sharpness)
         logits = of_forest.plus(logits.times(model.weight)).times(model.sharpness)
+    if asked.mean is not None:
+        logits = logits.starting_at(_log(asked.mean), _importances(model, asked))
     return probs_of(logits)
 
 
@@ -70,7 +80,13 @@ def _of_boosted_numbers(model: BoostedNumbers, asked: Asked, scale: Scale) -> Co
     if scale == "trees":
         return centre
     about = _about_centre(model, asked, centre)
-    return about.plus(centre) if model.about.family == "normal" else product_of(_of_scale(model.about, centre), about)
+    if model.about.family == "normal":
+        return about.plus(centre)
+    if asked.mean is not None:
+        start = np.log(asked.mean / about.base)
+        start = -start if model.about.family == "exponential" else start
+        centre = centre.starting_at(start, _importances(model, asked))
+    return product_of(_of_scale(model.about, centre), about)
 
 
 def _of_centre(trees: Any, asked: Asked, scale: Scale) -> Contributions:

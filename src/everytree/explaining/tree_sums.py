@@ -38,6 +38,8 @@ class Asked:
     table : (n_table_rows, n_columns) array or None
         Codes of rows by whose shares the trees go on at splits that are not followed; None for those of fit.
     n_jobs : int or None
+    mean : (n_outputs,) float64 or None
+        Mean prediction of the rows whose shares count; None where it is not known.
     """
 
     codes: NDArray[Any]
@@ -45,6 +47,7 @@ class Asked:
     n_inputs: int
     table: NDArray[Any] | None
     n_jobs: int | None
+    mean: FloatArray | None = None
 
     def with_column(self, codes: NDArray[Any], table: NDArray[Any] | None) -> Asked:
         """The same rows with one more column, which is an input of its own."""

@@ -146,6 +146,10 @@ def _write_fitted(to: Writer, model: Any) -> None:
         helpful.put(tree=fitted.helpful.tree, n_rows=fitted.helpful.n_rows)
         helpful.put(is_cross_fitted=fitted.helpful.is_cross_fitted)
         helpful.put_arrays(prob=fitted.helpful.prob)
+    if fitted.last_time is not None:
+        to.put(last_time=fitted.last_time)
+    if fitted.mean_prediction is not None:
+        to.put_arrays(mean_prediction=fitted.mean_prediction)
     section = to.section("unseen")
     for field in fields(fitted.unseen):
         write_plain(section, field.name, getattr(fitted.unseen, field.name))
@@ -185,6 +189,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
     model.fitted_ = Fitted(
         target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=_read_helpful(of, forest), groups=of.value("groups", str) if "groups" in of else None,
+        mean_prediction=_read_mean(of, forest), last_time=_read_last_time(of),
     )  # fmt: skip
 
 
@@ -299,6 +304,27 @@ def _read_helpful(of: Reader, forest: Model) -> HelpfulSplits | None:
     is_right = np.where(shape.is_terminal, np.isnan(prob), (prob >= 0.0) & (prob <= 1.0))
     check_all(section, "prob", prob, is_right, "must be probabilities at splits and NaN at leaves")
     return HelpfulSplits(tree, prob, n_rows, section.value("is_cross_fitted", bool))
+
+
+def _read_mean(of: Reader, forest: Model) -> FloatArray | None:
+    """Mean prediction of the rows of fit; files of earlier versions do not have it."""
+    if "mean_prediction" not in of:
+        return None
+    family = forest.family
+    mean = of.array("mean_prediction", np.float64, (family.size if family.has_classes else 1,))
+    is_right = (mean >= 0.0) & (mean <= 1.0 + 1e-9) if family.has_classes else np.isfinite(mean)
+    check_all(of, "mean_prediction", mean, is_right, "must be probabilities, or a finite mean")
+    return mean
+
+
+def _read_last_time(of: Reader) -> float | None:
+    """The longest time that was seen, where some were cut short; files of earlier versions do not have it."""
+    if "last_time" not in of:
+        return None
+    last_time = of.value("last_time", float)
+    if not (np.isfinite(last_time) and last_time >= 0.0):
+        raise of.error("last_time", f"must be a time, but is {last_time}")
+    return last_time
 
 
 def _read_unseen(of: Reader, is_classes: bool) -> Scores | NoScores:

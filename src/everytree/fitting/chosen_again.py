@@ -24,8 +24,8 @@ from everytree.structure.grow_on import Classes, Numbers
 from everytree.trees.metatree import MetaTree
 
 MAX_DEPTH = 6
-MIN_ROWS = 10
-"""Deeper and smaller nodes are not judged: their rows would say little."""
+MIN_ROWS = 6
+"""Deeper and smaller nodes are not judged: their rows would say little. All nodes of two leaves of three rows are."""
 
 MAX_ROWS = 20_000
 """Of a longer table, a random sample of so many rows judges."""

@@ -28,6 +28,7 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.chosen_again import cross_fitted_splits
 from everytree.fitting.held_out import held_out
 from everytree.fitting.helpful_splits import HelpfulSplits, held_out_splits
+from everytree.fitting.mean_prediction import mean_prediction
 from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
 from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.search import Choice, choose
@@ -198,6 +199,11 @@ class Fitted:
         Of the tree that pictures show: whether its splits help rows on which they were not chosen.
     groups : str or None
         Name of the groups that rows of `fit` came in, empty where they had no name; None without groups.
+    mean_prediction : (n_classes or 1,) float64 or None
+        Of the rows of `fit`, from which explanations start; None where it follows from the trees, or is not known any
+        more since rows were added.
+    last_time : float or None
+        The longest time that was seen, where some were cut short.
     """
 
     target: Target
@@ -212,6 +218,8 @@ class Fitted:
     unseen: Scores | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
     groups: str | None = None
+    mean_prediction: FloatArray | None = None
+    last_time: float | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted."""
@@ -249,7 +257,7 @@ def fit(
     grown = structure.grow(rows, target, schema, settings)
     learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
     groups = None if given.groups is None else given.groups_name
-    return replace(learnt.fitted(target, schema, rows, weight, factor), groups=groups)
+    return replace(learnt.fitted(target, schema, rows, weight, factor, settings.n_jobs), groups=groups)
 
 
 def first_weights(
@@ -308,6 +316,13 @@ def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
         )
 
 
+def last_time_of(rows: Rows, before: float | None = None) -> float | None:
+    """The longest time of rows and of those before them; None where no time was cut short."""
+    if before is None and not np.any(rows.row_data.get("censored", 0.0)):
+        return None
+    return max(before or 0.0, float(np.max(rows.y, initial=0.0)))
+
+
 # ---- trees that are grown -------------------------------------------------------------------------------------------
 
 
@@ -324,7 +339,9 @@ class Learnt(NamedTuple):
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
 
-    def fitted(self, target: Target, schema: Schema, rows: Rows, weight: FloatArray | None, factor: float) -> Fitted:
+    def fitted(
+        self, target: Target, schema: Schema, rows: Rows, weight: FloatArray | None, factor: float, n_jobs: int | None
+    ) -> Fitted:
         """The model of a table; `rows` are those of it that have a `weight` above 0."""
         oob = self.out_of_bag
         if oob is not None and weight is not None:
@@ -342,6 +359,8 @@ class Learnt(NamedTuple):
             oob,
             unseen,
             self.helpful,
+            mean_prediction=mean_prediction(self.forest, rows, n_jobs),
+            last_time=last_time_of(rows),
         ).with_batch(rows)
 
 

@@ -64,7 +64,7 @@ def fit_outputs(
     origin, fitted = Origin.of(grown), []
     for own, own_rows in zip(several.each, several.rows_of(grown.rows), strict=True):
         learnt = learn_forest(replace(grown, rows=own_rows), own, schema, settings)._replace(origin=origin)
-        fitted.append(learnt.fitted(own, schema, own_rows, weight, factor))
+        fitted.append(learnt.fitted(own, schema, own_rows, weight, factor, settings.n_jobs))
     return fitted
 
 

@@ -22,6 +22,7 @@ from everytree.base.words import short_number
 from everytree.families.base import Family
 from everytree.predictive.intervals import shortest_interval
 from everytree.predictive.mixture import Mixture
+from everytree.predictive.restricted import time_text
 from everytree.predictive.targets import read_targets
 
 ROWS_SHOWN = 3
@@ -83,6 +84,9 @@ class Predictive(ABC):
 
     labels: tuple[Any, ...] | None = None
     """Labels of the classes, in the order of `probs`, where the distribution comes from a classifier."""
+
+    last_time: float | None = None
+    """The longest time that a model of times has seen, where some were cut short: beyond it, rates go on as before."""
 
     def __init__(self, family: Family, row_data: Mapping[str, NDArray[Any]]) -> None:
         self._family = family
@@ -289,7 +293,7 @@ class Predictive(ABC):
     def __getitem__(self, rows: Any) -> Self:
         """Return the distributions of some rows; for a row number, a distribution of one row."""
         found = self._at_rows(self._chosen(rows))
-        found.labels = self.labels
+        found.labels, found.last_time = self.labels, self.last_time
         return found
 
     def _chosen(self, rows: Any) -> NDArray[np.int64]:
@@ -322,6 +326,9 @@ class Predictive(ABC):
         if hasattr(self._no_components(), "probs"):
             rows = [np.array2string(row, precision=3, threshold=6, edgeitems=2) for row in self.probs()]
             return f"probs: {', '.join(rows)}"
+        if self.last_time is not None:
+            medians = [time_text(float(median), self.last_time) for median in self.quantile(0.5)]
+            return f"median: {', '.join(medians)}"
         rows = [
             f"{short_number(mean, 3)} ± {short_number(std, 3)}"
             for mean, std in zip(self.mean(), self.std(), strict=True)

@@ -7,6 +7,7 @@ const CHIP = { width: 43 };
 const MOST_DRAWN = 1000; // more could not be read, and would make the page slow
 const READABLE = 0.68; // zoom from which the words in a box can be read: the tree opens with as many nodes as that allows
 const FIRST_UNFOLDED = 31;
+const LEAST_HELP = 0.5; // splits that are less likely to help other rows are not shown at first
 const MOST_ZOOM = 1.6;
 
 const byId = (id) => document.getElementById(id);
@@ -61,18 +62,37 @@ function setText(names, others, most = MOST_NAMED) {
   return `${word} ${listed.slice(0, most - 1).join(", ")} and ${listed.length - most + 1} more`;
 }
 
-// What a row says to go from a node to a child of it.
+// The codes that go on to a child of a split, of those that reach it: from low to high, and perhaps a missing value.
+function codesOfChild(tree, s, offset, { low, high, missing }) {
+  const threshold = tree.threshold[s], takesMissing = tree.missingChild[s] === offset;
+  if (takesMissing && (threshold < 0 || offset === 2)) return { low: 1, high: 0, missing };
+  const [first, last] = threshold < 0 ? [offset, offset] : offset === 0 ? [0, threshold] : [threshold + 1, high];
+  return { low: Math.max(low, first), high: Math.min(high, last), missing: missing && takesMissing };
+}
+
+// The codes of a column with which a row can reach a node.
+function codesReaching(tree, s, feature) {
+  if (!s) return { low: 0, high: Infinity, missing: true };
+  const above = tree.parent[s], codes = codesReaching(tree, above, feature);
+  return tree.feature[above] === feature ? codesOfChild(tree, above, s - tree.firstChild[above], codes) : codes;
+}
+
+// What a row says to go from a node to a child of it, as far as the way to the node leaves it open.
 function answerText(tree, s, offset, most = MOST_NAMED) {
-  const column = data.columns[tree.feature[s]], threshold = tree.threshold[s], last = column.n_codes - 1;
-  const takesMissing = tree.missingChild[s] === offset;
-  if (takesMissing && (threshold < 0 || offset === 2)) return "missing";
-  if (threshold < 0) return offset <= last ? `= ${codeName(column, offset)}` : "missing";
-  const isAbove = offset === 1, missingIsAbove = data.is_exact && column.has_missing;
-  if (threshold >= last) return takesMissing || (isAbove && missingIsAbove) ? "missing" : "known"; // asks only whether there is a value
-  const low = namesOf(column, 0, threshold), high = namesOf(column, threshold + 1, last);
-  const ordered = () => `${isAbove ? ">" : "≤"} ${codeName(column, threshold)}`;
-  const answer = isOrdered(column) ? ordered() : isAbove ? setText(high, low, most) : setText(low, high, most);
-  return takesMissing || (isAbove && missingIsAbove) ? `${answer} or missing` : answer;
+  const column = data.columns[tree.feature[s]], last = column.n_codes - 1;
+  const reached = ({ low, high, missing }) => [low, Math.min(high, last), missing || (data.is_exact && column.has_missing && low <= last + 1 && high > last)];
+  const above = codesReaching(tree, s, tree.feature[s]);
+  const [low, high, missing] = reached(codesOfChild(tree, s, offset, above));
+  if (low > high) return missing ? "missing" : "no value";
+  const orMissing = missing ? " or missing" : "";
+  if (isOrdered(column)) {
+    const bounds = [...(low > 0 ? [`> ${codeName(column, low - 1)}`] : []), ...(high < last ? [`≤ ${codeName(column, high)}`] : [])];
+    return (bounds.join(", ") || "known") + orMissing;
+  }
+  const [first, end, missingBefore] = reached(above), names = namesOf(column, low, high);
+  const others = [...namesOf(column, first, low - 1), ...namesOf(column, high + 1, end)];
+  if (!others.length && ((missingBefore && !missing) || names.length > most)) return `known${orMissing}`;
+  return setText(names, others, most) + orMissing;
 }
 
 const question = (tree, s) => data.features[tree.feature[s]];
@@ -89,8 +109,14 @@ function leafOutcome(statistics, i) {
   return family ? family.predict(family.parameters(statistics, i)) : {};
 }
 
+// Times of which some were cut short: what is beyond the longest that was seen is not known.
+const LAST_TIME = data.last_time ?? null;
+const timeText = (time, digits = 4) => (time > LAST_TIME ? `beyond ${nice(LAST_TIME, digits)}` : nice(time, digits));
+const upToLast = () => `mean up to ${nice(LAST_TIME)}`;
+
 function outcomeText(outcome) {
   if (!family) return "";
+  if (LAST_TIME !== null) return `median ${timeText(outcome.median)}, ${upToLast()} ${nice(outcome.meanUpTo(LAST_TIME))}`;
   if (!outcome.probs) return `${nice(outcome.mean)} ± ${nice(Math.sqrt(outcome.variance), 3)}`;
   const best = data.classes.length === 2 ? 1 : outcome.probs.indexOf(Math.max(...outcome.probs));
   return `${data.classes[best] ?? data.classes[0]} ${percent(outcome.probs[best])}`;
@@ -100,7 +126,8 @@ const classColour = (c) => data.colours[c % data.colours.length];
 
 // ---- which nodes ------------------------------------------------------------------------------------------------------
 
-// Probability that each node is in the tree, and which nodes the most probable pruning splits; made when first asked for.
+// Probability that each node is in the tree, and which nodes are split at first: those whose splits help other rows, where
+// that is known, and else those of the most probable pruning. Made when first asked for.
 function study(tree) {
   if (tree.prob) return tree;
   const { size, split, parent, nChildren, firstChild } = tree;
@@ -117,19 +144,21 @@ function study(tree) {
     tree.isSplit[s] = below > stop;
     best[s] = Math.max(below, stop);
   }
-  tree.nMap = 1;
-  const inMap = new Uint8Array(size);
-  inMap[0] = 1;
-  for (let s = 1; s < size; s++) tree.nMap += inMap[s] = inMap[parent[s]] & tree.isSplit[parent[s]];
+  const helps = helpsOf(tree);
+  if (helps) for (let s = 0; s < size; s++) tree.isSplit[s] = nChildren[s] && helps[s] >= LEAST_HELP;
+  tree.nFirst = 1;
+  const isFirst = new Uint8Array(size);
+  isFirst[0] = 1;
+  for (let s = 1; s < size; s++) tree.nFirst += isFirst[s] = isFirst[parent[s]] & tree.isSplit[parent[s]];
   tree.ranked = Float64Array.from(tree.prob).sort().reverse();
   return tree;
 }
 
-// The least probability of nodes to show: none beyond the most probable pruning at 0, all nodes at 100.
+// The least probability of nodes to show: none beyond those that are shown at first at 0, all nodes at 100.
 function leastShown(tree, reach) {
   if (reach === 0) return Infinity;
   const most = Math.min(tree.size, MOST_DRAWN);
-  const wanted = tree.nMap + Math.max(0, most - tree.nMap) * (reach / 100) ** 2;
+  const wanted = tree.nFirst + Math.max(0, most - tree.nFirst) * (reach / 100) ** 2;
   if (reach === 100 && tree.size <= MOST_DRAWN) return 0;
   return tree.ranked[Math.min(Math.round(wanted), tree.size) - 1];
 }
@@ -259,6 +288,9 @@ function outcomeBar(outcome) {
       bars.push(shape("rect", { x: left + width * from, y, width: Math.max(width * p, 0), height, style: `fill:${classColour(c)}` }));
       from += p;
     });
+  } else if (view.scale && LAST_TIME !== null) {
+    const at = left + width * Math.min(Math.max(outcome.meanUpTo(LAST_TIME) / LAST_TIME, 0), 1);
+    bars.push(shape("rect", { class: "scale", x: left, y, width, height }), shape("rect", { class: "mean", x: at - 1.5, y: y - 1, width: 3, height: height + 2 }));
   } else if (view.scale && Number.isFinite(outcome.mean)) {
     const [low, high] = view.scale, place = (v) => left + width * Math.min(Math.max((v - low) / (high - low || 1), 0), 1);
     const spread = Math.sqrt(outcome.variance), a = place(outcome.mean - spread), b = place(outcome.mean + spread);
@@ -281,7 +313,8 @@ function markPath() {
 
 function sayReach() {
   const { tree, reach, least } = view, all = tree.allSize.toLocaleString("en"), n = view.order.length.toLocaleString("en");
-  const what = reach === 0 ? "the most probable pruning" : least === 0 ? "every node" : `nodes with probability ${nice(least, 2)} or more`;
+  const first = helpsOf(tree) ? "the splits that help other rows" : "the most probable pruning";
+  const what = reach === 0 ? first : least === 0 ? "every node" : `nodes with probability ${nice(least, 2)} or more`;
   const shown = countShown(), folded = shown > view.order.length ? `, ${n} of them unfolded` : "";
   byId("reach-text").textContent = `${what}: ${shown.toLocaleString("en")} of ${all} nodes${folded}`;
   byId("reach").setAttribute("aria-valuetext", byId("reach-text").textContent);
@@ -375,6 +408,7 @@ function showTip(s) {
 }
 
 function outcomeRows(outcome) {
+  if (LAST_TIME !== null) return [["if a leaf: median", timeText(outcome.median, 5)], [upToLast(), nice(outcome.meanUpTo(LAST_TIME), 5)]];
   if (!outcome.probs) return [["if a leaf: mean", nice(outcome.mean, 5)], ["std", nice(Math.sqrt(outcome.variance), 4)]];
   const order = outcome.probs.map((p, c) => [p, c]).sort((a, b) => b[0] - a[0]).slice(0, 4);
   return order.map(([p, c]) => [data.classes[c] ?? "any other", percent(p)]);
@@ -533,7 +567,7 @@ function startDrawing() {
   }
   data.classes.forEach((name, c) => byId("tree-key").append(element("span", { class: "key square", style: `--of:${classColour(c)}` }, name)));
   byId("tree-key").append(element("span", { id: "chance-key" }));
-  if (family && !data.classes.length) byId("tree-key").append(element("span", {}, "Bars: mean ± standard deviation of the node's rows."));
+  if (family && !data.classes.length) byId("tree-key").append(element("span", {}, LAST_TIME === null ? "Bars: mean ± standard deviation of the node's rows." : `Bars: mean of times up to ${nice(LAST_TIME)}, the longest seen.`));
   byId("reach").addEventListener("input", () => setReach(Number(byId("reach").value)));
   byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
   byId("zoom-out").addEventListener("click", () => zoomBy(0.8));

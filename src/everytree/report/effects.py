@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
+from everytree.base.words import short_number
 from everytree.explaining.effect import Effect
 from everytree.online.rows import simplify
 from everytree.report.charts import curve_chart, scale
@@ -32,6 +33,10 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
     ]
     labels: Sequence[Any] = subject.model.classes_.tolist() if subject.words.classes else ()
     unit = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
+    last_time = subject.words.last_time
+    if last_time is not None:
+        last = short_number(last_time, 6)
+        unit += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
     return effect_charts(found, subject.words.classes, shown_classes(labels, rows), unit)
 
 

@@ -86,6 +86,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
         "kernel": family.kernel if can_predict else None,
         "prior": family.summarise(np.zeros((1, family.n_statistics)))[0].tolist() if can_predict else [],
         "classes": words.classes,
+        "last_time": words.last_time,
         "colours": list(CLASS_COLOURS),
         "sharpness": float(getattr(getattr(model.forest_, "forest", model.forest_), "sharpness", 1.0)),
         "inputs": inputs,

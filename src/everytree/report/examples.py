@@ -68,7 +68,8 @@ def _reasons(model: Any, rows: JudgedRows) -> Sequence[dict[str, Any] | None]:
     explained, names = model.explain(rows.inputs), [one_line(label) for label in getattr(model, "classes_", ())]
     found: list[dict[str, Any] | None] = []
     for i in range(len(rows)):
-        base, value, parts, of = explained.base, explained.prediction[i], explained.values[i], "Mean"
+        base, value, parts = explained.base, explained.prediction[i], explained.values[i]
+        of = explained.what[:1].upper() + explained.what[1:]
         if names:  # the second of two classes, or the most probable one
             place = int(np.argmax(value)) if len(names) > 2 else len(names) - 1
             base, value, parts, of = base[place], value[place], parts[:, place], f"Probability of {names[place]}"

@@ -59,6 +59,8 @@ const FAMILIES = {
         variance: shape > 2 ? (mean * mean * shape) / (shape - 2) : Infinity,
         logProb: (y) => (y < 0 ? -Infinity : Math.log(shape) - Math.log(rate + y) - shape * Math.log1p(y / rate)),
         cdf: (y) => (y < 0 ? 0 : -Math.expm1(-shape * Math.log1p(y / rate))),
+        meanUpTo: (y) => (Math.abs(shape - 1) < 1e-9 ? rate * Math.log1p(y / rate) : (-rate / (shape - 1)) * Math.expm1((1 - shape) * Math.log1p(y / rate))),
+        median: rate * Math.expm1(Math.LN2 / shape),
       };
     },
   },

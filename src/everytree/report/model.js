@@ -187,7 +187,8 @@ function numberDistribution(parts) {
   const before = (y) => (sharp === 1 ? y : mean + (y - mean) * sharp);
   const density = (y) => sharp * mixed.reduce((sum, one) => sum + one.weight * Math.exp(one.logProb(before(y))), 0);
   const cdf = (y) => mixed.reduce((sum, one) => sum + one.weight * one.cdf(before(y)), 0);
-  return { mean, variance, std: Math.sqrt(variance), density, cdf, quantile: (p) => quantile(p, { mean, variance, density, cdf }) };
+  const meanUpTo = (y) => mixed.reduce((sum, one) => sum + one.weight * one.meanUpTo(y), 0);
+  return { mean, variance, std: Math.sqrt(variance), meanUpTo, density, cdf, quantile: (p) => quantile(p, { mean, variance, density, cdf }) };
 }
 
 // The smallest y with cdf(y) >= p: a bracket, then Newton's steps as long as they stay inside it.

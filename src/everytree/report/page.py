@@ -33,6 +33,11 @@ from everytree.report.trees import folding_tree, probable_trees
 from everytree.tables.code_names import one_line
 from everytree.view.describe import number
 
+OF_POSTERIOR = (
+    "By their probability given all rows, on which the splits were chosen too. The tree above is shown without the "
+    "splits that do not help other rows."
+)
+
 OF_FIT = (
     "The scores above are of rows of the fit, each predicted by trees that had not seen it. This page was made without "
     "a table of rows and targets, so there are no charts and no comparison."
@@ -243,7 +248,9 @@ def contained(listed: Sequence[str]) -> str:
 
 def _tree_sections(subject: Subject) -> dict[str, str]:
     """The picture of a tree; where there is one tree or one posterior over trees, the most probable ones too."""
-    section = with_parts("trees.html", {"drawn": escape(_drawn(subject)), "folding": folding_tree(subject)})
+    first = "the most probable pruning" if subject.helpful is None else "the splits that help other rows"
+    parts = {"drawn": escape(_drawn(subject)), "first": first, "folding": folding_tree(subject)}
+    section = with_parts("trees.html", parts)
     links = '<a href="#tree">Tree</a>'
     if len(subject.posts) == 1:  # of a forest, no single pruning has a probability worth reading
         section += with_parts("probable.html", {"trees": _trees(subject)})
@@ -284,7 +291,7 @@ def _imported(model: Any) -> list[str]:
 def _trees(subject: Subject) -> str:
     if "inputs" in subject.family.row_data:
         return absent("Leaves of this model are lines through the columns; single trees of them are not written out.")
-    parts = []
+    parts = [] if subject.helpful is None else [f"<p>{OF_POSTERIOR}</p>"]
     for rank, (prob, n_leaves, text) in enumerate(probable_trees(subject), start=1):
         head = f"Number {rank}: probability {number(prob, 3)}, {n_leaves} lea{'f' if n_leaves == 1 else 'ves'}"
         is_open = " open" if rank == 1 else ""

@@ -24,10 +24,14 @@ MAX_DESCRIBED = 20_000
 
 
 def folding_tree(subject: Subject) -> str:
-    """The most probable part of the tree with the largest weight, as nested lists that fold without scripts."""
+    """The most probable part of the tree with the largest weight, as nested lists that fold without scripts.
+
+    Splits that are known not to help other rows are left out.
+    """
     post, options = subject.posts[subject.first], subject.words.options()
     drawing = describe(post, **options, max_depth=32, max_nodes=MAX_LISTED, helps=subject.helpful)
-    return f'<div class="folding">{"".join(_items(drawing))}</div>'
+    left_out = f"<p>{escape(drawing.left_out)} in <code>model.to_text</code>.</p>" if drawing.n_left_out else ""
+    return f'<div class="folding">{"".join(_items(drawing))}{left_out}</div>'
 
 
 def _items(drawing: Drawing) -> Iterator[str]:

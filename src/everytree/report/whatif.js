@@ -163,21 +163,25 @@ function showClasses(probs) {
 
 function showNumbers(dist) {
   const [low, middle, high] = [0.05, 0.5, 0.95].map(dist.quantile);
-  byId("said").textContent = `${nice(dist.mean)}; between ${nice(low)} and ${nice(high)} with probability 90%`;
+  const isTime = LAST_TIME !== null, told = isTime ? timeText : nice;
+  const ends = high > LAST_TIME ? `longer than ${nice(low)} with probability 95%` : `between ${nice(low)} and ${nice(high)} with probability 90%`;
+  byId("said").textContent = isTime ? `Median ${told(middle)}; ${ends}` : `${nice(dist.mean)}; between ${nice(low)} and ${nice(high)} with probability 90%`;
   const list = element("dl", { class: "numbers" });
-  const facts = { mean: dist.mean, std: dist.std, "5%": low, median: middle, "95%": high };
+  const moments = isTime ? { [upToLast()]: dist.meanUpTo(LAST_TIME) } : { mean: dist.mean, std: dist.std };
+  const facts = { ...moments, "5%": low, median: middle, "95%": high };
   for (const [name, value] of Object.entries(facts)) {
     const item = element("div", { "data-name": name, "data-value": value });
-    item.append(element("dt", {}, name), element("dd", {}, nice(value, 5)));
+    item.append(element("dt", {}, name), element("dd", {}, told(value, 5)));
     list.append(item);
   }
-  byId("prediction").replaceChildren(densityChart(dist, low, high), list);
+  const most = isTime ? LAST_TIME : Infinity;
+  byId("prediction").replaceChildren(densityChart(dist, Math.min(low, most), Math.min(high, most), most), list);
 }
 
 // The density, or a stick for each count, from a little below the 5% quantile to a little above the 95% one.
-function densityChart(dist, low, high) {
+function densityChart(dist, low, high, most = Infinity) {
   const width = 440, height = 170, base = height - 24, reach = 0.6 * Math.max(high - low, IS_COUNT ? 4 : 1e-12);
-  const [from, to] = [IS_POSITIVE ? Math.max(IS_COUNT ? -0.5 : 0, low - reach) : low - reach, high + reach];
+  const [from, to] = [IS_POSITIVE ? Math.max(IS_COUNT ? -0.5 : 0, low - reach) : low - reach, Math.min(high + reach, most)];
   const x = (y) => ((y - from) / (to - from)) * width;
   const chart = shape("svg", { class: "density", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Predictive distribution; the middle 90% is shaded" });
   const points = [];
@@ -201,7 +205,7 @@ function densityChart(dist, low, high) {
     }
     chart.append(shape("path", { class: "curve", d: `M${path(points)}` }));
   }
-  if (Number.isFinite(dist.mean)) chart.append(shape("path", { class: "at-mean", d: `M${x(dist.mean)} ${base}V8` }));
+  if (Number.isFinite(dist.mean) && most === Infinity) chart.append(shape("path", { class: "at-mean", d: `M${x(dist.mean)} ${base}V8` }));
   chart.append(shape("path", { class: "grid", d: `M0 ${base}H${width}` }));
   for (const value of [low, high]) {
     const text = nice(value, 3), half = 4 * text.length; // so that no end of it is cut off

@@ -23,12 +23,15 @@ class Words:
         Labels of each column's codes.
     classes : list of str
         Class labels; empty for numbers.
+    last_time : float or None
+        Of times, some of which were cut short: the longest that was seen.
     """
 
     inputs: list[str]
     features: list[str]
     codes: list[CodeWords]
     classes: list[str]
+    last_time: float | None = None
 
     @classmethod
     def of(cls, model: Any, names: list[str] | None = None) -> Words:
@@ -41,9 +44,11 @@ class Words:
             [inputs[k] for k in schema.input_of],
             model.words_of_codes() if hasattr(model, "words_of_codes") else schema.code_names,
             [one_line(label) for label in getattr(model, "classes_", ())],
+            model.fitted_.last_time,
         )
 
     def options(self) -> dict[str, Any]:
         """Options for pictures of posteriors."""
         classes = leaf_classes(self.classes) or None
-        return {"feature_names": self.features, "code_names": self.codes, "class_names": classes}
+        names = {"feature_names": self.features, "code_names": self.codes, "class_names": classes}
+        return names | {"last_time": self.last_time}

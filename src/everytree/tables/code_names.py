@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from everytree.base.arrays import LARGEST_CODE
 from everytree.tables.column import Column
 
 MAX_NAMED = 4
@@ -30,6 +31,33 @@ MIN_DIGITS, MAX_DIGITS = 6, 17
 
 NEAR = 0.01
 """Maximum distance of the text of a cut from it, as a share of the distance to the next cut."""
+
+
+NOTHING = "no value"
+"""The condition of a branch that no row can take."""
+
+
+class Codes(NamedTuple):
+    """Codes of a column that can reach a node.
+
+    Attributes
+    ----------
+    low, high : int
+        The first and the last; none where the first is larger.
+    missing : bool
+        Whether a missing value, which has no code, can reach it too.
+    """
+
+    low: int = 0
+    high: int = LARGEST_CODE
+    missing: bool = True
+
+    def child(self, threshold: int, child: int, missing_child: int) -> Codes:
+        """Those of them that go on to a child of a split on the column, which takes missing values to another."""
+        if child == missing_child and (threshold < 0 or child == 2):
+            return Codes(1, 0, self.missing)
+        first, last = (child, child) if threshold < 0 else (0, threshold) if child == 0 else (threshold + 1, self.high)
+        return Codes(max(self.low, first), min(self.high, last), self.missing and child == missing_child)
 
 
 @dataclass(frozen=True)
@@ -75,19 +103,31 @@ class CodeWords(Sequence[str]):
     def __getitem__(self, code: Any) -> Any:
         return ", ".join(self.values[code])
 
-    def answer(self, threshold: int, child: int) -> str:
-        """Condition for a child of a split: one code if the threshold is -1, else up to the threshold or beyond."""
-        if threshold < 0:
-            return f"= {self[child]}" if child < len(self) else "missing"
-        or_missing = " or missing" if self.has_missing_code and child else ""
+    def answer(self, codes: Codes, above: Codes) -> str:
+        """Condition of the branch to a node that some codes reach, from one that is reached by those `above`."""
+        own, missing = self._reached(codes)
+        if not own:
+            return "missing" if missing else NOTHING
+        or_missing = " or missing" if missing else ""
         if self.is_ordered:
-            return f"{'>' if child else '≤'} {self[threshold]}{or_missing}"
-        low, high = (self._names(self.values[: threshold + 1]), self._names(self.values[threshold + 1 :]))
-        return (set_text(high, low) if child else set_text(low, high)) + or_missing
+            lower = [f"> {self[own[0] - 1]}"] if own[0] > 0 else []
+            upper = [f"≤ {self[own[-1]]}"] if own[-1] < len(self) - 1 else []
+            return (", ".join(lower + upper) or "known") + or_missing
+        before, missing_before = self._reached(above)
+        others = self._names([code for code in before if code not in own])
+        names = self._names(own)
+        if not others and (missing_before > missing or len(names) > MAX_NAMED):  # only asked whether there is a value
+            return "known" + or_missing
+        return set_text(names, others) + or_missing
 
-    @staticmethod
-    def _names(values: Sequence[tuple[str, ...]]) -> list[str]:
-        return [name for names in values for name in names]
+    def _reached(self, codes: Codes) -> tuple[range, bool]:
+        """The codes among those with labels, and whether a missing value is among them."""
+        n = len(self)
+        is_missing = codes.missing or (self.has_missing_code and codes.low <= n <= codes.high)
+        return range(max(codes.low, 0), min(codes.high + 1, n)), is_missing
+
+    def _names(self, codes: Sequence[int]) -> list[str]:
+        return [name for code in codes for name in self.values[code]]
 
 
 def set_text(names: Sequence[str], others: Sequence[str]) -> str:

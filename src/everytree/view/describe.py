@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import whole_number
-from everytree.base.words import short_number
+from everytree.base.errors import ArgumentError
+from everytree.base.words import number_of, short_number
 from everytree.families.base import NativeFamily
-from everytree.tables.code_names import CodeWords, one_line
+from everytree.predictive.restricted import restricted_mean, time_text
+from everytree.tables.code_names import NOTHING, Codes, CodeWords, one_line
 from everytree.trees.metatree import MetaTree
 from everytree.view.colours import CLASS_COLOURS as CLASS_COLOURS
 
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
 
 CodeNames = Sequence[Sequence[Any] | None] | Mapping[int, Sequence[Any] | None]
+
+MIN_HELPS = 0.5
+"""By default, trees are drawn without splits that are less likely than this to help rows they were not chosen on."""
+
+SHOW_ALL = "min_helps=0"
+"""The option of all pictures with which no split is left out."""
 
 MAX_CLASSES = 8
 """Number of colours that can be told apart; if there are more classes, the less frequent ones are drawn together."""
@@ -41,6 +49,9 @@ class Outcome:
     probs : tuple of float
         One for each of `Drawing.classes`.
     mean, std : float
+    median, last_time : float
+        Of times, some of which were cut short: the median, and the longest time that was seen. The mean is then that of
+        times up to it, and has no standard deviation.
     coefficients : tuple of float
         Posterior mean of a linear regression, if no inputs were given to predict at.
     """
@@ -49,6 +60,8 @@ class Outcome:
     mean: float = math.nan
     std: float = math.nan
     coefficients: tuple[float, ...] = ()
+    median: float = math.nan
+    last_time: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -64,12 +77,13 @@ class DrawnNode:
     children : tuple of int
     depth : int
     is_terminal : bool
+        Whether it is drawn as a leaf: its split may be left out.
     answer : str
         The condition that leads here; empty at the root.
     question : str
-        The name of the feature it splits on; empty at a terminal.
+        The name of the feature it splits on; empty where it is drawn as a leaf.
     split_prob, split_prior : float
-        0 at a terminal.
+        0 at a terminal of the meta-tree.
     helps : float
         Probability that the split helps rows on which it was not chosen; NaN where it is not known.
     node_prob : float
@@ -118,6 +132,8 @@ class Drawing:
         Ends of a scale for means and standard deviations, the same for all nodes; None where there are none.
     has_helps : bool
         Whether it is known which splits help other rows.
+    n_left_out : int
+        Splits of the meta-tree that are left out, since they or one above do not help other rows.
     """
 
     nodes: tuple[DrawnNode, ...]
@@ -125,6 +141,16 @@ class Drawing:
     unit: str
     scale: tuple[float, float] | None
     has_helps: bool = False
+    n_left_out: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """How many splits are left out, and how to see them; empty if there are none."""
+        if not self.n_left_out:
+            return ""
+        many = number_of(self.n_left_out, "split")
+        does, is_are, them = ("does", "is", "it") if self.n_left_out == 1 else ("do", "are", "them")
+        return f"{many} that {does} not help other rows {is_are} left out; {SHOW_ALL} shows {them}"
 
     @property
     def shown_words(self) -> str:
@@ -151,22 +177,26 @@ def describe(
     max_nodes: int = 60,
     row_data: Mapping[str, Any] | None = None,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
 ) -> Drawing:
     """Choose the part of a posterior's meta-tree that is worth drawing.
 
     Nodes are taken in the order of their probability of being in the tree, in a tie those with smaller numbers first,
-    down to `max_depth` and up to `max_nodes`.
+    down to `max_depth` and up to `max_nodes`. Splits that are known to help other rows with a probability below
+    `min_helps` are drawn as leaves.
     """
     tree, names = post.tree, Names(post.tree, feature_names, code_names)
     max_depth, max_nodes = whole_number("max_depth", max_depth, 0), whole_number("max_nodes", max_nodes, 1)
     split_prob, split_prior = post.split_prob, post.split_prior
-    node_prob = _likeliest(tree, split_prob, max_depth, max_nodes)
+    is_leaf = _drawn_as_leaves(tree, helps, min_helps)
+    node_prob = _likeliest(tree, split_prob, is_leaf, max_depth, max_nodes)
     order = _depth_first(tree, node_prob)
     place = {node: i for i, node in enumerate(order)}
-    sizes = _subtree_sizes(tree)
+    sizes = _subtree_sizes(tree, is_leaf)
     seen = post.family.at(np.array(order)).seen(post.statistics[order])
     weights, unit = (None, "") if seen is None else seen
-    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {})
+    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {}, last_time)
     nodes = []
     for i, s in enumerate(order):
         first, last = int(tree.first_child[s]), int(tree.first_child[s] + tree.n_children[s])
@@ -179,9 +209,9 @@ def describe(
                 parent=place.get(above, -1),
                 children=children,
                 depth=int(tree.depth[s]),
-                is_terminal=bool(tree.is_terminal[s]),
+                is_terminal=bool(is_leaf[s]),
                 answer=names.answer(above, s - int(tree.first_child[above])) if above >= 0 else "",
-                question="" if tree.is_terminal[s] else names.feature(int(tree.feature[s])),
+                question="" if is_leaf[s] else names.feature(int(tree.feature[s])),
                 split_prob=float(split_prob[s]),
                 split_prior=float(split_prior[s]),
                 helps=math.nan if helps is None else float(helps[s]),
@@ -192,7 +222,8 @@ def describe(
             )
         )
     scale = _scale(outcomes, post.family.support.lowest)
-    return Drawing(tuple(nodes), classes, unit, scale, helps is not None)
+    n_left_out = int(np.sum(~tree.is_terminal)) - _n_splits(tree, is_leaf)
+    return Drawing(tuple(nodes), classes, unit, scale, helps is not None, n_left_out)
 
 
 # ---- choice of nodes ------------------------------------------------------------------------------------------------
@@ -211,14 +242,31 @@ def walk(drawing: Drawing) -> Iterator[tuple[Literal["open", "hidden", "close"],
             waiting += [("open", drawing.nodes[child]) for child in reversed(node.children)]
 
 
-def _likeliest(tree: MetaTree, split_prob: FloatArray, max_depth: int, max_nodes: int) -> dict[int, float]:
+def _drawn_as_leaves(tree: MetaTree, helps: FloatArray | None, min_helps: float) -> NDArray[np.bool_]:
+    """(n_nodes,) terminals, and nodes whose splits are known not to help other rows."""
+    if not 0.0 <= min_helps <= 1.0:
+        raise ArgumentError("min_helps", f"must be a probability from 0 to 1, but is {min_helps!r}")
+    return tree.is_terminal if helps is None else np.asarray(tree.is_terminal | (helps < min_helps))
+
+
+def _n_splits(tree: MetaTree, is_leaf: NDArray[np.bool_]) -> int:
+    """Number of splits of the tree with these leaves."""
+    is_split = ~is_leaf
+    for s in range(1, tree.n_nodes):  # parents before children
+        is_split[s] &= is_split[tree.parent[s]]
+    return int(is_split.sum())
+
+
+def _likeliest(
+    tree: MetaTree, split_prob: FloatArray, is_leaf: NDArray[np.bool_], max_depth: int, max_nodes: int
+) -> dict[int, float]:
     """P(s in T) of the nodes to draw."""
     chosen: dict[int, float] = {}
     waiting = [(-1.0, 0)]
     while waiting and len(chosen) < max_nodes:
         minus_prob, s = heapq.heappop(waiting)
         chosen[s] = -minus_prob
-        if tree.depth[s] < max_depth:
+        if tree.depth[s] < max_depth and not is_leaf[s]:
             for c in range(int(tree.n_children[s])):
                 heapq.heappush(waiting, (minus_prob * float(split_prob[s]), int(tree.first_child[s]) + c))
     return chosen
@@ -234,12 +282,13 @@ def _depth_first(tree: MetaTree, chosen: Mapping[int, float]) -> list[int]:
     return order
 
 
-def _subtree_sizes(tree: MetaTree) -> NDArray[np.int64]:
-    """(n_nodes,) number of nodes from each node down, itself included."""
+def _subtree_sizes(tree: MetaTree, is_leaf: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(n_nodes,) number of nodes from each node down to these leaves, itself included."""
     sizes = np.ones(tree.n_nodes, dtype=np.int64)
     starts = np.searchsorted(tree.depth, np.arange(int(tree.depth[-1]) + 2))
     for level in range(len(starts) - 2, 0, -1):
         nodes = np.arange(starts[level], starts[level + 1])
+        nodes = nodes[~is_leaf[tree.parent[nodes]]]
         np.add.at(sizes, tree.parent[nodes], sizes[nodes])
     return sizes
 
@@ -283,27 +332,37 @@ class Names:
         return one_line(names[code])
 
     def answer(self, node: int, child: int) -> str:
-        """Condition of the branch from a node to its child of this number."""
-        tree = self.tree
-        feature, threshold = int(tree.feature[node]), int(tree.threshold[node])
-        takes_missing = child == tree.missing_child[node]
-        if takes_missing and (threshold < 0 or child == 2):
-            return "missing"
+        """Condition of the branch from a node to its child of this number, as far as it is not that of the path."""
+        tree, feature = self.tree, int(self.tree.feature[node])
+        above = self._reaching(node, feature)
+        threshold = int(tree.threshold[node])
+        codes = above.child(threshold, child, int(tree.missing_child[node]))
         words = self.of_codes(feature)
-        if not isinstance(words, CodeWords):
-            return self._plain_answer(feature, threshold, child, takes_missing)
-        if threshold >= len(words) - 1:  # the split only tests whether there is a value
-            return "missing" if takes_missing or (words.has_missing_code and child == 1) else "known"
-        return words.answer(threshold, child) + (" or missing" if takes_missing else "")
+        return words.answer(codes, above) if isinstance(words, CodeWords) else self._plain(feature, codes, threshold)
 
-    def _plain_answer(self, feature: int, threshold: int, child: int, takes_missing: bool) -> str:
-        """Like `answer`, for codes that have an order."""
+    def _reaching(self, node: int, feature: int) -> Codes:
+        """The codes of a feature with which a row can reach a node."""
+        tree, path = self.tree, []
+        while node > 0:
+            above = int(tree.parent[node])
+            if tree.feature[above] == feature:
+                path.append((above, node - int(tree.first_child[above])))
+            node = above
+        codes = Codes()
+        for above, child in reversed(path):
+            codes = codes.child(int(tree.threshold[above]), child, int(tree.missing_child[above]))
+        return codes
+
+    def _plain(self, feature: int, codes: Codes, threshold: int) -> str:
+        """Like the answers of `CodeWords`, for codes that have an order."""
+        if codes.low > codes.high:
+            return "missing" if codes.missing else NOTHING
+        or_missing = " or missing" if codes.missing else ""
         if threshold < 0:
-            return f"= {self.code(feature, child)}"
-        if threshold == LARGEST_CODE:
-            return "missing" if takes_missing else "known"
-        answer = f"{'≤' if child == 0 else '>'} {self.code(feature, threshold)}"
-        return f"{answer} or missing" if takes_missing else answer
+            return f"= {self.code(feature, codes.low)}{or_missing}"
+        lower = [f"> {self.code(feature, codes.low - 1)}"] if codes.low > 0 else []
+        upper = [f"≤ {self.code(feature, codes.high)}"] if codes.high < LARGEST_CODE else []
+        return (", ".join(lower + upper) or "known") + or_missing
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -341,23 +400,40 @@ def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
         return f"P({classes[best]}) = {outcome.probs[best]:.3f}"
     if outcome.coefficients:
         return "w = " + ", ".join(number(w, 3) for w in outcome.coefficients)
+    if not math.isnan(outcome.last_time):
+        return f"median {time_text(outcome.median, outcome.last_time)}, {mean_words(outcome)} {number(outcome.mean)}"
     return f"{number(outcome.mean)} ± {number(outcome.std, 3)}"
+
+
+def mean_words(outcome: Outcome) -> str:
+    """What the bars of numbers show."""
+    return "mean ± sd" if math.isnan(outcome.last_time) else f"mean up to {number(outcome.last_time)}"
 
 
 # ---- statistics -----------------------------------------------------------------------------------------------------
 
 
 def _outcomes(
-    post: Posterior, nodes: NDArray[np.int64], class_names: Sequence[Any] | None, row_data: Mapping[str, Any]
+    post: Posterior,
+    nodes: NDArray[np.int64],
+    class_names: Sequence[Any] | None,
+    row_data: Mapping[str, Any],
+    last_time: float | None,
 ) -> tuple[list[Outcome], tuple[str, ...]]:
     family, statistics = post.family.at(nodes), post.statistics[nodes]
     if "inputs" in family.row_data and isinstance(family, NativeFamily) and not row_data:
         coefficients = family.posterior_parameters(statistics)["mean"]
         return [Outcome(coefficients=tuple(row)) for row in coefficients.tolist()], ()
-    components = family.predictive(statistics, **repeated(row_data, len(nodes)))
+    components: Any = family.predictive(statistics, **repeated(row_data, len(nodes)))
     if hasattr(components, "probs"):
         probs, classes = grouped(components.probs(), class_names)
         return [Outcome(probs=tuple(row)) for row in probs.tolist()], classes
+    if last_time is not None:
+        n = len(nodes)
+        mean = restricted_mean(lambda time: components.sf(np.full(n, time)), last_time).tolist()
+        median = components.quantile(np.full(n, 0.5)).tolist()
+        each = zip(mean, median, strict=True)
+        return [Outcome(mean=m, std=0.0, median=half, last_time=last_time) for m, half in each], ()
     std = np.sqrt(components.variance())
     return [Outcome(mean=m, std=d) for m, d in zip(components.mean().tolist(), std.tolist(), strict=True)], ()
 

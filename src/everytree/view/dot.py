@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everytree.base.arrays import FloatArray
 from everytree.view.colours import LIGHT, ink_on
 from everytree.view.describe import (
+    MIN_HELPS,
     CodeNames,
     Drawing,
     DrawnNode,
@@ -30,6 +31,8 @@ def tree_dot(
     max_depth: int = 4,
     max_nodes: int = 60,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> str:
     """The top of a posterior's meta-tree as Graphviz source.
@@ -39,7 +42,7 @@ def tree_dot(
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, **row_data
+    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, last_time, **row_data
         As in `tree_text`.
 
     Examples
@@ -51,7 +54,7 @@ def tree_dot(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     lines = [
         "digraph everytree {",
@@ -59,6 +62,8 @@ def tree_dot(
         f'  node [shape=box, style="filled,rounded", fontname="Helvetica", fontsize=10, color="{LIGHT.line}"];',
         f'  edge [fontname="Helvetica", fontsize=9, color="{LIGHT.line}", arrowhead=none];',
     ]
+    if drawing.n_left_out:
+        lines.append(f'  label="{_escaped(drawing.left_out)}"; labelloc=b; fontname="Helvetica"; fontsize=10;')
     for node in drawing.nodes:
         lines.append(f"  {_name(node)} [{_attributes(**_look(drawing, node))}];")
         if node.parent >= 0:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from everytree.base.arrays import FloatArray
 from everytree.view.colours import LIGHT, class_colour, ink_on
 from everytree.view.describe import (
+    MIN_HELPS,
     CodeNames,
     Drawing,
     DrawnNode,
     Outcome,
     describe,
+    mean_words,
     more,
     number,
     outcome_text,
@@ -42,13 +44,15 @@ def tree_html(
     max_depth: int = 2,
     max_nodes: int = 30,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> str:
     """Summary of a posterior and the top of its meta-tree, as a fragment of HTML.
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, **row_data
+    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, last_time, **row_data
         As in `tree_text`.
 
     Examples
@@ -60,17 +64,33 @@ def tree_html(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     return "".join(["<div>", *_header(post), *_tree(drawing), *_key(drawing), "</div>"])
 
 
 def tree_list_html(
-    post: Posterior, *, max_depth: int = 2, max_nodes: int = 30, helps: FloatArray | None = None, **options: Any
+    post: Posterior,
+    *,
+    max_depth: int = 2,
+    max_nodes: int = 30,
+    helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
+    **options: Any,
 ) -> str:
     """The top of a posterior's meta-tree alone; options as in `tree_html`."""
     words = {name: options.pop(name, None) for name in ("feature_names", "code_names", "class_names")}
-    drawing = describe(post, **words, max_depth=max_depth, max_nodes=max_nodes, row_data=options, helps=helps)
+    drawing = describe(
+        post,
+        **words,
+        max_depth=max_depth,
+        max_nodes=max_nodes,
+        row_data=options,
+        helps=helps,
+        min_helps=min_helps,
+        last_time=last_time,
+    )
     return "".join([*_tree(drawing), *_key(drawing)])
 
 
@@ -157,8 +177,10 @@ def _key(drawing: Drawing) -> Iterator[str]:
     yield f'<span style="{_BADGE};background:{dark};color:{ink_on(dark)}">1</span> {drawing.shown_words}'
     if drawing.scale is not None:
         low, high = drawing.scale
-        yield f" &nbsp; bars: mean ± sd, from {number(low, 3)} to {number(high, 3)}"
+        yield f" &nbsp; bars: {mean_words(drawing.nodes[0].outcome)}, from {number(low, 3)} to {number(high, 3)}"
     for c, name in enumerate(drawing.classes):
         square = f'<span style="display:inline-block;width:.8em;height:.8em;background:{class_colour(c)}"></span>'
         yield f" &nbsp; {square} {escape(name)}"
     yield "</div>"
+    if drawing.n_left_out:
+        yield f'<div style="font-size:85%">{escape(drawing.left_out)}</div>'

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
+from everytree.predictive.restricted import time_text
 from everytree.view.colours import class_colour
 from everytree.view.describe import grouped, number
 
@@ -54,7 +55,12 @@ def _classes(probs: FloatArray, labels: tuple[Any, ...] | None) -> Iterator[str]
 
 
 def _numbers(shown: Predictive, has_intervals: bool) -> Iterator[str]:
-    mean = shown.mean()
+    last_time = shown.last_time
+    mean, called = (shown.mean(), "mean") if last_time is None else (shown.quantile(0.5), "median")
+
+    def texts(value: float) -> str:
+        return number(value) if last_time is None else time_text(value, last_time)
+
     if has_intervals:
         wide, narrow = shown.interval(WIDE), shown.interval(NARROW)
         words = f"{100 * NARROW:.0f} % and {100 * WIDE:.0f} % intervals"
@@ -63,7 +69,7 @@ def _numbers(shown: Predictive, has_intervals: bool) -> Iterator[str]:
         wide = np.column_stack([mean - 2.0 * std, mean + 2.0 * std])
         narrow, words = np.column_stack([mean - std, mean + std]), "one and two standard deviations"
     ends = np.concatenate([wide.ravel(), mean])
-    ends = ends[np.isfinite(ends)]
+    ends = ends[np.isfinite(ends)] if last_time is None else np.array([0.0, last_time])
     low, high = (float(ends.min()), float(ends.max())) if len(ends) else (0.0, 1.0)
     span = high - low or 1.0
 
@@ -76,9 +82,9 @@ def _numbers(shown: Predictive, has_intervals: bool) -> Iterator[str]:
             boxes += _box(place(float(left)), place(float(right)) - place(float(left)), _COLOURS[name])
         boxes += _box(max(place(float(mean[row])) - 0.6, 0.0), 1.2, _COLOURS["mean"])
         yield f'<tr><td style="{_CELL}">{row}</td><td><span style="{_TRACK}">{boxes}</span></td>'
-        yield f'<td style="{_CELL}">{number(float(mean[row]))}</td>'
-        yield f'<td style="{_CELL}">{number(float(wide[row, 0]))} … {number(float(wide[row, 1]))}</td></tr>'
-    yield f'<tr><td></td><td colspan="3">mean, {words}, from {number(low, 3)} to {number(high, 3)}</td></tr>'
+        yield f'<td style="{_CELL}">{texts(float(mean[row]))}</td>'
+        yield f'<td style="{_CELL}">{texts(float(wide[row, 0]))} … {texts(float(wide[row, 1]))}</td></tr>'
+    yield f'<tr><td></td><td colspan="3">{called}, {words}, from {number(low, 3)} to {number(high, 3)}</td></tr>'
 
 
 def _box(left: float, width: float, colour: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from everytree.base.arrays import FloatArray
-from everytree.view.describe import CodeNames, Drawing, DrawnNode, amount, describe, more, number
+from everytree.predictive.restricted import time_text
+from everytree.view.describe import MIN_HELPS, CodeNames, Drawing, DrawnNode, amount, describe, mean_words, more, number
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
@@ -24,6 +26,8 @@ def tree_text(
     max_depth: int = 3,
     max_nodes: int = 200,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> str:
     """The top of a posterior's meta-tree, one line per node.
@@ -43,6 +47,11 @@ def tree_text(
         Nodes below, and those least likely to be in the tree, are only counted.
     helps : (n_nodes,) array, optional
         Probability that each split helps rows on which it was not chosen, a column of its own: `helps`.
+    min_helps : float
+        Nodes whose splits help with a smaller probability are drawn as leaves; a last line counts the splits that are
+        left out.
+    last_time : float, optional
+        Of times, the longest that was seen: medians beyond it and means without a limit are not shown.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 
@@ -60,7 +69,7 @@ def tree_text(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     labels = _labels(drawing)
     header = [
@@ -77,6 +86,7 @@ def tree_text(
         f"{label:<{margin}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False))
         for label, row in zip(["", *(label for label, _ in labels)], table, strict=True)
     ]
+    lines += [drawing.left_out] if drawing.n_left_out else []
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -109,7 +119,8 @@ def _outcome_header(drawing: Drawing) -> list[str]:
     if drawing.nodes[0].outcome.coefficients:
         return ["coefficients"]
     if not classes:
-        return ["mean", "std"]
+        outcome = drawing.nodes[0].outcome
+        return ["mean", "std"] if math.isnan(outcome.last_time) else ["median", mean_words(outcome)]
     if len(classes) > MAX_COLUMNS:
         return ["likeliest", "P"]
     return [f"P({name})" for name in (classes[1:] if len(classes) == 2 else classes)]
@@ -124,6 +135,8 @@ def _cells(drawing: Drawing, node: DrawnNode) -> list[str]:
         cells.append(amount(node.weight))
     if outcome.coefficients:
         return [*cells, ", ".join(number(w, 3) for w in outcome.coefficients)]
+    if not classes and not math.isnan(outcome.last_time):
+        return [*cells, time_text(outcome.median, outcome.last_time), number(outcome.mean)]
     if not classes:
         return [*cells, number(outcome.mean), number(outcome.std, 3)]
     if len(classes) > MAX_COLUMNS:

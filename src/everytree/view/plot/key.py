@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from everytree.view.colours import class_colour
-from everytree.view.describe import Drawing, number
+from everytree.view.describe import Drawing, mean_words, number
 from everytree.view.plot.axes import matplotlib_module
 from everytree.view.plot.layout import SMALL, clipped, text_width
 from everytree.view.plot.pen import Pen
@@ -34,9 +34,12 @@ def key_of(drawing: Drawing, width: float) -> tuple[list[KeyPart], float]:
     parts += [KeyPart(class_colour(c), clipped(name, 24)) for c, name in enumerate(drawing.classes)]
     if drawing.scale is not None:
         low, high = drawing.scale
-        parts.append(KeyPart("interval", f"mean ± sd, from {number(low, 3)} to {number(high, 3)}"))
+        parts.append(
+            KeyPart("interval", f"{mean_words(drawing.nodes[0].outcome)}, from {number(low, 3)} to {number(high, 3)}")
+        )
     if min(node.node_prob for node in drawing.nodes) < 0.99:
         parts.append(KeyPart("", "pale: less likely in the tree"))
+    parts += [KeyPart("", drawing.left_out)] if drawing.n_left_out else []
     placed: list[KeyPart] = []
     x, row, widest = 0.0, 0, 0.0
     for part in parts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from everytree.predictive.restricted import time_text
 from everytree.view.describe import (
     Drawing,
     DrawnNode,
@@ -159,6 +161,8 @@ def captions(drawing: Drawing, node: DrawnNode) -> tuple[str, str]:
     if outcome.coefficients:
         weights = ", ".join(number(w, 2) for w in outcome.coefficients[:3])
         return f"w = {weights}{', …' if len(outcome.coefficients) > 3 else ''}", right
+    if not math.isnan(outcome.last_time):
+        return f"median {time_text(outcome.median, outcome.last_time)}", right
     return f"{number(outcome.mean, 3)} ± {number(outcome.std, 2)}", right
 
 

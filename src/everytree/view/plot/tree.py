@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from everytree.base.arrays import FloatArray
 from everytree.view.colours import class_colour, ink_on
 from everytree.view.describe import (
+    MIN_HELPS,
     CodeNames,
     Drawing,
     DrawnNode,
@@ -32,6 +33,8 @@ def plot_tree(
     max_nodes: int = 60,
     ax: Any = None,
     helps: FloatArray | None = None,
+    min_helps: float = MIN_HELPS,
+    last_time: float | None = None,
     **row_data: Any,
 ) -> Any:
     """Draw the top of a posterior's meta-tree, from the root on the left to the leaves on the right.
@@ -55,6 +58,11 @@ def plot_tree(
     helps : (n_nodes,) array, optional
         Probability that each split helps rows on which it was not chosen, shown instead of the posterior probability.
         Estimators give it where they know it.
+    min_helps : float
+        Nodes whose splits help with a smaller probability are drawn as leaves; the legend counts the splits that are
+        left out.
+    last_time : float, optional
+        Of times, the longest that was seen: medians beyond it and means without a limit are not shown.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 
@@ -64,7 +72,7 @@ def plot_tree(
     """
     drawing = describe(
         post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps,
+        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
     )  # fmt: skip
     layout = Layout(drawing)
     key, key_width = key_of(drawing, max(layout.width, 320.0))

@@ -1,0 +1,45 @@
+"""The mean prediction of the rows of fit, where the model itself does not say it: explanations start from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.boosting.numbers import BoostedNumbers
+from everytree.exact.continued import ContinuedForest
+from everytree.exact.forest import ExactForest
+from everytree.posterior.forest import Forest
+from everytree.posterior.rows import Rows
+
+ROWS_AT_ONCE = 2**16
+"""Rows predicted at a time."""
+
+
+def is_plain_sum(model: Any) -> bool:
+    """Whether predictions are sums of what trees say, so that their mean follows from the rows in each node."""
+    if isinstance(model, Forest | ContinuedForest):
+        return model.sharpness == 1.0 or not model.family.has_classes
+    if isinstance(model, BoostedNumbers):
+        return model.about.family == "normal"
+    return isinstance(model, ExactForest)
+
+
+def mean_prediction(model: Any, rows: Rows, n_jobs: int | None) -> FloatArray | None:
+    """(n_outputs,) mean of the predictions of rows by their weights, of counts in one unit of exposure.
+
+    None where it need not be kept, because it follows from the rows in each node, or where it is not finite.
+    """
+    if is_plain_sum(model):
+        return None
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = weight * rows.row_data.get("exposure", 1.0)
+    total: Any = 0.0
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        codes = rows.codes[some]
+        said = (model.means if isinstance(model, BoostedNumbers) else model.probs)(codes, n_jobs=n_jobs)
+        total = total + weight[some] @ said
+    mean = np.atleast_1d(total / weight.sum())
+    return mean if np.isfinite(mean).all() else None

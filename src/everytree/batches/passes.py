@@ -150,7 +150,7 @@ def schema_from_batches(
     batches
         As in `MetaForestClassifier.fit_batches`; without a target, batches may be tables of features alone.
     target : str, optional
-        Name of a column of numbers that is no feature; categories stand in order of their mean targets.
+        Name of a column of numbers that is no feature; of categories there are codes by its means.
     sample_weight : str, optional
         Name of the column of weights.
     max_bins, categorical_features

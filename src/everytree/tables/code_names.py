@@ -1,7 +1,7 @@
 """Labels of the codes of a column, as exact as the splits between them.
 
-Numbers and dates have an order: a split goes up to a cut and beyond it. Categories are numbered by their mean targets,
-an order that users do not see, so a split between them is written as sets of names.
+Numbers and dates have an order: a split goes up to a cut and beyond it. Categories are numbered in an
+order that users do not see, so a split between them is written as sets of names.
 """
 
 from __future__ import annotations

@@ -45,7 +45,6 @@ from everytree.tables.column import (
 )
 from everytree.tables.reading import Kind, Label, Table, infinity, read_table
 
-
 MANY_ROWS = 40
 """Mean number of rows of a category from which on its codes hardly depend on any of them."""
 
@@ -230,7 +229,7 @@ class Schema:
         return np.array([self._inputs[_source(column, k)] for k, column in enumerate(self.columns)])
 
     def either(self, n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Columns that read the same categories, of few rows each: with a code for each, and with codes by mean targets.
+        """Columns that read the same rare categories: those with a code for each, and those with codes by mean targets.
 
         A tree that splits on both finds the targets of a row in the difference between the two: in one category, codes
         of rows whose own fold has low targets are high. Each tree therefore splits on one of the two. Where categories

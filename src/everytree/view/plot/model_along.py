@@ -133,7 +133,7 @@ def _length(values: Values) -> int:
 
 
 def _typical_row(schema: Schema) -> Table:
-    """The middle of each column: its median cut point, or the middle category in the order of mean targets."""
+    """The middle of each column: its median cut point, or the middle category in the order of its codes."""
     columns = []
     for number in range(schema.n_inputs):
         column = _reader(schema, number)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -20,15 +17,10 @@ from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColum
 from everytree.tables.cutting import category_scores, cut_points
 from everytree.tables.pooling import CategoryMeans, directions, is_pooled, pools
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
+from everytree.tables.texts import TextRule, as_numbers
 
 SAMPLE_ROWS = 200_000
 """Maximum number of rows from which cut points are taken; from longer tables they are drawn with a fixed seed."""
-
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
-"""How texts begin that look like dates."""
-
-MIN_DATES = 20
-"""Number of different texts from which on it matters that dates have an order."""
 
 
 def missing_code(dtype: DTypeLike) -> int:
@@ -65,6 +57,9 @@ class Column:
     pooled : bool
         Whether the groups are pools of categories that say too little one by one (see `tables/pooling.py`). A category
         that is not listed is then one that was not there at fit; in other columns with groups it is missing.
+    text : TextRule or None
+        How the text that the column held at fit is read as numbers or dates (see `tables/texts.py`); None if it held
+        none.
     """
 
     name: str | None
@@ -76,6 +71,7 @@ class Column:
     source: str | int | None = None
     groups: tuple[int, ...] = ()
     pooled: bool = False
+    text: TextRule | None = None
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -105,6 +101,10 @@ class Column:
             raise ValueError(f"groups of {label} must be {n_values} codes from -1 on, but are {self.groups!r}")
         if self.pooled and (self.kind != "categorical" or len(groups) != n_values or min(groups, default=0) < 0):
             raise ValueError(f"{label} is pooled: it must be categorical, with a code from 0 on for each category")
+        if self.text is not None and self.kind != ("numeric" if self.text == "number" else "datetime"):
+            raise ValueError(f"{label} is {self.kind}, but its text is read as {self.text!r}")
+        if self.text is not None and self.text not in get_args(TextRule):
+            raise ValueError(f"text of {label} must be None or one of {get_args(TextRule)}, but is {self.text!r}")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
         if (max(groups) + 1 if groups else n_values) > most:
             what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
@@ -134,12 +134,12 @@ class Column:
         return {
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
             "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
-            "pooled": self.pooled,
+            "pooled": self.pooled, "text": self.text,
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        numbers, groups = (self.cuts.tobytes(), self.single), (self.groups, self.pooled)
+        numbers, groups = (self.cuts.tobytes(), self.single, self.text), (self.groups, self.pooled)
         return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, groups
 
     def __eq__(self, other: object) -> bool:
@@ -233,16 +233,9 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
 
 
-def _warn_about_dates(label: str, labels: Sequence[Label]) -> None:
-    """Warn if a column of texts looks like dates, which have an order that categories have not."""
-    if len(labels) < MIN_DATES or not all(isinstance(one, str) and DATE.match(one) for one in labels[:1000]):
-        return
-    warnings.warn(
-        f"X: {label} holds texts such as {labels[0]!r}, which are taken for categories without an order; if they are "
-        "dates, convert them first, as pandas.to_datetime does",
-        UserWarning,
-        stacklevel=2,
-    )
+def fit_text(name: str | None, label: str, values: Values, rule: TextRule, rows: FitRows, max_bins: int) -> Column:
+    """Fit a column of text that holds numbers or dates."""
+    return replace(fit_numbers(name, label, as_numbers(values, rule, label), rows, max_bins), text=rule)
 
 
 def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, max_bins: int) -> list[Column]:
@@ -253,8 +246,6 @@ def fit_categories(name: str | None, label: str, values: Values, rows: FitRows, 
     if values.kind == "datetime":
         raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
     labels, index = _labels_and_index(label, values, rows.n_rows)
-    if not values.declared:
-        _warn_about_dates(label, labels)
     counted = index[rows.counted]
     has_missing = bool((counted < 0).any())
     if not values.ordered:
@@ -314,6 +305,8 @@ def _labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[La
 
 def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     """Read values for a column of numbers; text that contains numbers is accepted, dates for numbers are not."""
+    if column.text is not None:
+        values = as_numbers(values, column.text, label)
     if values.numbers is not None and (column.kind == "datetime") == (values.kind == "datetime"):
         if column.single and values.numbers.dtype.kind in "iu":  # by way of float64 they would be rounded twice
             return values.numbers.astype(np.float32)

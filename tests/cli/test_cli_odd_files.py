@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -54,6 +55,30 @@ def columns_of(text: str, delimiter: str = ",") -> dict[str, list[str]]:
 def table_of(text: str, name: str = "t.csv") -> str:
     Path(name).write_text(text)
     return name
+
+
+# ---- text that holds dates and numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("always:X. column")
+def test_dates_and_numbers_written_as_text_are_read_as_at_fit(here, capfd):
+    """Also with a mark of a missing number, in later files, and in rows that are added."""
+    days = [datetime(2020, 1, 1) + timedelta(days=7 * k) for k in range(50)]
+    rows = [f"{day:%d/%m/%Y},{'?' if k % 9 == 4 else k / 4},{day.month}" for k, day in enumerate(days)]
+    table_of("day,size,y\n" + "\n".join(rows) + "\n")
+    assert main(["fit", "t.csv", "-y", "y", "--kind", "number", "--trees", "3", "-o", "t.et"]) == 0
+    said = capfd.readouterr().err
+    assert "column 'day' holds dates written as text" in said
+    assert "column 'size' holds numbers written as text" in said
+    assert "different text in every row" not in said
+    model = et.load("t.et")
+    assert [column.text for column in model.schema_.columns] == ["day-month-year", "number"]
+    before = says(capfd, "predict", "t.et", "t.csv", "-q").split()[1:]
+    table = pd.DataFrame({"day": days, "size": [np.nan if k % 9 == 4 else k / 4 for k in range(50)]})
+    np.testing.assert_allclose(np.array(before, dtype=float), model.predict(table))
+    assert main(["update", "t.et", "t.csv", "--allow-twice", "-q"]) == 0
+    table_of("day,size,y\n01/02/2020,?,2\n12/31/2020,1.5,12\n", "bad.csv")
+    assert "column 'day', line 3: '12/31/2020', but must be a date" in fails(capfd, "predict", "t.et", "bad.csv", "-q")
 
 
 # ---- columns that are kept ------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def test_more_ordered_categories_than_codes():
 
 def test_more_texts_than_codes():
     n = 70_000
-    table = pd.DataFrame({"name": [f"{k % n}" for k in range(2 * n)], "x": np.arange(2 * n) % 7})
+    table = pd.DataFrame({"name": [f"n{k % n}" for k in range(2 * n)], "x": np.arange(2 * n) % 7})
     y = (np.arange(2 * n) % n) % 2
     model = et.MetaTreeClassifier(random_state=0, max_depth=3).fit(table, y)
     assert len(model.schema_.columns[0].categories) == n

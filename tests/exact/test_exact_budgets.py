@@ -8,6 +8,7 @@ import math
 import pickle
 import weakref
 from _thread import interrupt_main
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 from threading import Timer
@@ -20,6 +21,7 @@ import pytest
 import everytree as et
 import naive_exact
 from cases import CASE, CASES, families, rng_for
+from everytree import _kernels
 from everytree.exact.regions import WorkDone, regions_by_depth
 from exact_cases import BERNOULLI, FALLING, KINDS, modes, problem, table
 from refusals import refused
@@ -140,7 +142,7 @@ def test_a_clock_may_stop_anywhere(name, n_jobs, candidates):
         assert lower <= whole.log_evidence + 1e-9
         assert upper >= whole.log_evidence - 1e-9
         again = copy.copy(part)
-        again._engine = again._search = again._summary = None
+        again._engine = again._search = again._summary = again._of_trees = None
         assert again.engine().log_evidence() == lower
         assert list(again.engine().n_regions()) == part.n_regions
         assert again.entropy() == part.entropy()
@@ -201,6 +203,62 @@ def test_an_interrupt_is_obeyed_inside_the_work_on_a_region(n_codes, max_depth, 
     Timer(0.3, interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
         seconds_of_fit(n_codes, max_depth, {"max_seconds": 60.0}, n_jobs=n_jobs)
+    assert perf_counter() - begun < 8.0
+
+
+# ---- predictions of a limited fit ------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:predictions leave out")
+@pytest.mark.parametrize(
+    ("n_codes", "max_depth", "limits"), [([30] * 20, 6, {"max_seconds": 0.5}), ([30] * 6, 12, {"budget": 2000})]
+)
+def test_the_first_prediction_of_a_limited_fit_is_limited_too(n_codes, max_depth, limits):
+    """Neither millions of leaves are added up, nor all trees of the prior below regions without rows."""
+    rng = rng_for("first prediction", max_depth)
+    X = rng.integers(30, size=(500, len(n_codes))).astype(np.uint16)
+    fitted = et.ExactPosterior(n_codes, et.Bernoulli(), max_depth)
+    fitted.fit(X, X[:, 0] > rng.integers(30, size=500), **limits)
+    begun = perf_counter()
+    probs = fitted.probs(X)
+    assert perf_counter() - begun < 8.0
+    np.testing.assert_array_equal(fitted.probs(X), probs)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).probs(X), probs)
+
+
+@pytest.mark.filterwarnings("ignore:predictions leave out")
+@pytest.mark.parametrize("limit", [5, 50, 100_000])
+def test_what_a_limit_leaves_out_is_said_and_does_not_depend_on_the_clock(limit, monkeypatch):
+    monkeypatch.setattr("everytree.exact.prediction.FEW_LEAVES", 1)
+    monkeypatch.setattr("everytree.exact.prediction.LEAVES_PER_SECOND", limit / 1000.0)
+    given = table(BERNOULLI, rng_for("limit of leaves"), 60, (3, 2, 4, 3))
+    whole, part = given.fit(), given.fit(max_seconds=1000.0)
+    assert part.log_evidence == whole.log_evidence
+    with pytest.warns(UserWarning, match=r"leave out .* max_seconds=1000") if limit < 100 else nullcontext():
+        probs = part.probs(given.X)
+    assert (part.truncation > 0.0) == (limit < 100)
+    assert 0.5 * np.abs(probs - whole.probs(given.X)).sum(axis=1).max() <= part.truncation + 1e-12
+    kept = et.ExactPosterior.from_state(part.family, *copy.deepcopy(part.to_state()))
+    for again in (part, kept, pickle.loads(pickle.dumps(part)), part.tempered(1.0)):
+        np.testing.assert_array_equal(again.probs(given.X), probs)
+        np.testing.assert_array_equal(again.predictive(given.X).probs(), part.predictive(given.X).probs())
+
+
+def test_an_interrupt_is_obeyed_while_tables_are_made():
+    rng = rng_for("interrupted tables")
+    n, n_codes = 200_000, [200] * 3
+    ends = np.sort(rng.integers(200, size=(3 * n, 2)), axis=1).astype(np.uint64)
+    leaves = {
+        "weight": np.full(n, 1.0 / n), "start": np.arange(0, 3 * n + 1, 3),
+        "column": np.tile(np.arange(3, dtype=np.int32), n), "codes": ends[:, 0] | ends[:, 1] << np.uint64(32),
+    }  # fmt: skip
+    begun = perf_counter()
+    Timer(0.3, interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        _kernels.tabulate(
+            **leaves, values=np.ones((n, 2)), n_codes=n_codes, kinds=[0] * 3, with_unknown=False, most=2**27,
+            most_steps=math.inf, n_jobs=1,
+        )  # fmt: skip
     assert perf_counter() - begun < 8.0
 
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy import stats
+from scipy.special import ndtr
 
 import everytree as et
-from cases import Case, examples, families, seeds
+from cases import Case, examples, families, rng_for, seeds
 from distribution_cases import DISCRETE, continuous, predictive
+from everytree.base.arrays import FloatArray
 
 
 def squared_tails(dist: et.Predictive, i: int, y: float, case: Case) -> float:
@@ -153,3 +155,55 @@ def test_crps_of_a_coin_is_its_brier_score():
     post = et.Posterior(et.MetaTree.complete([0]), et.Bernoulli()).update([[0], [1], [1]], [0, 1, 1])
     dist = post.predictive([[0], [1]])
     np.testing.assert_allclose(dist.crps([1, 1]), (1.0 - dist.probs()[:, 1]) ** 2, rtol=1e-12)
+
+
+# ---- forests of lognormal leaves -------------------------------------------------------------------------------------
+
+
+def lognormal_distance(mean: FloatArray, scale: FloatArray, y: float) -> FloatArray:
+    """E|exp(N(mean, scale^2)) - y| of each, for y from 0 on."""
+    with np.errstate(divide="ignore"):
+        z = (np.log(y) - mean) / scale
+    return np.exp(mean + 0.5 * scale**2) * (1.0 - 2.0 * ndtr(z - scale)) + y * (2.0 * ndtr(z) - 1.0)
+
+
+def lognormal_score(weight: FloatArray, mean: FloatArray, scale: FloatArray, y: float) -> float:
+    """E|Y - y| - E|Y - Y'| / 2 of a mixture, by all pairs of its components."""
+    away = (mean[:, None] - mean + scale[:, None] ** 2) / np.hypot(scale[:, None], scale)
+    pairs = np.exp(mean + 0.5 * scale**2)[:, None] * (2.0 * ndtr(away) - 1.0)  # half of each pair's distance
+    beside = max(-y, 0.0)
+    return float(beside + weight @ lognormal_distance(mean, scale, max(y, 0.0)) - weight @ pairs @ weight)
+
+
+@pytest.mark.parametrize(
+    ("spread", "noise"), [(1e-3, 0.3), (0.1, 0.01), (1.0, 0.3), (1.0, 1e-4), (1.0, 1e-8), (2.5, 1.0)]
+)
+def test_the_score_of_a_lognormal_forest_is_that_of_all_pairs_of_nodes(spread, noise):
+    """Wide ones, narrow ones, and those whose components are far narrower than the distance between them."""
+    rng = rng_for("lognormal score", spread, noise)
+    X = rng.integers(0, 6, size=(200, 2)).astype(float)
+    y = np.exp(3.0 + spread * (np.floor(X[:, 0] / 2) + 0.3 * rng.normal(size=200)))
+    model = et.MetaForestRegressor(
+        5, family="lognormal", prior={"noise": noise}, split_prior=0.5, calibration=None, random_state=0
+    ).fit(X, y)
+    dist = model.predictive(X[:3])
+    points = [*y[:3], y.min(), 3.0 * y.max(), 0.0, -1.0]
+    found = dist.crps(np.array(points)[:, None])
+    for row in range(3):
+        mixture = dist._pool.predictive(dist._ends[row : row + 1], {})._per_row
+        parts: list[Any] = []
+        mixture(lambda one, parts=parts: parts.append(one) or one.mean())
+        weight, nodes = parts[0].weights, parts[0].components
+        exact = [lognormal_score(weight, nodes._location, nodes._scale, at) for at in points]
+        np.testing.assert_allclose(found[:, row], exact, rtol=1e-7)
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-3, 0.1, 1.0])
+def test_the_kernel_itself_scores_lognormal_forests(spread):
+    """Only mixtures that it cannot promise 1e-8 of are integrated one by one."""
+    rng = rng_for("lognormal kernel", spread)
+    X = rng.normal(size=(150, 2))
+    y = np.exp(spread * (X[:, 0] + 0.3 * rng.normal(size=150)))
+    dist = et.MetaForestRegressor(5, family="lognormal", random_state=0).fit(X, y).predictive(X[:20])
+    found = dist._students.scores(dist._ends, dist._unsharpened(y[None, :20]), 1)
+    assert np.isfinite(found).mean() > 0.8

@@ -351,7 +351,7 @@ TWO_ENDS = np.zeros((1, 2), dtype=np.int32)
         lambda: kernel_of_two().shortest(ends=TWO_ENDS, coverage=1.0, is_log=False, n_jobs=1),
         lambda: kernel_of_two().log_densities(ends=TWO_ENDS, y=np.zeros(1), n_jobs=1),
         lambda: kernel_of_two().tails(ends=TWO_ENDS, y=np.zeros((1, 2)), is_above=True, n_jobs=1),
-        lambda: kernel_of_two().scores(ends=TWO_ENDS[:, :1], y=np.zeros((1, 1)), n_jobs=1),
+        lambda: kernel_of_two().scores(ends=TWO_ENDS[:, :1], y=np.zeros((1, 1)), is_log=False, n_jobs=1),
     ],
 )
 def test_kernels_refuse_what_does_not_fit(call):
@@ -363,7 +363,7 @@ STRANGE = [
     "forest(freedom=1e-300).quantiles(ends=ends, levels=levels, n_jobs=1)",
     "forest(scale=1e-308).quantiles(ends=ends, levels=levels, n_jobs=1)",
     "forest(scale=1e308).shortest(ends=ends, coverage=0.9, is_log=True, n_jobs=1)",
-    "forest(location=1e308).scores(ends=ends, y=y, n_jobs=1)",
+    "forest(location=1e308).scores(ends=ends, y=y, is_log=False, n_jobs=1)",
     "forest(weight=-np.inf).tails(ends=ends, y=y, is_above=True, n_jobs=1)",
     "forest(weight=np.nan).log_densities(ends=ends, y=y, n_jobs=1)",
     "forest(weight=1e308).quantiles(ends=ends, levels=levels, n_jobs=1)",

@@ -105,6 +105,20 @@ def test_models_with_exposure_and_with_lines_in_leaves_have_a_page():
     assert data_of(page)["kernel"] is None
 
 
+@pytest.mark.parametrize("family", ["normal", "lognormal", "linear"])
+def test_a_page_has_a_what_if_part_or_says_why_its_script_cannot_predict(family):
+    table = pd.DataFrame({"a": np.arange(60.0), "y": np.exp(np.arange(60) % 7)})
+    model = et.MetaTreeRegressor(max_depth=2, family=family, random_state=0).fit(table[["a"]], table["y"])
+    page = report_html(model, table, target="y")
+    assert 'href="#whatif"' in page
+    said = re.search('<p class="absent" id="no-whatif" hidden>(.*?)</p>', page)
+    assert said is not None
+    assert (said[1] == "") == (data_of(page)["kernel"] is not None) == (family == "normal")
+    if family == "lognormal":
+        assert "cannot predict by LogNormal leaves" in said[1]
+        assert "model.predictive" in said[1]
+
+
 def test_examples_have_the_categories_of_their_fields():
     """Also those with line breaks, which the panel would take for new ones if they were shortened."""
     table = pd.DataFrame({"text": ["x\ny", "x  y", "z"] * 20, "y": ["no", "no", "yes"] * 20})

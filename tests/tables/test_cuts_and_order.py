@@ -193,11 +193,3 @@ def test_text_codes_are_the_same_from_any_library():
     schemas = [et.Schema.fit(table, y) for table in tables]
     assert len(set(schemas)) == 1
     assert len({schema.encode(table).tobytes() for schema in schemas for table in tables}) == 1
-
-
-def test_texts_that_look_like_dates_are_said():
-    days = [f"2024-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
-    with pytest.warns(UserWarning, match=r"column 'day' holds texts such as '2024-01-01'.*pandas\.to_datetime"):
-        et.Schema.fit(pd.DataFrame({"day": days}))
-    for other in ([*days, "never"], days[:5] * 10, pd.Categorical(days), pd.to_datetime(days)):
-        et.Schema.fit(pd.DataFrame({"day": other}))

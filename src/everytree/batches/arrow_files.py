@@ -10,6 +10,7 @@ from typing import Any
 from everytree.base.progress import Progress
 from everytree.batches.files import Files, FilesError, Part
 from everytree.batches.source import Names, batch_rows
+from everytree.tables.reading import mark_encoded_text
 
 AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
 """Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
@@ -228,7 +229,7 @@ def _with_dictionaries(schema: Any, text: list[str]) -> Any:
     for name in text:
         place = schema.get_field_index(name)
         field = schema.field(place)
-        schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type)))
+        schema = schema.set(place, mark_encoded_text(field, pa.dictionary(pa.int32(), field.type)))
     return schema
 
 

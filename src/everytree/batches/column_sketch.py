@@ -11,6 +11,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.tables.cutting import cut_points
 from everytree.tables.reading import Kind, Label, Values, infinity, number_labels
+from everytree.tables.texts import may_be_read
 
 MAX_LABELS = 1_000_000
 """Maximum number of categories: they are kept in memory, and in the model."""
@@ -38,6 +39,7 @@ class ColumnSketch:
         self._labels: dict[Label, int] = {}
         self._declared = self._ordered = False
         self._zoned: bool | None = None  # of dates
+        self._is_text: bool | None = None  # whether labels are plain text
 
     def like(self) -> ColumnSketch:
         """A sketch of the same column without rows."""
@@ -45,7 +47,7 @@ class ColumnSketch:
 
     @property
     def is_categorical(self) -> bool:
-        return self.kind == "categorical" if self.listed is None else self.listed
+        return self.kind == "categorical" or bool(self.listed)
 
     def update(self, values: Values, n_rows: int) -> NDArray[Any]:
         """Look at more values; what a sample is to keep of each: a number, or the place of its label."""
@@ -54,13 +56,11 @@ class ColumnSketch:
             self.has_missing = True
             return np.full(n_rows, np.nan)
         self._agree(values.kind, values.zoned)
+        if not (values.is_text and may_be_read(values)):
+            self.refuse_categories(values)
         if self.is_categorical:
             return self._more_labels(values)
-        if values.numbers is None:
-            raise ValueError(
-                f"{self.label} holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not "
-                "name it; name it there, or pass 'from_dtype'"
-            )
+        assert values.numbers is not None
         if values.kind == "boolean":
             self._numbers = None  # they are cut between 0 and 1 in any case
         return self._more_numbers(values.numbers)
@@ -75,6 +75,7 @@ class ColumnSketch:
         if not self.is_categorical:
             self._numbers = self._with(other._numbers)
             return None
+        self._note_text(bool(other._is_text))
         return self._places(tuple(other._labels), other._declared, other._ordered)
 
     @property
@@ -93,7 +94,16 @@ class ColumnSketch:
             return Values(kind, kept)
         index = np.nan_to_num(kept, nan=-1.0).astype(np.int64)
         labels = tuple(self._labels)
-        return Values("categorical", None, _one_type(labels), index, declared=True, ordered=self._ordered)
+        is_text = bool(self._is_text) and not self.listed
+        return Values("categorical", None, _one_type(labels), index, True, self._ordered, is_text=is_text)
+
+    def refuse_categories(self, values: Values) -> None:
+        """Raise if values are categories in a column that is to hold none."""
+        if self.listed is False and values.kind == "categorical":
+            raise ValueError(
+                f"{self.label} holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not "
+                "name it; name it there, or pass 'from_dtype'"
+            )
 
     # ---- how --------------------------------------------------------------------------------------------------------
 
@@ -123,7 +133,11 @@ class ColumnSketch:
         together = np.union1d(self._numbers, numbers)
         return together if len(together) <= self.max_bins else None
 
+    def _note_text(self, is_text: bool) -> None:
+        self._is_text = is_text and self._is_text is not False
+
     def _more_labels(self, values: Values) -> NDArray[np.int64]:
+        self._note_text(values.is_text)
         if values.index is None:
             assert values.numbers is not None
             labels, index = number_labels(self.label, values.numbers)

@@ -153,7 +153,9 @@ def schema_from_batches(
         Name of a column of numbers that is no feature; of categories there are codes by its means.
     sample_weight : str, optional
         Name of the column of weights.
-    max_bins, categorical_features
+    max_bins
+        As in `Schema.fit`.
+    categorical_features
         As in `Schema.fit`.
     sample_rows : int
         Rows whose quantiles are taken, where a column has more distinct numbers than bins.

@@ -22,9 +22,11 @@ from everytree.batches.row_sample import Columns, RowSample
 from everytree.batches.shape import Shape
 from everytree.batches.target_column import Target
 from everytree.tables.categories import fit_categories
-from everytree.tables.column import Column, FitRows, fit_numbers
-from everytree.tables.reading import Table, read_table
+from everytree.tables.column import Column, FitRows, fit_numbers, fit_text
+from everytree.tables.cutting import cut_points
+from everytree.tables.reading import Table, Values, read_table
 from everytree.tables.schema import Schema, listed_columns
+from everytree.tables.texts import TextRule, as_numbers, recognised
 
 SAMPLE_ROWS = 100_000
 """Rows that are kept, unless told otherwise: structures grow on them, and quantiles are theirs."""
@@ -218,6 +220,10 @@ class SchemaSketch:
     def _readers(self, place: int, table: Table, rows: FitRows) -> list[Column]:
         sketch, values = self._columns[place], table.column(place)
         name = None if self._names is None else self._names[place]
+        text = recognised(sketch.label, values) if values.is_text else None
+        if text is not None:
+            return [self._text_reader(name, sketch, values, text, rows)]
+        sketch.refuse_categories(values)
         if sketch.is_categorical:
             readers = fit_categories(name, sketch.label, values, rows, self.max_bins)
         else:
@@ -225,6 +231,18 @@ class SchemaSketch:
             if sketch.cuts is not None:
                 readers = [replace(readers[0], cuts=sketch.cuts)]
         return [replace(column, has_missing=sketch.has_missing) for column in readers]
+
+    def _text_reader(
+        self, name: str | None, sketch: ColumnSketch, values: Values, rule: TextRule, rows: FitRows
+    ) -> Column:
+        """A column of text that holds numbers or dates; all of its distinct values are known."""
+        column = fit_text(name, sketch.label, values, rule, rows, self.max_bins)
+        every = replace(values, index=np.arange(len(values.labels)))
+        distinct = np.unique(np.asarray(as_numbers(every, rule, sketch.label).numbers))
+        known = distinct[~np.isnan(distinct)]
+        if len(known) <= self.max_bins:
+            column = replace(column, cuts=cut_points(known, None, self.max_bins))
+        return replace(column, has_missing=sketch.has_missing or len(known) < len(distinct))
 
     # ---- columns ----------------------------------------------------------------------------------------------------
 

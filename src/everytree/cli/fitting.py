@@ -33,6 +33,8 @@ from everytree.estimators import (
     MetaTreeClassifier,
     MetaTreeRegressor,
 )
+from everytree.tables.reading import read_table
+from everytree.tables.texts import may_be_read
 
 MAX_CLASSES = 10
 """Whole numbers with no more distinct values than this are taken for classes, unless told otherwise."""
@@ -186,6 +188,7 @@ def about_names(name: str, X: Any, say: Callable[[str], object]) -> None:
         return
     texts = [column for column in X.column_names if pa.types.is_string(X.schema.field(column).type)]
     unique = [column for column in texts if pc.count_distinct(X.column(column), mode="all").as_py() == X.num_rows]
+    unique = [column for column in unique if not may_be_read(read_table(X.select([column]), "fit").column(0))]
     if unique:
         listed = " and ".join(map(repr, unique[:3])) + (f" and {len(unique) - 3} more" if len(unique) > 3 else "")
         has, it = ("has", "it") if len(unique) == 1 else ("have", "them")

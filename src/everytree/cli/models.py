@@ -229,7 +229,9 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
     schema = model.schema_
     for column in schema.columns if schema.input_names is not None else ():
         name = column.source if isinstance(column.source, str) else column.name
-        if column.kind in KINDS:
+        if column.text is not None:
+            types[name] = "text"
+        elif column.kind in KINDS:
             types[name] = KINDS[column.kind]
         elif any(isinstance(value, str) for value in column.categories):
             types[name] = "text"

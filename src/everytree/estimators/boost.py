@@ -133,7 +133,17 @@ class MetaBoostClassifier(_Boosting, Classification):
         Whether the average of the chains is sharpened or flattened, by the rows that they left out.
     max_bins : int
         Maximum number of codes of a column of numbers.
-    categorical_features, relative_weights, class_weight, n_jobs, random_state, verbose
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    class_weight
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
 
     Examples
@@ -203,11 +213,33 @@ class MetaBoostRegressor(_Boosting, Regression):
     family : {"normal", "lognormal", "poisson", "exponential"}
         Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
         a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.
-    learning_rate, n_chains, max_leaf_nodes, max_depth, min_samples_leaf, subsample, max_features, split_prior
+    learning_rate
+        As in `MetaBoostClassifier`.
+    n_chains
+        As in `MetaBoostClassifier`.
+    max_leaf_nodes
+        As in `MetaBoostClassifier`.
+    max_depth
+        As in `MetaBoostClassifier`.
+    min_samples_leaf
+        As in `MetaBoostClassifier`.
+    subsample, max_features
+        As in `MetaBoostClassifier`.
+    split_prior
         As in `MetaBoostClassifier`.
     n_iter_no_change
         As in `MetaBoostClassifier`.
-    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
+    max_bins
+        As in `MetaForestClassifier`.
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
 
     Examples

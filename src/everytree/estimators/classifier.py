@@ -56,7 +56,9 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, sample_weight, groups
+        X, y
+            As in `fit`; groups matter where structures are grown.
+        sample_weight, groups
             As in `fit`; groups matter where structures are grown.
         classes : array_like, optional
             All classes that may occur; by default those of the first rows.

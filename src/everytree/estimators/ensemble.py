@@ -59,9 +59,23 @@ class MetaEnsembleClassifier(_Ensemble, Classification):
     ----------
     n_estimators : int
         Trees of the forest; see `MetaForestClassifier`.
-    max_iter, learning_rate
+    max_iter
         Of boosting; see `MetaBoostClassifier`.
-    max_bins, categorical_features, relative_weights, class_weight, n_jobs, random_state, verbose
+    learning_rate
+        Of boosting; see `MetaBoostClassifier`.
+    max_bins
+        As in `MetaForestClassifier`.
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    class_weight
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
 
     Examples
@@ -114,9 +128,21 @@ class MetaEnsembleRegressor(_Ensemble, Regression):
         Trees of the forest; see `MetaForestRegressor`.
     family : {"normal", "lognormal", "poisson", "exponential"}
         As in `MetaBoostRegressor`.
-    max_iter, learning_rate
+    max_iter
         Of boosting; see `MetaBoostClassifier`.
-    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
+    learning_rate
+        Of boosting; see `MetaBoostClassifier`.
+    max_bins
+        As in `MetaForestClassifier`.
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
 
     Examples

@@ -144,7 +144,13 @@ class ExactTreeClassifier(Classification, _ExactStructure):
         Fits that can need more regions are refused beforehand.
     random_state : int, RandomState or None
         Of the rows and columns that trees of a continuation are grown on.
-    categorical_features, relative_weights, n_jobs, verbose
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
 
     Attributes
@@ -212,13 +218,37 @@ class ExactTreeRegressor(Regression, _ExactStructure):
 
     Parameters
     ----------
-    max_depth, max_bins, continuation, temperature, split_prior, candidates, max_cuts, truncation, max_regions
+    max_depth
         As in `ExactTreeClassifier`.
-    family, prior
+    max_bins
+        As in `ExactTreeClassifier`.
+    continuation
+        As in `ExactTreeClassifier`.
+    temperature
+        As in `ExactTreeClassifier`.
+    split_prior
+        As in `ExactTreeClassifier`.
+    candidates
+        As in `ExactTreeClassifier`.
+    max_cuts
+        As in `ExactTreeClassifier`.
+    truncation
+        As in `ExactTreeClassifier`.
+    max_regions
+        As in `ExactTreeClassifier`.
+    family
+        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
+    prior
         As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
     random_state
         As in `ExactTreeClassifier`.
-    categorical_features, relative_weights, n_jobs, verbose
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
     """
 

@@ -136,9 +136,13 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
     grower : {"mixed", "random_forest", "extra_trees"} or scikit-learn forest
         How splits are chosen: half best splits and half random ones, one kind alone, or an unfitted forest of yours,
         which is then fitted on the codes of the columns.
-    max_depth, min_samples_leaf, max_features
-        As in scikit-learn's trees. `max_features="auto"` differs from tree to tree: the square root for best splits;
-        the square root, half or all of the features for random ones.
+    max_depth
+        As in scikit-learn's trees.
+    min_samples_leaf
+        As in scikit-learn's trees.
+    max_features
+        As in scikit-learn's trees. "auto" differs from tree to tree: the square root for best splits; the square root,
+        half or all of the features for random ones.
     subsample : float
         Share of the rows on which each structure is grown, without replacement. All rows count in its statistics; the
         rows it was not grown on are used to choose priors.
@@ -156,6 +160,7 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         Maximum number of codes of a column of numbers; above 255 they take two bytes.
     categorical_features : "from_dtype", None or sequence
         Which columns are categories: those of text or a categorical type, none, or those with these names or positions.
+        Text of which every value is a number or a date is read as such, with a warning, unless it is named here.
     relative_weights : bool
         Meaning of `sample_weight`. False: counts, so that a row of weight 2 is a row seen twice. True: relative
         importance; weights are multiplied by one factor so that those of the first `fit` sum to its number of rows.
@@ -302,17 +307,43 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
         Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
         prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); linear:
         `precision`, `shape`, `noise`; the others: `shape` (events or rows the prior is worth).
-    grower, max_depth, min_samples_leaf, max_features, subsample, split_prior, weights, max_bins
+    grower
+        As in `MetaForestClassifier`.
+    max_depth
+        As in `MetaForestClassifier`.
+    min_samples_leaf
+        As in `MetaForestClassifier`.
+    max_features
+        As in `MetaForestClassifier`.
+    subsample
+        As in `MetaForestClassifier`.
+    split_prior
+        As in `MetaForestClassifier`.
+    weights
+        As in `MetaForestClassifier`.
+    max_bins
         As in `MetaForestClassifier`.
     calibration : "auto" or None
         Whether the average of the trees is narrowed around its mean, by a factor that is chosen on rows unseen by the
         trees; for families normal and linear.
-    categorical_features, relative_weights, n_jobs, random_state, verbose
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
     criterion : {"squared_error", "evidence"}
         By which splits are chosen: the squared error of means (of rates for counts, of logarithms for lognormal), or
         the evidence of the leaves of the family. Linear leaves gain most by "evidence", at the cost of a slower fit.
-    max_leaf_nodes, bootstrap, warm_start, monotonic_cst
+    max_leaf_nodes
+        As in `MetaForestClassifier`.
+    bootstrap, warm_start
+        As in `MetaForestClassifier`.
+    monotonic_cst
         As in `MetaForestClassifier`.
     oob_score : bool or callable
         Whether to predict each row of `fit` by the trees that were not grown on it, and to score that: by R2 (for

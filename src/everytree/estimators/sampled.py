@@ -106,12 +106,18 @@ class SampledTreeClassifier(Classification, _SampledStructure):
         Prior probability that a region is split.
     alpha : float
         Dirichlet concentration of each class in a leaf.
-    candidates : {"all", "nontrivial"}
+    candidates : {"nontrivial", "all"}
         Every split a region's codes allow, or only those that separate its rows.
     max_bins : int
         Maximum number of codes of a column of numbers.
     random_state : int, RandomState or None
-    categorical_features, relative_weights, n_jobs, verbose
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
 
     Attributes
@@ -175,11 +181,35 @@ class SampledTreeRegressor(Regression, _SampledStructure):
 
     Parameters
     ----------
-    max_depth, n_draws, n_chains, n_structures, temperature, split_prior, candidates, max_bins, random_state
+    max_depth
         As in `SampledTreeClassifier`.
-    family, prior
+    n_draws
+        As in `SampledTreeClassifier`.
+    n_chains
+        As in `SampledTreeClassifier`.
+    n_structures
+        As in `SampledTreeClassifier`.
+    temperature
+        As in `SampledTreeClassifier`.
+    split_prior
+        As in `SampledTreeClassifier`.
+    candidates
+        As in `SampledTreeClassifier`.
+    max_bins
+        As in `SampledTreeClassifier`.
+    random_state
+        As in `SampledTreeClassifier`.
+    family
         As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
-    categorical_features, relative_weights, n_jobs, verbose
+    prior
+        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    verbose
         As in `MetaForestClassifier`.
     """
 

@@ -58,9 +58,25 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
         Prior probability that a node is split.
     alpha : "auto" or float
         Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
-    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
+    max_bins
         As in `MetaForestClassifier`.
-    criterion, max_leaf_nodes, class_weight, monotonic_cst
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
+        As in `MetaForestClassifier`.
+    criterion
+        As in `MetaForestClassifier`.
+    max_leaf_nodes
+        As in `MetaForestClassifier`.
+    class_weight
+        As in `MetaForestClassifier`.
+    monotonic_cst
         As in `MetaForestClassifier`.
 
     Attributes
@@ -122,13 +138,29 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
     max_depth : int or None
     min_samples_leaf : int or float
         As in `MetaTreeClassifier`.
-    family, prior
+    family
+        As in `MetaForestRegressor`.
+    prior
         As in `MetaForestRegressor`.
     split_prior : "auto", float or callable
         Prior probability that a node is split.
-    max_bins, categorical_features, relative_weights, n_jobs, random_state, verbose
+    max_bins
         As in `MetaForestClassifier`.
-    criterion, max_leaf_nodes, monotonic_cst
+    categorical_features
+        As in `MetaForestClassifier`.
+    relative_weights
+        As in `MetaForestClassifier`.
+    n_jobs
+        As in `MetaForestClassifier`.
+    random_state
+        As in `MetaForestClassifier`.
+    verbose
+        As in `MetaForestClassifier`.
+    criterion
+        As in `MetaForestRegressor`.
+    max_leaf_nodes
+        As in `MetaForestRegressor`.
+    monotonic_cst
         As in `MetaForestRegressor`.
 
     Attributes

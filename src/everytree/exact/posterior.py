@@ -28,10 +28,10 @@ from everytree.exact.prediction import (
     Columns,
     LeafPool,
     Leaves,
+    Limits,
     Tables,
     find_leaves,
     tabulate,
-    warn_of_left_out,
 )
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
@@ -152,6 +152,7 @@ class ExactPosterior:
         self.max_regions = whole_number("max_regions", max_regions, 1)
         resolve_n_jobs(n_jobs)
         self.n_jobs = n_jobs
+        self._max_seconds: float | None = None  # of the fit
         self.split_prior = split_prior
         self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, self.max_depth))
 
@@ -186,7 +187,9 @@ class ExactPosterior:
         budget, max_seconds : optional
             Maximum number of regions to list, and maximum time in seconds. If that is not enough, `log_evidence_bounds`
             holds what is certain, and all other results are those of the trees that were visited. The children of a
-            region are listed all or not at all, and only as many regions as there is time to sum over.
+            region are listed all or not at all, and only as many regions as there is time to sum over. What the first
+            prediction prepares is limited to what takes about `max_seconds` more: it may leave out more than
+            `truncation`, with a warning.
         progress : callable, optional
             Called from time to time with the depth, the number of regions done there and their total.
         continuation : callable, optional
@@ -218,6 +221,7 @@ class ExactPosterior:
         engine = self._make(codes, statistics, is_continued=False)
         engine.run(min(regions, MAX_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
         bounds = float(engine.log_evidence()), float(engine.log_upper())
+        self._max_seconds = None if seconds == np.inf else float(seconds)
         return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
 
     def _continue(
@@ -243,6 +247,7 @@ class ExactPosterior:
         self, rows: tuple[NDArray[np.uint16], FloatArray, list[int]], given: FloatArray, engine: _kernels.Exact
     ) -> Self:
         bounds = float(engine.log_evidence()), float(engine.log_upper())
+        self._max_seconds = None
         return self._keep(rows, bounds, list(engine.n_regions()), engine, given)
 
     def tempered(self, temperature: float, given: ArrayLike | None = None) -> ExactPosterior:
@@ -252,6 +257,7 @@ class ExactPosterior:
         """
         self._check_fitted()
         other = self.without_rows(temperature)
+        other._max_seconds = self._max_seconds
         codes, statistics, n_expanded = self._rows
         if given is not None:
             given = np.ascontiguousarray(given, dtype=np.float64)
@@ -292,6 +298,7 @@ class ExactPosterior:
         self._tables: dict[bool, Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
+        self._of_trees: tuple[float, float] | None = None
         self._search: TreeSearch | None = None
         self._regions: dict[str, NDArray[Any]] | None = None
         return self
@@ -382,6 +389,8 @@ class ExactPosterior:
         codes, statistics, n_expanded = self._rows
         plain |= {"n_expanded": n_expanded, "bounds": list(self._bounds), "n_regions": self._n_regions}
         arrays: dict[str, NDArray[Any]] = {"codes": codes, "statistics": statistics}
+        if self._max_seconds is not None:
+            plain["max_seconds"] = self._max_seconds
         if self._given is not None:
             arrays["given"] = self._given
         return plain, arrays
@@ -390,7 +399,9 @@ class ExactPosterior:
     def from_state(cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ExactPosterior:
         """Rebuild the posterior; everything is checked except that the bounds belong to these rows."""
         fitted = {name: plain.pop(name) for name in ("n_expanded", "bounds", "n_regions") if name in plain}
+        seconds = plain.pop("max_seconds", None)  # files of earlier versions lack it
         post = cls(family=family, **plain)
+        post._max_seconds = None if seconds is None else positive_number("max_seconds", seconds)
         if not fitted:
             return post
         codes, statistics = arrays["codes"], family.checked_statistics(arrays["statistics"])
@@ -473,11 +484,11 @@ class ExactPosterior:
 
     def expected_leaves(self) -> float:
         """Expected number of leaves of T."""
-        return float(self._sums()["expected_leaves"])
+        return self._tree_sums()[0]
 
     def entropy(self) -> float:
         """Entropy of p(T, k | data), in nats."""
-        return float(self._sums()["entropy"])
+        return self._tree_sums()[1]
 
     @property
     def feature_prob(self) -> FloatArray:
@@ -516,6 +527,13 @@ class ExactPosterior:
         if self._summary is None:
             self._summary = self.engine().summary()
         return self._summary
+
+    def _tree_sums(self) -> tuple[float, float]:
+        """Expected leaves and entropy, which count all trees of the prior below regions without rows."""
+        self._check_fitted()
+        if self._of_trees is None:
+            self._of_trees = self.engine().tree_sums()
+        return self._of_trees
 
     def _trees(self) -> TreeSearch:
         engine = self.engine()
@@ -558,6 +576,11 @@ class ExactPosterior:
         codes = self._read_codes(X, known=False)
         pool = LeafPool(self.family, self._columns, self.leaf_regions)
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
+
+    @property
+    def _limits(self) -> Limits:
+        """How much is kept for predictions."""
+        return Limits.within(self._max_seconds)
 
     @property
     def _has_tables(self) -> bool:
@@ -612,7 +635,7 @@ class ExactPosterior:
         if unknown.any():
             tables = self.tabulated(True)
             sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
-        warn_of_left_out(left_out, self.target_truncation)
+        self._limits.warn_of(left_out, self.target_truncation)
         return sums
 
     def tabulated(self, with_unknown: bool) -> Tables:
@@ -620,14 +643,14 @@ class ExactPosterior:
         if with_unknown not in self._tables:
             self._tables[with_unknown] = tabulate(
                 self.engine(), self.family.n_statistics, self._values, self._columns, self.target_truncation,
-                with_unknown, resolve_n_jobs(self.n_jobs),
+                with_unknown, self._limits, resolve_n_jobs(self.n_jobs),
             )  # fmt: skip
         return self._tables[with_unknown]
 
     def leaf_regions(self, with_unknown: bool) -> Leaves:
         if with_unknown not in self._leaf_regions:
             self._leaf_regions[with_unknown] = find_leaves(
-                self.engine(), self.family.n_statistics, self.target_truncation, with_unknown
+                self.engine(), self.family.n_statistics, self.target_truncation, with_unknown, self._limits
             )
         return self._leaf_regions[with_unknown]
 

@@ -143,6 +143,7 @@ def effect_of(
         table = table.at(np.sort(np.random.default_rng(0).permutation(table.n_rows)[: rule.max_rows]))
     readers = np.flatnonzero(schema.input_of == number)
     place = schema.places(table, owner, [int(readers[0])])[int(readers[0])]
+    table = schema.as_read(table, owner)
     columns = {k: table.column(k) for k in range(table.n_columns)}  # read once
     table = replace(table, read=lambda label, k: columns[k])
     codes = schema.encode(table, owner=owner)[:, readers]

@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
-from everytree.families.student import Students
+from everytree.families.student import LogStudentMixtures, Students
 from everytree.families.traits import Support
 
 POSITIVE = Support("positive", 0.0, is_open=True)
@@ -159,6 +159,10 @@ class LogNormalComponents:
         """The logarithms: normal distributions."""
         location, scale = (np.ascontiguousarray(part) for part in (self._location, self._scale))
         return Students(np.full(len(scale), np.inf), location, np.zeros(len(scale)), scale, is_log=True)
+
+    def mixture_kernel(self, start: NDArray[np.int64], weights: FloatArray) -> LogStudentMixtures:
+        """Tails of mixtures at many points; see everytree.predictive.mixture."""
+        return LogStudentMixtures(start, weights, self.as_students())
 
     def place(self) -> tuple[FloatArray, FloatArray]:
         """Location and scale of each distribution."""

@@ -29,6 +29,22 @@ class Students(NamedTuple):
     is_log: bool
 
 
+class LogStudentMixtures:
+    """Mixtures of distributions whose logarithms are Student's t, one after another from each `start` on."""
+
+    def __init__(self, start: NDArray[np.int64], weights: FloatArray, logs: Students) -> None:
+        self._kernel = _kernels.StudentMixtures(
+            start=start, weight=weights, freedom=logs.freedom, location=logs.location, scale=logs.scale
+        )
+
+    def tails(
+        self, unit: NDArray[np.int64], y: FloatArray, is_above: NDArray[np.bool_], n_jobs: int
+    ) -> NDArray[np.float64]:
+        """P(Y > y) of a unit where `is_above`, else P(Y <= y), point by point."""
+        with np.errstate(divide="ignore"):
+            return self._kernel.tails(unit, np.log(np.maximum(y, 0.0)), is_above, n_jobs)
+
+
 class StudentComponents:
     """y = location + sqrt(scale_squared) * t with the given degrees of freedom.
 

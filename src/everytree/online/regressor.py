@@ -29,7 +29,17 @@ class OnlineForestRegressor(OnlineForest, MiniBatchRegressor):
 
     Parameters
     ----------
-    n_models, split_prior, max_nodes, half_life, ranges, seed
+    n_models
+        As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
+    split_prior
+        As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
+    max_nodes
+        As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
+    half_life
+        As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
+    ranges
+        As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
+    seed
         As in `OnlineForestClassifier`; a node takes 48 bytes for its statistics.
     prior : (mean, strength, shape, scale) or None
         Of the leaves, as in `Normal`. None takes it from the rows seen: the mean of the targets, worth

@@ -130,7 +130,11 @@ class GrowingPosterior:
 
         Parameters
         ----------
-        X, y, sample_weight, **row_data
+        X, y
+            As in `Posterior.update`.
+        sample_weight
+            As in `Posterior.update`.
+        **row_data
             As in `Posterior.update`.
         """
         extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None

@@ -80,7 +80,11 @@ class Posterior(TreeQuestions):
 
         Parameters
         ----------
-        tree, family, split_prior
+        tree
+            As in the constructor.
+        family
+            As in the constructor.
+        split_prior
             As in the constructor.
         statistics : (n_nodes, n_statistics) float64
             Those of the terminals are sufficient.

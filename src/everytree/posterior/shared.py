@@ -53,7 +53,11 @@ def update_all(
     ----------
     posteriors : sequence of Posterior
         Different objects with leaves of one family; priors may differ.
-    X, y, sample_weight, n_jobs, **row_data
+    X, y
+        As in `Posterior.update`.
+    sample_weight, n_jobs
+        As in `Posterior.update`.
+    **row_data
         As in `Posterior.update`.
     """
     posteriors = list(posteriors)

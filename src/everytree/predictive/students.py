@@ -58,9 +58,8 @@ class StudentRows:
 
     def scores(self, ends: NDArray[np.int32], grid: FloatArray, n_jobs: int) -> FloatArray:
         """(n_points, n_rows) `crps`, or NaN for rows whose score has to be computed in another way."""
-        if self._is_log:
-            return np.full((len(grid), len(ends)), np.nan)
-        return self._kernel.scores(ends=ends, y=self._numbers(grid), n_jobs=n_jobs)
+        found = self._kernel.scores(ends=ends, y=self._numbers(grid), is_log=self._is_log, n_jobs=n_jobs)
+        return found + np.maximum(-grid, 0.0) if self._is_log else found  # below 0 there is no probability
 
     def _numbers(self, y: FloatArray) -> FloatArray:
         """Targets as the kernel takes them: their logarithms, if those are what the distributions are of."""

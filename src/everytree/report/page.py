@@ -210,7 +210,7 @@ def report_page(
         "effects": effects(subject, rows),
         "tree_links": "",
         "tree_sections": "",
-        "no_whatif": "",
+        "no_whatif": escape(_no_whatif(subject, data)),
         "contains": escape(_contains(len(data["examples"]), listed_columns(data))),
     }
     if not subject.is_boosted:
@@ -232,6 +232,14 @@ def _drawn(subject: Subject) -> str:
     if len(subject.posts) == 1:
         return "The one meta-tree of the model."
     return "The tree with the largest weight or evidence is shown first; the list has all the others."
+
+
+def _no_whatif(subject: Subject, data: dict[str, Any]) -> str:
+    """Why the page's script predicts nothing; empty where it does, and for boosted trees, whose pages lack the part."""
+    if data["kernel"] is not None or subject.is_boosted:
+        return ""
+    leaves = type(subject.family).__name__
+    return f"The script of this page cannot predict by {leaves} leaves; in Python, model.predictive(rows) does."
 
 
 def _contains(n_examples: int, listed: Sequence[str]) -> str:

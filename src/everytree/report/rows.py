@@ -17,6 +17,7 @@ from everytree.estimators.base import MetaEstimator
 from everytree.fitting.weights import read_weight
 from everytree.tables.reading import in_memory, is_records, read_table
 from everytree.tables.repeats import read_groups
+from everytree.tables.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def read_rows(
     elif frame.ndim != 2 or frame.shape[1] != model.schema_.n_inputs:
         shape = f"shape {frame.shape}" if frame.ndim != 2 else f"{frame.shape[1]} columns"
         raise ValueError(f"table has {shape}, but the model reads {model.schema_.n_inputs} columns, by their place")
+    frame = _with_values(frame, model.schema_)
     if len(frame) != len(columns["target"]):
         raise ValueError(f"target has {len(columns['target'])} entries, but the table has {len(frame)} rows")
     known = model.fitted_.target
@@ -111,6 +113,27 @@ def read_rows(
     rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {}, group=group)
     rows = replace(rows, row_data=_row_data(model, rows, columns))
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
+
+
+def _with_values(frame: Any, schema: Schema) -> Any:
+    """The columns that a model reads, text as the numbers or dates that it is read as."""
+    place_of = {int(schema.input_of[k]): column for k, column in enumerate(schema.columns) if column.text is not None}
+    if not place_of:
+        return frame
+    is_frame = isinstance(frame, nw.DataFrame)
+    table = schema.as_read(read_table(frame.to_native() if is_frame else frame, "report"), "report")
+    values = {place: np.asarray(table.column(place).numbers, dtype=np.float64) for place in place_of}
+    for place, column in place_of.items():
+        if column.kind == "datetime":
+            known = np.nan_to_num(values[place]).astype("datetime64[us]")
+            values[place] = np.where(np.isnan(values[place]), np.datetime64("NaT"), known)
+    if is_frame:
+        names, kind = frame.columns, frame.implementation
+        return frame.with_columns(*(nw.new_series(names[k], numbers, backend=kind) for k, numbers in values.items()))
+    read = np.array(frame, dtype=object)
+    for place, numbers in values.items():
+        read[:, place] = numbers
+    return read
 
 
 def check_table(table: Any) -> None:

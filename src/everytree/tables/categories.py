@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.errors import ArgumentError
-from everytree.tables.column import Column, FitRows, labels_and_index, warn_about_dates
+from everytree.tables.column import Column, FitRows, labels_and_index
 from everytree.tables.pooling import CategoryMeans, directions, pools
 from everytree.tables.reading import Label, Values
 
@@ -60,8 +60,6 @@ def fit_categories(
     if values.kind == "datetime":
         raise ValueError(f"categorical_features names {label}, which holds dates; make them strings first")
     labels, index = labels_and_index(label, values, rows.n_rows)
-    if not values.declared:
-        warn_about_dates(label, labels)
     counted = index[rows.counted]
     has_missing = bool((counted < 0).any())
     if values.ordered:

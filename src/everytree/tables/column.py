@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -19,15 +16,10 @@ from everytree.base.checks import refuse_no_weight, row_weights
 from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError
 from everytree.tables.cutting import cut_points
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
+from everytree.tables.texts import TextRule, as_numbers
 
 SAMPLE_ROWS = 200_000
 """Maximum number of rows from which cut points are taken; from longer tables they are drawn with a fixed seed."""
-
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
-"""How texts begin that look like dates."""
-
-MIN_DATES = 20
-"""Number of different texts from which on it matters that dates have an order."""
 
 
 def missing_code(dtype: DTypeLike) -> int:
@@ -67,6 +59,9 @@ class Column:
     new_code : int
         The pool of a category that was not there at fit: that of the overall mean. -1 if such categories have the
         reserved code, as in all columns that are not pooled.
+    text : TextRule or None
+        How the text that the column held at fit is read as numbers or dates (see `tables/texts.py`); None if it held
+        none.
     """
 
     name: str | None
@@ -79,6 +74,7 @@ class Column:
     groups: tuple[int, ...] = ()
     pooled: bool = False
     new_code: int = -1
+    text: TextRule | None = None
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -111,6 +107,10 @@ class Column:
         new_code = int(self.new_code)
         if new_code != -1 and not (self.pooled and 0 <= new_code <= max(groups, default=-1)):
             raise ValueError(f"new_code of {label} must be the code of one of its pools or -1, but is {new_code}")
+        if self.text is not None and self.kind != ("numeric" if self.text == "number" else "datetime"):
+            raise ValueError(f"{label} is {self.kind}, but its text is read as {self.text!r}")
+        if self.text is not None and self.text not in get_args(TextRule):
+            raise ValueError(f"text of {label} must be None or one of {get_args(TextRule)}, but is {self.text!r}")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
         if (max(groups) + 1 if groups else n_values) > most:
             what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
@@ -141,12 +141,12 @@ class Column:
         return {
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
             "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
-            "pooled": self.pooled, "new_code": self.new_code,
+            "pooled": self.pooled, "new_code": self.new_code, "text": self.text,
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        numbers, groups = (self.cuts.tobytes(), self.single), (self.groups, self.pooled, self.new_code)
+        numbers, groups = (self.cuts.tobytes(), self.single, self.text), (self.groups, self.pooled, self.new_code)
         return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, groups
 
     def __eq__(self, other: object) -> bool:
@@ -240,16 +240,9 @@ def fit_numbers(name: str | None, label: str, values: Values, rows: FitRows, max
     return Column(name, kind, cut_points(numbers, weight, max_bins), has_missing=has_missing)
 
 
-def warn_about_dates(label: str, labels: Sequence[Label]) -> None:
-    """Warn if a column of texts looks like dates, which have an order that categories have not."""
-    if len(labels) < MIN_DATES or not all(isinstance(one, str) and DATE.match(one) for one in labels[:1000]):
-        return
-    warnings.warn(
-        f"X: {label} holds texts such as {labels[0]!r}, which are taken for categories without an order; if they are "
-        "dates, convert them first, as pandas.to_datetime does",
-        UserWarning,
-        stacklevel=2,
-    )
+def fit_text(name: str | None, label: str, values: Values, rule: TextRule, rows: FitRows, max_bins: int) -> Column:
+    """Fit a column of text that holds numbers or dates."""
+    return replace(fit_numbers(name, label, as_numbers(values, rule, label), rows, max_bins), text=rule)
 
 
 def labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
@@ -267,6 +260,8 @@ def labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Lab
 
 def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     """Read values for a column of numbers; text that contains numbers is accepted, dates for numbers are not."""
+    if column.text is not None:
+        values = as_numbers(values, column.text, label)
     if values.numbers is not None and (column.kind == "datetime") == (values.kind == "datetime"):
         if column.single and values.numbers.dtype.kind in "iu":  # by way of float64 they would be rounded twice
             return values.numbers.astype(np.float32)

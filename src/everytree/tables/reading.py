@@ -34,6 +34,9 @@ SAYS_MISSING = frozenset({"", "NA", "N/A", "n/a", "<NA>", "#N/A", "NaN", "nan", 
 """Text that stands for a missing value. Some file readers turn it into missing values and some do not; here it is
 missing in either case, unless a categorical type declares it as a category."""
 
+ENCODED_TEXT = b"everytree: text"
+"""Mark of a column of text that comes as an Arrow dictionary, which is otherwise a categorical type."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -52,6 +55,8 @@ class Values:
         Whether the order of `labels` has a meaning.
     zoned : bool
         Whether dates are instants, with a time zone, rather than local times.
+    is_text : bool
+        Whether `labels` are plain text, which may hold numbers or dates, rather than values of a categorical type.
     """
 
     kind: Kind | None
@@ -61,6 +66,7 @@ class Values:
     declared: bool = False
     ordered: bool = False
     zoned: bool = False
+    is_text: bool = False
 
     def at(self, rows: NDArray[Any]) -> Values:
         """Return some of the rows."""
@@ -202,7 +208,24 @@ def _frame_table(frame: nw.DataFrame[Any]) -> Table:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"X has two columns named {twice!r}, but names must differ")
     columns = list(frame.iter_columns())
-    return Table(len(frame), len(columns), names, lambda label, place: column_values(label, columns[place]))
+    native = frame.to_native()
+    encoded = encoded_text(native.schema) if type(native).__module__.startswith("pyarrow") else set()
+
+    def column(label: str, place: int) -> Values:
+        values = column_values(label, columns[place])
+        return replace(values, is_text=True) if names[place] in encoded and values.index is not None else values
+
+    return Table(len(frame), len(columns), names, column)
+
+
+def mark_encoded_text(field: Any, encoded: Any) -> Any:
+    """Return the field of an Arrow schema with the type of a dictionary, marked as text that was encoded to be read."""
+    return field.with_type(encoded).with_metadata({**(field.metadata or {}), ENCODED_TEXT: b"1"})
+
+
+def encoded_text(schema: Any) -> set[str]:
+    """Names of columns of an Arrow schema whose dictionaries are plain text that was encoded to be read."""
+    return {field.name for field in schema if ENCODED_TEXT in (field.metadata or {})}
 
 
 def column_values(label: str, series: nw.Series[Any]) -> Values:
@@ -229,7 +252,9 @@ def column_values(label: str, series: nw.Series[Any]) -> Values:
         found = arrow_labels(native)
         if found is None and dtype == nw.Categorical:
             found = _distinct(label, series.to_list())
-        return _from_objects(label, series.to_list()) if found is None else _from_labels(*found)
+        if found is None:
+            return _from_objects(label, series.to_list())
+        return replace(_from_labels(*found), is_text=dtype == nw.String)
     if dtype in (nw.Object, nw.Unknown):
         return _from_array(label, np.asarray(series.to_numpy()))
     raise ArgumentTypeError("X", "must hold numbers, booleans, dates or categories", label, value=f"of type {dtype}")
@@ -408,7 +433,7 @@ def _from_objects(label: str, values: list[Any]) -> Values:
         return Values(kind, np.array(lookup, dtype=np.float64)[index], zoned=zoned)
     renumbered = np.where(missing, -1, np.cumsum(~np.array(missing)) - 1)
     labels = tuple(str(value) for absent, value in zip(missing, distinct, strict=True) if not absent)
-    return Values(kind, None, labels, renumbered[index])
+    return Values(kind, None, labels, renumbered[index], is_text=True)
 
 
 def _distinct(label: str, values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:

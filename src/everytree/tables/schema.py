@@ -37,13 +37,15 @@ from everytree.tables.column import (
     Column,
     FitRows,
     fit_numbers,
+    fit_text,
     free_name,
     missing_code,
     read_labels,
     read_numbers,
     unseen_code,
 )
-from everytree.tables.reading import Kind, Label, Table, infinity, read_table
+from everytree.tables.reading import Kind, Label, Table, Values, infinity, read_table
+from everytree.tables.texts import as_numbers, recognised
 
 MANY_ROWS = 40
 """Mean number of rows of a category from which on its codes hardly depend on any of them."""
@@ -110,7 +112,8 @@ class Schema:
             mass has a bin to itself. Quantiles of more than 200,000 rows are those of 200,000 drawn at random, with a
             fixed seed.
         categorical_features : "from_dtype", None, or sequence of names, of positions or of one bool per column
-            Which columns are categories: those of text or of a categorical type, none, or these.
+            Which columns are categories: those of text or of a categorical type, none, or these. Text of which every
+            value is a number or a date is read as such, with a warning, unless the column is named here.
         at_once : bool
             Whether splits go to all categories of a column at once, so that their order does not matter.
         n_jobs : int, optional
@@ -139,6 +142,10 @@ class Schema:
             with reading:
                 values = table.column(place)
             name = None if table.names is None else table.names[place]
+            if values.is_text and (listed is None or place not in listed):
+                text = recognised(table.label(place), values)
+                if text is not None:
+                    return [fit_text(name, table.label(place), values, text, rows, max_bins)]
             if values.kind == "categorical" if listed is None else place in listed:
                 return fit_categories(name, table.label(place), values, rows, max_bins, at_once=at_once)
             if values.kind == "categorical":
@@ -324,6 +331,22 @@ class Schema:
             row, k = found
             raise infinity(table.label(places[k]), row, float(numbers[k][row]))  # type: ignore[index]
         return codes
+
+    def as_read(self, table: Table, owner: str = "Schema") -> Table:
+        """Return the table with text as the numbers or dates that it holds, in the columns where it did so at fit."""
+        rules = {
+            place: rule
+            for k, place in self.places(table, owner, range(self.n_features)).items()
+            if (rule := self.columns[k].text) is not None
+        }
+        if not rules:
+            return table
+
+        def read(label: str, place: int) -> Values:
+            values = table.read(label, place)
+            return as_numbers(values, rules[place], label) if place in rules else values
+
+        return replace(table, read=read)
 
     def places_among(self, known: Sequence[Label], k: int, X: Any, *, owner: str = "Schema") -> NDArray[np.int64]:
         """(n_rows,) the place of each row's category of column k among the known ones; -1 where it has none."""

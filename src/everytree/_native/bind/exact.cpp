@@ -35,6 +35,7 @@ class ExactHandle {
     virtual std::vector<std::int64_t> n_regions() const = 0;
     virtual nb::dict region(int depth, std::int64_t number) const = 0;
     virtual nb::dict summary() const = 0;
+    virtual std::pair<double, double> tree_sums() const = 0;
 };
 
 template <class Family>
@@ -49,7 +50,7 @@ class TypedExact final : public ExactHandle {
         if (kernel_.options().is_continued) throw std::invalid_argument("continued regions are summed up in two steps");
         std::lock_guard alone(guard_.writing);
         nb::gil_scoped_release released;
-        sums_.reset();
+        forget_sums();
         Watch watch(check_signals);
         kernel_.run({regions, seconds, std::move(expansions)}, watch, telling(progress));
     }
@@ -57,7 +58,7 @@ class TypedExact final : public ExactHandle {
         if (!kernel_.options().is_continued) throw std::invalid_argument("nothing is continued");
         std::lock_guard alone(guard_.writing);
         n_listed_ = -1;
-        sums_.reset();
+        forget_sums();
         auto all = without_gil(true, [&] {
             Watch watch(check_signals);
             Budget budget;
@@ -79,7 +80,7 @@ class TypedExact final : public ExactHandle {
         if (n_listed_ < 0 || static_cast<std::int64_t>(given.size()) != n_listed_)
             throw std::invalid_argument("one number for each region that was listed is needed");
         nb::gil_scoped_release released;
-        sums_.reset();
+        forget_sums();
         Watch watch(check_signals);
         kernel_.sum_up(watch, telling(progress), given.data());
     }
@@ -138,9 +139,17 @@ class TypedExact final : public ExactHandle {
         nb::dict out;
         out["root_feature"] = to_numpy(std::vector<double>(all.root_feature));
         out["expected_splits"] = to_numpy(std::vector<double>(all.expected_splits));
-        out["expected_leaves"] = all.expected_leaves;
-        out["entropy"] = all.entropy;
         return out;
+    }
+    // Expected leaves of the tree, and the entropy of its distribution.
+    std::pair<double, double> tree_sums() const override {
+        std::lock_guard alone(guard_.writing);
+        if (!tree_sums_) {
+            std::unique_ptr<ExactSummary> all = summed(true);
+            tree_sums_ = {all->expected_leaves, all->entropy};
+            if (!sums_) sums_ = std::move(all);
+        }
+        return *tree_sums_;
     }
 
   private:
@@ -154,10 +163,17 @@ class TypedExact final : public ExactHandle {
     // Computed on first use, by one thread at a time.
     const ExactSummary& sums() const {
         std::lock_guard alone(guard_.writing);
-        if (!sums_)
-            sums_ = without_gil(
-                true, [&] { return std::make_unique<ExactSummary>(summarise(kernel_, Watch(check_signals))); });
+        if (!sums_) sums_ = summed(false);
         return *sums_;
+    }
+    std::unique_ptr<ExactSummary> summed(bool counts_unseen) const {
+        return without_gil(true, [&] {
+            return std::make_unique<ExactSummary>(summarise(kernel_, counts_unseen, Watch(check_signals)));
+        });
+    }
+    void forget_sums() {
+        sums_.reset();
+        tree_sums_.reset();
     }
     Spread spread(bool with_unknown) const {
         Spread all = sums().ending;
@@ -166,7 +182,8 @@ class TypedExact final : public ExactHandle {
     }
     ExactKernel<Family> kernel_;
     mutable Guard guard_;
-    mutable std::unique_ptr<ExactSummary> sums_;
+    mutable std::unique_ptr<ExactSummary> sums_;  // without regions without rows, or with them
+    mutable std::optional<std::pair<double, double>> tree_sums_;
     std::int64_t n_listed_ = -1;  // continued regions
 };
 
@@ -219,7 +236,8 @@ void bind_exact(nb::module_& module) {
         .def("log_evidence", &ExactHandle::log_evidence)
         .def("n_regions", &ExactHandle::n_regions)
         .def("region", &ExactHandle::region, "depth"_a, "number"_a)
-        .def("summary", &ExactHandle::summary);
+        .def("summary", &ExactHandle::summary)
+        .def("tree_sums", &ExactHandle::tree_sums);
     module.def("make_exact", &make_exact, nb::kw_only(), "name"_a, "size"_a, "prior"_a, "codes"_a, "n_codes"_a,
                "kinds"_a, "place"_a, "n_places"_a, "of_place"_a, "class_start"_a, "log_split"_a, "log_stop"_a,
                "only_nontrivial"_a, "negligible"_a, "temperature"_a, "is_continued"_a, "n_jobs"_a);

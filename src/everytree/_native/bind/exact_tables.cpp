@@ -1,4 +1,5 @@
 // Predictions of an exact sum by lookup.
+#include <limits>
 #include <optional>
 
 #include "bind/common.hpp"
@@ -31,17 +32,21 @@ struct LeafArrays {
     }
 };
 
-// Tables of weight times value, or None where they would have more than `most` numbers.
+// Tables of weight times value, or None where they would have more than `most` numbers or take more than `most_steps`
+// additions of rows of values.
 std::optional<AnswerArrays> tabulate(Input<double> weight, Input<std::int64_t> start, Input<std::int32_t> column,
                                      Input<std::uint64_t> codes, Input<double> values, const std::vector<int>& n_codes,
-                                     const std::vector<int>& kinds, bool with_unknown, std::int64_t most, int n_jobs) {
+                                     const std::vector<int>& kinds, bool with_unknown, std::int64_t most,
+                                     double most_steps, int n_jobs) {
     const std::vector<ColumnKind> kind_of = kinds_of(kinds, n_codes);
     const LeafView leaves = LeafArrays{weight, start, column, codes}.view(n_codes, kind_of);
     if (values.ndim() != 2 || values.shape(0) != weight.size()) throw std::invalid_argument("one row of values a leaf");
     std::optional<AnswerTables> tables;
     without_gil(true, [&] {
-        TableBuilder builder(leaves, {n_codes, kind_of}, with_unknown);
-        if (builder.n_cells() <= most / static_cast<std::int64_t>(values.shape(1)))
+        const Watch watch(check_signals);
+        TableBuilder builder(leaves, {n_codes, kind_of}, with_unknown, watch);
+        if (builder.n_cells() <= most / static_cast<std::int64_t>(values.shape(1)) &&
+            (most_steps == std::numeric_limits<double>::infinity() || builder.n_steps() <= most_steps))
             tables = builder.fill(values.data(), values.shape(1), n_jobs);
     });
     if (!tables) return std::nullopt;
@@ -56,8 +61,9 @@ auto find_leaves(Input<double> weight, Input<std::int64_t> start, Input<std::int
     const std::vector<ColumnKind> kind_of = kinds_of(kinds, n_codes);
     const LeafView leaves = LeafArrays{weight, start, column, codes}.view(n_codes, kind_of);
     if (rows.ndim() != 2 || rows.shape(1) != n_codes.size()) throw std::invalid_argument("codes of the wrong width");
-    LeavesOfRows found =
-        without_gil(true, [&] { return leaves_of_rows(leaves, {n_codes, kind_of}, rows.data(), rows.shape(0)); });
+    LeavesOfRows found = without_gil(true, [&] {
+        return leaves_of_rows(leaves, {n_codes, kind_of}, rows.data(), rows.shape(0), Watch(check_signals));
+    });
     return std::tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.leaves)));
 }
 
@@ -119,7 +125,7 @@ class TablesHandle {
 
 void bind_exact_tables(nb::module_& module) {
     module.def("tabulate", &tabulate, nb::kw_only(), "weight"_a, "start"_a, "column"_a, "codes"_a, "values"_a,
-               "n_codes"_a, "kinds"_a, "with_unknown"_a, "most"_a, "n_jobs"_a);
+               "n_codes"_a, "kinds"_a, "with_unknown"_a, "most"_a, "most_steps"_a, "n_jobs"_a);
     module.def("leaves_of_rows", &find_leaves, nb::kw_only(), "weight"_a, "start"_a, "column"_a, "codes"_a, "rows"_a,
                "n_codes"_a, "kinds"_a);
     nb::class_<TablesHandle>(module, "Tables")

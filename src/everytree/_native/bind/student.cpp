@@ -64,8 +64,8 @@ class StudentForestHandle {
     Output<double> tails(Ends ends, Numbers y, bool is_above, int n_jobs) const {
         return of_targets(ends, y, [&](auto e, auto targets) { return forest_.tails(e, targets, is_above, n_jobs); });
     }
-    Output<double> scores(Ends ends, Numbers y, int n_jobs) const {
-        return of_targets(ends, y, [&](auto e, auto targets) { return forest_.scores(e, targets, n_jobs); });
+    Output<double> scores(Ends ends, Numbers y, bool is_log, int n_jobs) const {
+        return of_targets(ends, y, [&](auto e, auto targets) { return forest_.scores(e, targets, is_log, n_jobs); });
     }
 
   private:
@@ -95,7 +95,7 @@ void bind_student(nb::module_& module) {
         .def("shortest", &StudentForestHandle::shortest, nb::kw_only(), "ends"_a, "coverage"_a, "is_log"_a, "n_jobs"_a)
         .def("log_densities", &StudentForestHandle::log_densities, nb::kw_only(), "ends"_a, "y"_a, "n_jobs"_a)
         .def("tails", &StudentForestHandle::tails, nb::kw_only(), "ends"_a, "y"_a, "is_above"_a, "n_jobs"_a)
-        .def("scores", &StudentForestHandle::scores, nb::kw_only(), "ends"_a, "y"_a, "n_jobs"_a);
+        .def("scores", &StudentForestHandle::scores, nb::kw_only(), "ends"_a, "y"_a, "is_log"_a, "n_jobs"_a);
     nb::class_<StudentMixtures>(module, "StudentMixtures")
         .def(
             "__init__",

@@ -83,25 +83,20 @@ inline Interval shortest_interval(const StudentMixture& mixture, double coverage
     return ShortestInterval(mixture, coverage, is_log).find();
 }
 
-// E|Y - Y'| / 2: the integral of F (1 - F), by the trapezoidal rule after y = start + reach sinh(t), where `reach` is
-// so large that points are evenly spaced among the components. The integrand is analytic, so that the error of a step
-// is about the square of that of twice the step: the sums over even and over odd points are compared. NaN if they do
-// not agree in the end, or if tails fall off too slowly.
-inline double half_mean_difference(const StudentMixture& mixture) {
-    constexpr double none = std::numeric_limits<double>::quiet_NaN(), agreement = 2e-6, negligible = 1e-10;
-    if (!(mixture.least_freedom() >= 2.0)) return none;
-    const double reach = 2.5 * mixture.spread();
-    const auto term = [&](double t) {
-        const double below = mixture.quickly_below(mixture.start() + reach * std::sinh(t));
-        return std::fmax(below * (1.0 - below), 0.0) * std::cosh(t);
-    };
+// The integral of a positive function of t, by the trapezoidal rule. It is analytic, so that the error of a step is
+// about the square of that of twice the step: the sums over even and over odd points are compared. NaN if they do not
+// agree in the end. From the middle outward, at least to `least` on the upper side, and until what is left is
+// negligible: the function falls off at least as exp(-|t|).
+template <class Term>
+double trapezoidal(Term term, double least) {
+    constexpr double agreement = 2e-6, negligible = 1e-10;
     double even = term(0.0), odd = 0.0, step = 0.06;
-    // From the middle outward, until what is left is negligible: it falls off at least as exp(-t).
     const auto outward = [&](double first, double stride) {
         double sum = 0.0;
         for (const double side : {-1.0, 1.0}) {
             double each = 1.0;
-            for (double t = first; each > negligible * stride * (even + sum) && t < 50.0; t += stride)
+            for (double t = first;
+                 (each > negligible * stride * (even + sum) || (side > 0.0 && t <= least)) && t < 50.0; t += stride)
                 sum += each = term(side * t);
         }
         return sum;
@@ -109,20 +104,60 @@ inline double half_mean_difference(const StudentMixture& mixture) {
     even += outward(2.0 * step, 2.0 * step);
     odd = outward(step, 2.0 * step);
     for (int halvings = 0; halvings < 5; ++halvings) {
-        if (std::fabs(even - odd) <= agreement * (even + odd)) return (even + odd) * step * reach;
+        if (std::fabs(even - odd) <= agreement * (even + odd)) return (even + odd) * step;
         even += odd;
         step *= 0.5;
         odd = outward(step, 2.0 * step);
     }
-    return none;
+    return std::numeric_limits<double>::quiet_NaN();
+}
+
+// E|Y - Y'| / 2: the integral of F (1 - F) after y = start + reach sinh(t), where `reach` is so large that points are
+// evenly spaced among the components. NaN if the sums do not agree, or if tails fall off too slowly.
+inline double half_mean_difference(const StudentMixture& mixture) {
+    if (!(mixture.least_freedom() >= 2.0)) return std::numeric_limits<double>::quiet_NaN();
+    const double reach = 2.5 * mixture.spread();
+    const auto term = [&](double t) {
+        const double below = mixture.quickly_below(mixture.start() + reach * std::sinh(t));
+        return std::fmax(below * (1.0 - below), 0.0) * std::cosh(t);
+    };
+    return trapezoidal(term, 0.0) * reach;
+}
+
+// E|exp(Y) - exp(Y')| / 2 in units of exp(start), for normal components: the same integral with a factor exp(y). Where
+// that is large, upper tails count of which the tables have too few digits.
+inline double half_mean_difference_of_exp(const StudentMixture& mixture) {
+    if (!(mixture.least_freedom() == std::numeric_limits<double>::infinity()))
+        return std::numeric_limits<double>::quiet_NaN();
+    constexpr double far = 6.0;
+    const double reach = 2.5 * mixture.spread();
+    const auto term = [&](double t) {
+        const double away = reach * std::sinh(t), y = mixture.start() + away;
+        const double below = mixture.quickly_below(y), above = away > far ? mixture.at(y).above : 1.0 - below;
+        const double product = below * above;
+        return product > 0.0 ? product * std::cosh(t) * std::exp(away) : 0.0;
+    };
+    return trapezoidal(term, std::asinh((mixture.reach_of_exp() - mixture.start()) / reach)) * reach;
+}
+
+// NaN where the difference has fewer digits than it should.
+inline double difference_with_digits(double distance, double half_spread) {
+    const double score = distance - half_spread;
+    return score > 0.03 * distance ? score : std::numeric_limits<double>::quiet_NaN();
 }
 
 // The integral of (F(x) - 1[x >= y])^2, which is E|Y - y| - E|Y - Y'| / 2. NaN where the difference of the two has
 // fewer digits than it should.
 inline double ranked_score(const StudentMixture& mixture, double half_spread, double y) {
     if (!std::isfinite(y) || std::isnan(half_spread)) return std::numeric_limits<double>::quiet_NaN();
-    const double distance = mixture.mean_distance(y), score = distance - half_spread;
-    return score > 0.03 * distance ? score : std::numeric_limits<double>::quiet_NaN();
+    return difference_with_digits(mixture.mean_distance(y), half_spread);
+}
+
+// The same of exp(Y), for the logarithm y of a target, minus infinity for 0; in units of exp(start).
+inline double ranked_score_of_exp(const StudentMixture& mixture, double half_spread, double y) {
+    if (!(y < std::numeric_limits<double>::infinity()) || std::isnan(half_spread))
+        return std::numeric_limits<double>::quiet_NaN();
+    return difference_with_digits(mixture.mean_distance_of_exp(y), half_spread);
 }
 
 }  // namespace everytree

@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
@@ -38,7 +40,7 @@ class StudentForest {
         check(pool, nodes);
         centre_ = nodes.location[0];
         nodes_.resize(pool.n_nodes());
-        make_shapes(nodes.freedom, n_jobs);
+        find_shapes(nodes.freedom);
         in_chunks(static_cast<std::int64_t>(pool.n_trees()), n_jobs, [&](std::int64_t tree, int) {
             const auto t = static_cast<std::size_t>(tree);
             for (std::int64_t s = pool.first(t); s < pool.end(t); ++s) make_node(nodes, static_cast<std::size_t>(s));
@@ -88,15 +90,22 @@ class StudentForest {
         });
     }
 
-    // (n_points, n_rows): continuous ranked probability scores; NaN where the sums do not promise 1e-8.
-    std::vector<double> scores(std::span<const std::int32_t> ends, const RowTargets& y, int n_jobs) const {
+    // (n_points, n_rows): continuous ranked probability scores, with `is_log` of exp(Y) for the logarithms of targets;
+    // NaN where the sums do not promise 1e-8.
+    std::vector<double> scores(std::span<const std::int32_t> ends, const RowTargets& y, bool is_log, int n_jobs) const {
         const std::size_t n = pool_.n_rows(ends);
         check_targets(y, n);
         std::vector<double> out(y.n_points * n);
         each_row(ends, n_jobs, [&](const StudentMixture& mixture, std::size_t row) {
-            const double half_spread = half_mean_difference(mixture);
-            for (std::size_t k = 0; k < y.n_points; ++k)
-                out[k * n + row] = ranked_score(mixture, half_spread, y.at(k, row) - centre_);
+            const double half_spread = is_log ? half_mean_difference_of_exp(mixture) : half_mean_difference(mixture);
+            const double unit = is_log ? std::exp(centre_ + mixture.start()) : 1.0;
+            for (std::size_t k = 0; k < y.n_points; ++k) {
+                const double at = y.at(k, row) - centre_;
+                const double score =
+                    is_log ? ranked_score_of_exp(mixture, half_spread, at) : ranked_score(mixture, half_spread, at);
+                out[k * n + row] =
+                    std::isfinite(unit * score) ? unit * score : std::numeric_limits<double>::quiet_NaN();
+            }
         });
         return out;
     }
@@ -111,6 +120,11 @@ class StudentForest {
         std::int32_t next, shape;
     };
 
+    struct Shape {
+        std::unique_ptr<const TabulatedShape> shape;
+        bool is_frequent;
+    };
+
     static void check(const NodePool& pool, const StudentNodes& nodes) {
         const std::size_t n = pool.n_nodes();
         for (const std::span<const double> each : {nodes.freedom, nodes.location, nodes.location_rest, nodes.scale})
@@ -121,23 +135,34 @@ class StudentForest {
                 throw std::invalid_argument("a node whose scale or freedom is not positive, or without location");
     }
 
-    // One shape for each number of degrees of freedom; the most frequent ones of nodes with a share have tables.
-    void make_shapes(std::span<const double> freedom, int n_jobs) {
+    // One shape for each number of degrees of freedom. The most frequent ones of nodes with a share have tables, each
+    // of which is made when the first row asks for it.
+    void find_shapes(std::span<const double> freedom) {
         std::unordered_map<double, std::int32_t> number;
         std::vector<std::pair<std::int64_t, std::size_t>> frequency;  // negative, and the shape
+        struct Recent {
+            double freedom = 0.0;  // that no node has
+            std::int32_t shape = 0;
+        };
+        std::array<Recent, 256> recent;
         for (std::size_t s = 0; s < freedom.size(); ++s) {
-            const auto [at, is_new] = number.try_emplace(freedom[s], static_cast<std::int32_t>(shapes_.size()));
-            if (is_new) {
-                frequency.emplace_back(0, shapes_.size());
-                shapes_.emplace_back(freedom[s]);
+            const std::uint64_t bits = std::bit_cast<std::uint64_t>(freedom[s]);
+            Recent& known = recent[(bits * 0x9e3779b97f4a7c15u) >> 56];
+            if (known.freedom != freedom[s]) {
+                const auto [at, is_new] = number.try_emplace(freedom[s], static_cast<std::int32_t>(shapes_.size()));
+                if (is_new) {
+                    frequency.emplace_back(0, shapes_.size());
+                    shapes_.push_back({std::make_unique<const TabulatedShape>(freedom[s]), false});
+                }
+                known = {freedom[s], at->second};
             }
-            if (pool_.share(s) > 0.0) --frequency[static_cast<std::size_t>(at->second)].first;
-            nodes_[s].shape = at->second;
+            if (pool_.share(s) > 0.0) --frequency[static_cast<std::size_t>(known.shape)].first;
+            nodes_[s].shape = known.shape;
         }
         std::erase_if(frequency, [](const auto& each) { return each.first == 0; });
         std::sort(frequency.begin(), frequency.end());
-        in_chunks(static_cast<std::int64_t>(std::min(most_tables, frequency.size())), n_jobs,
-                  [&](std::int64_t k, int) { shapes_[frequency[static_cast<std::size_t>(k)].second].tabulate(); });
+        frequency.resize(std::min(most_tables, frequency.size()));
+        for (const auto& [n_nodes, shape] : frequency) shapes_[shape].is_frequent = true;
     }
 
     void make_node(const StudentNodes& nodes, std::size_t s) {
@@ -195,7 +220,9 @@ class StudentForest {
     }
     std::int64_t add_node(std::int64_t s, double share, StudentMixture& mixture) const {
         const Node& node = nodes_[static_cast<std::size_t>(s)];
-        mixture.add(share, shapes_[static_cast<std::size_t>(node.shape)], node.location, node.inverse_scale);
+        const Shape& own = shapes_[static_cast<std::size_t>(node.shape)];
+        if (own.is_frequent) own.shape->tabulate();
+        mixture.add(share, *own.shape, node.location, node.inverse_scale);
         if (node.next >= 0) EVERYTREE_PREFETCH(&nodes_[static_cast<std::size_t>(node.next)]);
         return node.next;
     }
@@ -213,7 +240,7 @@ class StudentForest {
 
     const NodePool& pool_;
     double centre_ = 0.0;  // all locations are relative to it
-    std::vector<TabulatedShape> shapes_;
+    std::vector<Shape> shapes_;
     std::vector<Node> nodes_;
 };
 

@@ -1,6 +1,7 @@
 // One mixture of Student's t: tails, densities, quantiles, the shortest interval, and its score.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,15 +15,28 @@
 
 namespace everytree {
 
-// A shape with its table, if it has one.
-struct TabulatedShape {
+// A shape with its table, if it has one. Threads may make the table at the same time: one of them is kept, and all have
+// the same bits. There is no lock that a fork could leave taken.
+class TabulatedShape {
+  public:
     explicit TabulatedShape(double freedom) : shape(freedom), bend(shape.bend()) {}
-    void tabulate() {
-        if (shape.freedom() >= StudentTable::least_freedom) table = std::make_unique<StudentTable>(shape);
+    ~TabulatedShape() { delete table_.load(); }
+    TabulatedShape(const TabulatedShape&) = delete;
+    TabulatedShape& operator=(const TabulatedShape&) = delete;
+
+    const StudentTable* table() const { return table_.load(std::memory_order_acquire); }
+    void tabulate() const {
+        if (table() != nullptr || shape.freedom() < StudentTable::least_freedom) return;
+        auto made = std::make_unique<const StudentTable>(shape);
+        const StudentTable* none = nullptr;
+        if (table_.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) made.release();
     }
-    StudentShape shape;
-    double bend;
-    std::unique_ptr<StudentTable> table;
+
+    const StudentShape shape;
+    const double bend;
+
+  private:
+    mutable std::atomic<const StudentTable*> table_{nullptr};
 };
 
 // P(Y <= y), the density and the derivative of the density.
@@ -134,6 +148,32 @@ class StudentMixture {
         return sum;
     }
 
+    // E|exp(Y) - exp(y)| in units of exp(start); all components are normal, and y may be minus infinity.
+    //
+    // Of one component it is e^y (2 F(y) - 1) - m (2 F(y - s^2) - 1), where s is its scale and m the mean of exp(Y).
+    // Both terms are taken less their share of exp(start), of which the difference of two probabilities is left.
+    double mean_distance_of_exp(double y) const {
+        double sum = 0.0;
+        const double excess = std::expm1(y - start_);
+        for (std::size_t i = 0; i < n_; ++i) {
+            const double scale = 1.0 / inverse_scale_[i], z = standardised(i, y), shifted = z - scale;
+            const double mean_excess = std::expm1(location_[i] + 0.5 * scale * scale - start_);
+            const double below = quick_tails(i, z).below, below_shifted = quick_tails(i, shifted).below;
+            sum += weight_[i] * (excess * (2.0 * below - 1.0) - mean_excess * (2.0 * below_shifted - 1.0) +
+                                 2.0 * probability_between(shifted, z, scale, below - below_shifted));
+        }
+        return sum;
+    }
+    // The largest y at which a component adds to the integral of the upper tail of exp(Y).
+    double reach_of_exp() const {
+        double reach = start_;
+        for (std::size_t i = 0; i < n_; ++i) {
+            const double scale = 1.0 / inverse_scale_[i];
+            reach = std::max(reach, location_[i] + scale * (scale + 8.0));
+        }
+        return reach;
+    }
+
     // The y with P(Y <= y) = p: by tables to 1e-10 of the smaller tail if that is not small, or continued to the last
     // digit.
     double quantile(double p, bool to_last_digit) const {
@@ -151,13 +191,25 @@ class StudentMixture {
     }
 
   private:
+    // The probability of a normal distribution from `low` to `low + width`, given the difference of its two tails,
+    // which has too few digits if the width is small: then by the series of the density about the middle.
+    static double probability_between(double low, double high, double width, double difference) {
+        if (!(width < 0.02)) return difference;
+        const double middle = 0.5 * (low + high), square = middle * middle;
+        if (!(square < 1e4)) return 0.0;
+        const double second = square - 1.0, fourth = square * (square - 6.0) + 3.0, half = 0.25 * width * width;
+        return width * 0.39894228040143268 * std::exp(-0.5 * square) *
+               (1.0 + half * (second / 6.0 + half * fourth / 120.0));
+    }
+
     // Components with tables are evaluated two at a time: they come before the others.
     void put_tables_first() {
         n_tabulated_ = 0;
         for (std::size_t i = 0; i < n_; ++i) {
-            if (!shape_[i]->table) continue;
+            const StudentTable* table = shape_[i]->table();
+            if (table == nullptr) continue;
             if (i > n_tabulated_) swap(i, n_tabulated_);
-            cells_[n_tabulated_] = shape_[n_tabulated_]->table->cells();
+            cells_[n_tabulated_] = table->cells();
             ++n_tabulated_;
         }
     }
@@ -219,7 +271,8 @@ class StudentMixture {
     Tails quick_tails(std::size_t i, double z) const {
         const double size = std::fabs(z);
         if (i >= n_tabulated_ || !(size < StudentTable::reach)) return shape_[i]->shape.at(z);
-        const double tail = shape_[i]->table->tail(size), density = shape_[i]->table->density(size);
+        const StudentTable& table = *shape_[i]->table();
+        const double tail = table.tail(size), density = table.density(size);
         return z > 0.0 ? Tails{1.0 - tail, tail, density} : Tails{tail, 1.0 - tail, density};
     }
 

@@ -49,8 +49,7 @@ struct StudentUnits {
         double total = 0.0;
         for (std::int64_t i = begin; i < end; ++i) {
             const double w = weight[i], nu = freedom[i], at = location[i], s = scale[i];
-            if (!(w >= 0.0 && w <= 2.0 && nu > 0.0 && std::isfinite(nu) && std::isfinite(at) && s > 0.0 &&
-                  std::isfinite(s)))
+            if (!(w >= 0.0 && w <= 2.0 && nu > 0.0 && std::isfinite(at) && s > 0.0 && std::isfinite(s)))
                 throw std::invalid_argument("a unit with a weight below 0, or a scale or freedom that is not positive");
             total += w;
         }
@@ -117,8 +116,7 @@ class StudentMixtures {
         parts_.reserve(units.weight.size());
         for (std::size_t i = 0; i < units.weight.size(); ++i) {
             const TabulatedShape& shape = *shapes_.of_entry[i];
-            parts_.push_back(
-                {units.weight[i], Student(shape.shape, units.location[i], units.scale[i]), shape.table.get()});
+            parts_.push_back({units.weight[i], Student(shape.shape, units.location[i], units.scale[i]), shape.table()});
         }
         // Entries next to each other share a table, so that it stays in the cache.
         for (std::size_t u = 0; u + 1 < start_.size(); ++u)

@@ -111,13 +111,24 @@ class StudentTable {
         const double a = shape.inverse_freedom(), front = 1.0 + a * z * z;
         Series out{};
         out[0] = tails.above;
+        static const Series inverse = reciprocals();
+        const double inverse_front = -1.0 / front, square = a * z;
         double before = 0.0, term = tails.density;  // of the density's series
         for (int n = 0; n < degree; ++n) {
-            out[static_cast<std::size_t>(n) + 1] = -term / (n + 1);
-            const double next = -((1.0 + a + 2.0 * a * n) * z * term + (1.0 + a * n) * before) / (front * (n + 1));
+            const double share = inverse[static_cast<std::size_t>(n)];
+            out[static_cast<std::size_t>(n) + 1] = -term * share;
+            const double next =
+                ((z + square + 2.0 * square * n) * term + (1.0 + a * n) * before) * (inverse_front * share);
             before = term;
             term = next;
         }
+        return out;
+    }
+
+    // 1 / (n + 1).
+    static Series reciprocals() {
+        Series out;
+        for (std::size_t n = 0; n < out.size(); ++n) out[n] = 1.0 / static_cast<double>(n + 1);
         return out;
     }
 
@@ -125,16 +136,19 @@ class StudentTable {
     // -1 .. 1 as x does.
     static void lower_degree(Series& series) {
         static const std::array<Series, degree + 1> chebyshev = polynomials();
-        for (std::size_t n = degree; n > 7; --n) {
-            const double multiple = series[n] / chebyshev[n][n];
-            for (std::size_t j = 0; j <= n; ++j) series[j] -= multiple * chebyshev[n][j];
-        }
+        for (std::size_t n = degree; n > 7; --n)
+            for (std::size_t j = n % 2; j < n; j += 2) series[j] -= series[n] * chebyshev[n][j];
     }
+    // Chebyshev's polynomials, scaled so that their highest coefficient is 1.
     static std::array<Series, degree + 1> polynomials() {
         std::array<Series, degree + 1> out{};
         out[0][0] = out[1][1] = 1.0;
         for (std::size_t n = 2; n <= degree; ++n)
             for (std::size_t j = 0; j <= n; ++j) out[n][j] = (j > 0 ? 2.0 * out[n - 1][j - 1] : 0.0) - out[n - 2][j];
+        for (std::size_t n = 0; n <= degree; ++n) {
+            const double highest = out[n][n];
+            for (double& each : out[n]) each /= highest;
+        }
         return out;
     }
 

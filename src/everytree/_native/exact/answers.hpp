@@ -75,7 +75,7 @@ struct SummaryPart {
 };
 
 template <class Family>
-void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t region, double mass,
+void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t region, double mass, bool counts_unseen,
                       SummaryPart& part) {
     const Level& level = kernel.levels()[depth];
     const bool is_last = !kernel.is_expanded(depth, region);
@@ -109,16 +109,19 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
                 part.passed_on.emplace_back(child, share);
                 continue;
             }
+            sums.ending.add(share);
+            if (!counts_unseen) continue;
             const Unseen below = kernel.unseen(part.view, k, sets[c], depth + 1);
             sums.expected_leaves += share * below.leaves;
             sums.entropy += share * below.entropy;
-            sums.ending.add(share);
         }
     });
 }
 
+// Without `counts_unseen`, expected leaves and entropy lack what lies below regions without rows: there are sums over
+// all trees of the prior, which may take far longer than all else, and predictions do not need them.
 template <class Family>
-ExactSummary summarise(const ExactKernel<Family>& kernel, const Watch& watch) {
+ExactSummary summarise(const ExactKernel<Family>& kernel, bool counts_unseen, const Watch& watch) {
     ExactSummary out;
     out.root_feature.assign(kernel.n_columns(), 0.0);
     out.expected_splits.assign(kernel.n_columns(), 0.0);
@@ -135,7 +138,8 @@ ExactSummary summarise(const ExactKernel<Family>& kernel, const Watch& watch) {
         const auto work = [&](std::size_t first, std::size_t last, SummaryPart& part) {
             part.clear(kernel.n_columns());
             for (std::size_t region = first; region < last; ++region)
-                if (mass[region] > negligible) summarise_region(kernel, depth, region, mass[region], part);
+                if (mass[region] > negligible)
+                    summarise_region(kernel, depth, region, mass[region], counts_unseen, part);
         };
         const auto finish = [&](std::size_t, const SummaryPart& part, int) {
             for (std::size_t k = 0; k < kernel.n_columns(); ++k) {

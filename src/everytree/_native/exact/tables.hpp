@@ -3,6 +3,7 @@
 // leaves there are. Codes that no leaf of a set distinguishes share a cell.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "core/parallel.hpp"
 #include "exact/conditions.hpp"
+#include "exact/watch.hpp"
 
 namespace everytree::exact {
 
@@ -58,9 +60,11 @@ struct LeavesOfRows {
     std::vector<std::int64_t> start{0}, leaves;
 };
 inline LeavesOfRows leaves_of_rows(const LeafView& leaves, const ColumnView& columns, const std::uint16_t* codes,
-                                   std::size_t n_rows) {
+                                   std::size_t n_rows, const Watch& watch) {
     LeavesOfRows out;
+    Pace pace{&watch, true};
     for (std::size_t i = 0; i < n_rows; ++i) {
+        pace.spend(leaves.n_leaves);
         for (std::int64_t leaf = 0; leaf < leaves.n_leaves; ++leaf)
             if (leaves.holds(leaf, codes + i * columns.n_codes.size(), columns)) out.leaves.push_back(leaf);
         out.start.push_back(static_cast<std::int64_t>(out.leaves.size()));
@@ -77,20 +81,31 @@ struct AnswerTables {
     std::vector<double> cells;                // (n_cells, width)
 };
 
-// The leaves of each set of columns, and the layout of its table.
+// The leaves of each set of columns, and the layout of its table. The watch is checked now and then.
 class TableBuilder {
   public:
-    TableBuilder(const LeafView& leaves, const ColumnView& columns, bool with_unknown)
-        : leaves_(leaves), columns_(columns), with_unknown_(with_unknown) {
+    TableBuilder(const LeafView& leaves, const ColumnView& columns, bool with_unknown, const Watch& watch)
+        : leaves_(leaves), columns_(columns), with_unknown_(with_unknown), watch_(watch) {
         group_leaves();
         for (std::size_t set = 0; set < leaves_of_.size(); ++set) lay_out(set);
     }
     std::int64_t n_cells() const { return out_.first_cell.back(); }
+    // Number of additions that `fill` will make, for one value.
+    double n_steps() const {
+        double n = 0.0;
+        for (std::size_t set = 0; set < leaves_of_.size(); ++set) {
+            watch_.look(true);
+            const std::int64_t wide = wide_column(set);
+            for (const std::int64_t leaf : leaves_of_[set]) n += n_cells_of(set, leaf, wide);
+        }
+        return n;
+    }
 
     // Sums of weight times value over the leaves that hold each cell. Values: (n_leaves, width).
     AnswerTables fill(const double* values, std::size_t width, int n_jobs) {
         out_.cells.assign(static_cast<std::size_t>(n_cells()) * width, 0.0);
         std::vector<FillScratch> scratch(static_cast<std::size_t>(std::max(n_jobs, 1)));
+        for (std::size_t worker = 0; worker < scratch.size(); ++worker) scratch[worker].pace = {&watch_, worker == 0};
         in_ordered_chunks(
             static_cast<std::int64_t>(leaves_of_.size()), n_jobs,
             [&](std::int64_t set, int worker) {
@@ -109,6 +124,7 @@ class TableBuilder {
     struct FillScratch {
         std::vector<std::int64_t> cells, next;
         std::vector<double> sums;  // of stretches of groups
+        Pace pace;
     };
     static void add_times(double weight, const double* values, std::size_t width, double* sum) {
         for (std::size_t v = 0; v < width; ++v) sum[v] += weight * values[v];
@@ -117,6 +133,7 @@ class TableBuilder {
     void fill_set(std::size_t set, const double* values, std::size_t width, FillScratch& scratch) {
         for (const std::int64_t leaf : leaves_of_[set]) {
             find_cells(set, leaf, -1, scratch);
+            scratch.pace.spend(steps_of_leaf + static_cast<std::int64_t>(scratch.cells.size()));
             for (const std::int64_t cell : scratch.cells)
                 add_times(leaves_.weight[leaf], values + leaf * static_cast<std::int64_t>(width), width,
                           out_.cells.data() + cell * static_cast<std::int64_t>(width));
@@ -156,6 +173,7 @@ class TableBuilder {
         };
         for (const std::int64_t leaf : leaves_of_[set]) {
             find_cells(set, leaf, wide, scratch);
+            scratch.pace.spend(steps_of_leaf + static_cast<std::int64_t>(scratch.cells.size()));
             const auto [lowest, highest] =
                 groups_of(wide, leaves_.codes[leaves_.start[leaf] + wide - out_.set_start[set]]);
             const auto add_to = [&](std::int64_t node) {
@@ -168,6 +186,7 @@ class TableBuilder {
             }
         }
         for (std::int64_t other = 0; other < n_others; ++other) {
+            scratch.pace.spend(n);
             const std::int64_t cell = first + other % stride + other / stride * (stride * n);
             for (std::int64_t node = n; node < 2 * n; ++node)
                 for (std::int64_t above = node / 2; above >= 1; above /= 2)
@@ -185,7 +204,9 @@ class TableBuilder {
 
     void group_leaves() {
         KeyIndex known;
+        Pace pace{&watch_, true};
         for (std::int64_t leaf = 0; leaf < leaves_.n_leaves; ++leaf) {
+            pace.spend(steps_of_leaf);
             Key key;
             for (std::int64_t c = leaves_.start[leaf]; c < leaves_.start[leaf + 1]; ++c)
                 key = key + key_of(Condition{leaves_.column[c], 0});
@@ -223,6 +244,7 @@ class TableBuilder {
     // Maps of one set's columns: codes that its leaves do not distinguish have the same offset.
     void lay_out(std::size_t set) {
         std::int64_t n_cells = 1;
+        watch_.look(true);
         for (std::int64_t j = out_.set_start[set]; j < out_.set_start[set + 1]; ++j) {
             const std::int32_t column = out_.column[j];
             std::vector<CodeSet> told;
@@ -274,6 +296,22 @@ class TableBuilder {
         }
     }
 
+    // Number of cells that a leaf holds; of a wide column, of a path in its tree instead.
+    double n_cells_of(std::size_t set, std::int64_t leaf, std::int64_t wide) const {
+        double n = 1.0;
+        for (std::int64_t j = out_.set_start[set]; j < out_.set_start[set + 1]; ++j) {
+            const CodeSet codes = leaves_.codes[leaves_.start[leaf] + j - out_.set_start[set]];
+            if (j == wide) {
+                n *= static_cast<double>(std::bit_width(one_of_group_[j].size()));
+            } else {
+                n *= static_cast<double>(
+                    std::count_if(one_of_group_[j].begin(), one_of_group_[j].end(),
+                                  [&](std::int32_t code) { return columns_.holds(out_.column[j], codes, code); }));
+            }
+        }
+        return n;
+    }
+
     // The cells of the set's table that a leaf holds; of one of its columns, if any, the first group alone.
     void find_cells(std::size_t set, std::int64_t leaf, std::int64_t without, FillScratch& scratch) const {
         scratch.cells.assign(1, out_.first_cell[set]);
@@ -289,9 +327,12 @@ class TableBuilder {
         }
     }
 
+    static constexpr std::int64_t steps_of_leaf = 16;
+
     LeafView leaves_;
     ColumnView columns_;
     bool with_unknown_;
+    const Watch& watch_;
     AnswerTables out_;
     std::vector<std::vector<std::int64_t>> leaves_of_;
     std::vector<std::vector<std::int32_t>> one_of_group_;

@@ -62,7 +62,11 @@ def plot_predictive(
     coverage : float
         Probability of the interval.
     ax : matplotlib.axes.Axes, optional
-    feature_names, code_names, class_names
+    feature_names
+        As in `plot_tree`. Names that are numbers are drawn as the cuts between codes.
+    code_names
+        As in `plot_tree`. Names that are numbers are drawn as the cuts between codes.
+    class_names
         As in `plot_tree`. Names that are numbers are drawn as the cuts between codes.
     **row_data
         Row data of the family, such as `inputs` or `exposure`: one value, for all codes.

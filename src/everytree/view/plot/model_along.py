@@ -28,7 +28,7 @@ def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_
         return _along_online(model, column, at, coverage, ax)
     schema: Schema = model.schema_
     number, owner = input_number(schema, column), type(model).__name__
-    fixed = _typical_row(schema) if at is None else rows_table(at, owner)
+    fixed = _typical_row(schema) if at is None else schema.as_read(rows_table(at, owner), owner)
     if fixed.n_rows != 1:
         raise ArgumentError("at", f"must be one row, but has {fixed.n_rows}")
     place = schema.places(fixed, owner, range(schema.n_features))[int(np.flatnonzero(schema.input_of == number)[0])]

@@ -51,7 +51,9 @@ def plot_tree(
     code_names : sequence or mapping of sequences of str, optional
         For each feature the name of each code; in a binary split at t, entry t is the largest value to the left.
     class_names : sequence of str, optional
-    max_depth, max_nodes : int
+    max_depth : int
+        Nodes below, and those least likely to be in the tree, are left out.
+    max_nodes : int
         Nodes below, and those least likely to be in the tree, are left out.
     ax : matplotlib.axes.Axes, optional
         Drawn on at a scale that fits; a new figure of the right size by default.

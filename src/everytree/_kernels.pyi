@@ -210,7 +210,7 @@ class Booster:
     def run(
         self,
         *,
-        is_left_out: NDArray[np.bool_],
+        role: NDArray[np.uint8],
         seed: int,
         learning_rate: float,
         tau: float,

@@ -1,20 +1,22 @@
-"""Chains of boosted trees: each leaves out some rows, stops by them, and scores them."""
+"""Chains of boosted trees: each leaves out some rows and scores them, and stops by some of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlogy
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.boosting.folds import folds
+from everytree.boosting.scales import scales_of_folds
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.posterior.rows import Rows
 
@@ -30,6 +32,24 @@ ENOUGH_ROWS = 50_000
 CLEAR = 1.5
 """Number of standard errors by which the second must predict better to be chosen."""
 
+HARDLY_NOISE = 0.1
+"""Share of the loss without any column above which the second is not tried."""
+
+STOPPING_PARTS = (4, 10)
+"""Of the rows that a chain does not leave out, one part of so many says when it stops: the least, for small tables, and
+the most."""
+
+STOPPING_ROWS = 40
+"""Rows that are enough for that, so that there may be more parts."""
+
+
+class Role(IntEnum):
+    """What a row is there for in a chain."""
+
+    TRAINS = 0
+    STOPS = 1
+    LEFT_OUT = 2
+
 
 @dataclass(frozen=True)
 class BoostRule:
@@ -42,10 +62,10 @@ class BoostRule:
         Share of a tree's values that is added to the scores.
     max_steps : int
     patience : int or None
-        A chain ends when so many steps have not lowered the loss of the rows that it leaves out.
+        A chain ends when so many steps have not lowered the loss of the rows that it stops by.
     split_prior : float or None
-        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen by
-        the rows that the first chain leaves out.
+        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen for
+        each chain by the rows that it stops by.
     tau : float
         Prior precision of leaf values, in rows.
     max_leaf_nodes, max_depth : int or None
@@ -117,6 +137,17 @@ class Likelihood(NamedTuple):
         wide = class_scores(scores)
         return np.asarray(logsumexp(wide, axis=1) - wide[np.arange(len(wide)), self.y.astype(np.int64)])
 
+    def least_losses(self) -> FloatArray:
+        """(n_rows,) loss of each row by the scores that suit it best."""
+        if self.loss != "rate":
+            return np.zeros(len(self.y))
+        exposure = np.ones(len(self.y)) if self.exposure is None else self.exposure
+        return np.asarray(self.y - xlogy(self.y, self.y) + xlogy(self.y, exposure))
+
+    def at(self, rows: NDArray[Any]) -> Likelihood:
+        """Some of the rows."""
+        return self._replace(y=self.y[rows], exposure=None if self.exposure is None else self.exposure[rows])
+
 
 def class_scores(scores: FloatArray) -> FloatArray:
     """(n_rows, n_classes): one score is the logit of the second of two classes."""
@@ -129,21 +160,37 @@ class Boosted(NamedTuple):
     Attributes
     ----------
     chains : list of AdditiveTrees
-    left_out : (n_rows, n_outputs) float64
-        Score of each row by the chain that left it out.
+    factor : float
+        By which the average of the chains goes farther, or less far, from their base; 0 where no column matters.
+    fold : (n_rows,) int64
+        The chain that left a row out.
+    base : (n_rows, n_outputs) float64
+        Score of each row by that chain before its first step.
+    departure : (n_rows, n_outputs) float64
+        What the steps of that chain add to it, times the factor by the rows of all other folds.
     n_steps : list of int
         Steps of each chain.
     split_prior : float
-        That was given or chosen.
+        That was given, or the one of most chains.
     gains : (n_features,) float64
         Expected gain in log evidence by the splits on each column, on average over the chains.
     """
 
     chains: list[AdditiveTrees]
-    left_out: FloatArray
+    factor: float
+    fold: NDArray[np.int64]
+    base: FloatArray
+    departure: FloatArray
     n_steps: list[int]
     split_prior: float
     gains: FloatArray
+
+
+class _Run(NamedTuple):
+    """A chain as it comes from the kernel, and its split prior."""
+
+    chain: dict[str, Any]
+    split_prior: float
 
 
 def boost(
@@ -153,19 +200,23 @@ def boost(
     *,
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
+    is_free: bool,
     rng: np.random.Generator,
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> Boosted:
-    """Run the chains, the same for any `n_jobs`; every row is left out by one of them.
+    """Run the chains, the same for any `n_jobs`; every row is left out by one of them, and nothing of this one depends
+    on it.
 
     What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
-    all rows, for as many steps as before. A table of fewer groups than chains has as many chains as groups.
+    all rows, for as many steps as before. A table of fewer groups than chains has as many chains as groups. `is_free`
+    says whether the average of the chains may be sharpened or flattened.
     """
     rule = rule.for_rows(len(rows))
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
     fold = folds(likelihood.y, rows.group, n_chains, rng)
+    roles = [_roles(fold == chain, likelihood.y, rows.group, rng) for chain in range(n_chains)]
     seeds = rng.integers(2**62, size=n_chains).tolist()
     booster = _kernels.booster(
         codes=np.ascontiguousarray(rows.codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing,
@@ -173,64 +224,118 @@ def boost(
         n_classes=likelihood.n_classes, loss=likelihood.loss,
     )  # fmt: skip
 
-    def one(chain: int, split_prior: float) -> dict[str, Any]:
-        options = rule.kernel_options(split_prior)
-        run: dict[str, Any] = booster.run(is_left_out=fold == chain, seed=seeds[chain], **options)
-        return run
+    def run(chain: int, role: NDArray[np.uint8], split_prior: float, most_steps: int) -> _Run:
+        options = rule.kernel_options(split_prior) | {"max_steps": most_steps}
+        return _Run(booster.run(role=role, seed=seeds[chain], **options), split_prior)
 
-    def again(chain: int, split_prior: float, n_steps: int) -> dict[str, Any]:
-        """All rows, for as many steps."""
-        options = rule.kernel_options(split_prior) | {"max_steps": n_steps}
-        run: dict[str, Any] = booster.run(is_left_out=np.zeros(len(fold), dtype=bool), seed=seeds[chain], **options)
-        return run
+    def one(chain: int) -> _Run:
+        """The chain by the rows that it does not leave out; without any to stop by it takes no step."""
+        role = roles[chain]
+        most_steps = rule.max_steps if (role == Role.STOPS).any() else 0
+        first = run(chain, role, SPLIT_PRIORS[0] if rule.split_prior is None else rule.split_prior, most_steps)
+        if rule.split_prior is not None or not _has_hardly_noise(first, role, likelihood, rows.weight):
+            return first
+        second = run(chain, role, SPLIT_PRIORS[1], most_steps)
+        return second if _is_clearly_better(second, first, role, likelihood, rows.weight) else first
 
-    priors = SPLIT_PRIORS if rule.split_prior is None else (rule.split_prior,)
+    def again(chain: int, before: _Run) -> _Run:
+        """All rows, for as many steps as suited all rows set aside."""
+        return run(chain, np.zeros(len(fold), dtype=np.uint8), before.split_prior, before.chain["n_steps_of_aside"])
+
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
-            pilots = list(pool.map(partial(one, 0), priors))
-            progress()
-            best = _best_pilot(pilots, likelihood, rows.weight, fold == 0)
-            runs = [pilots[best]]
-            for run in pool.map(one, range(1, n_chains), [priors[best]] * (n_chains - 1)):
-                runs.append(run)
+            runs = []
+            for own in pool.map(one, range(n_chains)):
+                runs.append(own)
                 progress()
-            n_steps = [run["n_steps"] for run in runs]
-            left_out = _joined([run["left_out"] for run in runs], fold)
-            if len(rows) <= ENOUGH_ROWS:
-                runs = list(pool.map(again, range(n_chains), [priors[best]] * n_chains, n_steps))
+            base = np.array([own.chain["base"] for own in runs])[fold]
+            departure = _left_out(runs, roles, fold) - base
+            factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, is_free=is_free)
+            if len(rows) <= ENOUGH_ROWS and factor > 0.0:
+                runs = list(pool.map(again, range(n_chains), runs))
         except BaseException:
             booster.stop()  # before the pool waits for chains that still run
             raise
-    gains = np.zeros(len(n_codes))
-    for run in runs:
-        is_split = run["feature"] >= 0
-        gains += np.bincount(run["feature"][is_split], run["gain"][is_split], len(n_codes)) / n_chains
     chains = [
-        AdditiveTrees(run["n_nodes"], {name: run[name] for name in NODE_ARRAYS}, run["value"], run["base"], n_codes)
-        for run in runs
-    ]
-    return Boosted(chains, left_out, n_steps, priors[best], gains)
+        AdditiveTrees(
+            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes
+        ) for own, _ in runs
+    ]  # fmt: skip
+    n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, _ in runs]
+    split_prior = float(np.median([own.split_prior for own in runs]))
+    gains = _gains(runs, len(n_codes)) if factor > 0.0 else np.zeros(len(n_codes))
+    return Boosted(chains, factor, fold, base, departure * of_fold[fold][:, None], n_steps, split_prior, gains)
 
 
-def _joined(of_chain: Sequence[FloatArray], fold: NDArray[np.int64]) -> FloatArray:
+def _roles(
+    is_left_out: NDArray[np.bool_], order_by: FloatArray, group: NDArray[np.int64] | None, rng: np.random.Generator
+) -> NDArray[np.uint8]:
+    """(n_rows,) the role of each row in a chain; only of rows that it does not leave out some are drawn to stop it."""
+    role = np.where(is_left_out, Role.LEFT_OUT, Role.TRAINS).astype(np.uint8)
+    others = np.flatnonzero(~is_left_out)
+    own = None if group is None else group[others]
+    n_groups = len(others) if own is None else len(np.unique(own))
+    least, most = STOPPING_PARTS
+    n_parts = min(int(np.clip(n_groups // STOPPING_ROWS, least, most)), n_groups)
+    if n_parts > 1:
+        role[others[folds(order_by[others], own, n_parts, rng) == 0]] = Role.STOPS
+    return role
+
+
+def _has_hardly_noise(own: _Run, role: NDArray[np.uint8], likelihood: Likelihood, weight: FloatArray | None) -> bool:
+    """Whether a chain leaves so little of the loss that a larger split prior may be better."""
+    losses, stops = own.chain["losses"], role == Role.STOPS
+    if not stops.any():
+        return False
+    least = np.average(likelihood.at(stops).least_losses(), weights=None if weight is None else weight[stops])
+    return bool(losses[own.chain["n_steps"]] - least < HARDLY_NOISE * (losses[0] - least))
+
+
+def _is_clearly_better(
+    second: _Run, first: _Run, role: NDArray[np.uint8], likelihood: Likelihood, weight: FloatArray | None
+) -> bool:
+    """Whether the second of two chains clearly predicts the rows that they stop by better."""
+    stops = role == Role.STOPS
+    losses = [likelihood.at(stops).losses(own.chain["aside"][role[role > 0] == Role.STOPS]) for own in (first, second)]
+    gain = (losses[0] - losses[1]) * (1.0 if weight is None else weight[stops])
+    return len(gain) > 1 and bool(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
+
+
+def _left_out(
+    runs: Sequence[_Run], roles: Sequence[NDArray[np.uint8]], fold: NDArray[np.int64]
+) -> FloatArray:  # fmt: skip
     """(n_rows, n_outputs) the scores of each row by the chain that left it out."""
-    scores = np.empty((len(fold), of_chain[0].shape[1]))
-    for chain, own in enumerate(of_chain):
-        scores[fold == chain] = own
+    scores = np.empty((len(fold), len(runs[0].chain["base"])))
+    for number, (own, role) in enumerate(zip(runs, roles, strict=True)):
+        scores[fold == number] = own.chain["aside"][role[role > 0] == Role.LEFT_OUT]
     return scores
 
 
-def _best_pilot(
-    pilots: Sequence[dict[str, Any]],
+def _factors(
     likelihood: Likelihood,
+    base: FloatArray,
+    departure: FloatArray,
+    fold: NDArray[np.int64],
     weight: FloatArray | None,
-    left_out: NDArray[np.bool_],
-) -> int:
-    """The first of two chains, unless the second clearly predicts the rows left out better."""
-    if len(pilots) == 1 or left_out.sum() < 2:
-        return 0
-    exposure = None if likelihood.exposure is None else likelihood.exposure[left_out]
-    some = likelihood._replace(y=likelihood.y[left_out], exposure=exposure)
-    first, second = (some.losses(pilot["left_out"]) for pilot in pilots)
-    gain = (first - second) * (1.0 if weight is None else weight[left_out])
-    return int(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
+    n_groups: int,
+    *,
+    is_free: bool,
+) -> tuple[float, FloatArray]:
+    """The factor of departures from the base by all rows, and by those of all folds but each."""
+    of_row = np.ones(len(fold)) if weight is None else weight
+    if likelihood.loss == "squared":  # a loss in nats is over the variance
+        least = min(float(np.average(likelihood.losses(base + f * departure), weights=of_row)) for f in (0.0, 1.0))
+        of_row = of_row / max(2.0 * least, np.finfo(np.float64).tiny)
+    return scales_of_folds(
+        lambda factor: -of_row * likelihood.losses(base + factor * departure), fold, n_groups / len(fold),
+        is_free=is_free,
+    )  # fmt: skip
+
+
+def _gains(runs: Sequence[_Run], n_columns: int) -> FloatArray:
+    """(n_columns,) gain by the splits on each column, on average over the chains."""
+    gains = np.zeros(n_columns)
+    for own, _ in runs:
+        is_split = own["feature"] >= 0
+        gains += np.bincount(own["feature"][is_split], own["gain"][is_split], n_columns) / len(runs)
+    return gains

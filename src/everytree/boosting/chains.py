@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,17 +28,20 @@ SMALL_TABLE = 5_000
 ENOUGH_ROWS = 50_000
 """Of larger tables, a chain learns enough without the rows that it leaves out."""
 
+NUMBERS = ("squared", "rate")
+"""Losses of numbers."""
+
 CLEAR = 1.5
 """Number of standard errors by which the second must predict better to be chosen."""
 
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
 
-STOPPING_PARTS = (4, 10)
+STOPPING_PARTS = (5, 10)
 """Of the rows that a chain does not leave out, one part of so many says when it stops: the least, for small tables, and
 the most."""
 
-STOPPING_ROWS = 40
+STOPPING_ROWS = 100
 """Rows that are enough for that, so that there may be more parts."""
 
 
@@ -64,8 +66,8 @@ class BoostRule:
     patience : int or None
         A chain ends when so many steps have not lowered the loss of the rows that it stops by.
     split_prior : float or None
-        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen for
-        each chain by the rows that it stops by.
+        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen
+        for each chain by the rows that it stops by.
     tau : float
         Prior precision of leaf values, in rows.
     max_leaf_nodes, max_depth : int or None
@@ -125,6 +127,14 @@ class Likelihood(NamedTuple):
     y: FloatArray
     exposure: FloatArray | None = None
     n_classes: int = 0
+
+    @property
+    def order(self) -> FloatArray:
+        """(n_rows,) by which folds are made alike: classes, numbers or rates."""
+        if self.exposure is None:
+            return self.y
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.y / self.exposure)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """(n_rows,) loss of each row, without what does not depend on its scores."""
@@ -187,10 +197,15 @@ class Boosted(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A chain as it comes from the kernel, and its split prior."""
+    """A chain as it comes from the kernel, its split prior, and the role of each row in it."""
 
     chain: dict[str, Any]
     split_prior: float
+    role: NDArray[np.int64]
+
+    def scores(self, role: Role) -> FloatArray:
+        """(n, n_outputs) scores of the rows of one role, if they were set aside."""
+        return np.asarray(self.chain["aside"][self.role[self.role != Role.TRAINS] == role])
 
 
 def boost(
@@ -200,23 +215,27 @@ def boost(
     *,
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
-    is_free: bool,
+    sharpen: bool,
     rng: np.random.Generator,
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> Boosted:
-    """Run the chains, the same for any `n_jobs`; every row is left out by one of them, and nothing of this one depends
-    on it.
+    """Run the chains, the same for any `n_jobs`; every row is left out by one of them.
+
+    Nothing of a chain depends on the rows that it leaves out: some of the others say when it stops. What it says of
+    numbers is data for another model; on tables of up to `SMALL_TABLE` rows it is therefore boosted once more on all
+    rows that it does not leave out.
 
     What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
-    all rows, for as many steps as before. A table of fewer groups than chains has as many chains as groups. `is_free`
-    says whether the average of the chains may be sharpened or flattened.
+    all rows, for the number of steps that suited the rows it had set aside. With more rows there are more steps, by the
+    square root. A table of fewer groups than chains has as many chains as groups. `sharpen` says whether the average of
+    the chains may be sharpened or flattened.
     """
     rule = rule.for_rows(len(rows))
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
-    fold = folds(likelihood.y, rows.group, n_chains, rng)
-    roles = [_roles(fold == chain, likelihood.y, rows.group, rng) for chain in range(n_chains)]
+    fold = folds(likelihood.order, rows.group, n_chains, rng)
+    roles = [_roles(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
     seeds = rng.integers(2**62, size=n_chains).tolist()
     booster = _kernels.booster(
         codes=np.ascontiguousarray(rows.codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing,
@@ -224,23 +243,25 @@ def boost(
         n_classes=likelihood.n_classes, loss=likelihood.loss,
     )  # fmt: skip
 
-    def run(chain: int, role: NDArray[np.uint8], split_prior: float, most_steps: int) -> _Run:
+    def run(chain: int, role: NDArray[np.int64], split_prior: float, most_steps: int) -> _Run:
         options = rule.kernel_options(split_prior) | {"max_steps": most_steps}
-        return _Run(booster.run(role=role, seed=seeds[chain], **options), split_prior)
+        return _Run(booster.run(role=role.astype(np.uint8), seed=seeds[chain], **options), split_prior, role)
 
     def one(chain: int) -> _Run:
         """The chain by the rows that it does not leave out; without any to stop by it takes no step."""
         role = roles[chain]
         most_steps = rule.max_steps if (role == Role.STOPS).any() else 0
         first = run(chain, role, SPLIT_PRIORS[0] if rule.split_prior is None else rule.split_prior, most_steps)
-        if rule.split_prior is not None or not _has_hardly_noise(first, role, likelihood, rows.weight):
+        if rule.split_prior is not None or not _has_hardly_noise(first, likelihood, rows.weight):
             return first
         second = run(chain, role, SPLIT_PRIORS[1], most_steps)
-        return second if _is_clearly_better(second, first, role, likelihood, rows.weight) else first
+        return second if _is_clearly_better(second, first, likelihood, rows.weight) else first
 
-    def again(chain: int, before: _Run) -> _Run:
-        """All rows, for as many steps as suited all rows set aside."""
-        return run(chain, np.zeros(len(fold), dtype=np.uint8), before.split_prior, before.chain["n_steps_of_aside"])
+    def again(chain: int, before: _Run, role: NDArray[np.int64], name: str) -> _Run:
+        """With these rows, for as many steps as were found with fewer; more rows bear more."""
+        of_before, of_now = (max(int((each == Role.TRAINS).sum()), 1) for each in (roles[chain], role))
+        n_steps = min(round(before.chain[name] * np.sqrt(of_now / of_before)), rule.max_steps)
+        return run(chain, role, before.split_prior, n_steps)
 
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
@@ -248,20 +269,25 @@ def boost(
             for own in pool.map(one, range(n_chains)):
                 runs.append(own)
                 progress()
-            base = np.array([own.chain["base"] for own in runs])[fold]
-            departure = _left_out(runs, roles, fold) - base
-            factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, is_free=is_free)
+            scored = runs
+            if likelihood.loss in NUMBERS and len(rows) <= SMALL_TABLE:
+                without = [np.where(fold == chain, Role.LEFT_OUT, Role.TRAINS) for chain in range(n_chains)]
+                scored = list(pool.map(again, range(n_chains), runs, without, ["n_steps"] * n_chains))
+            base = np.array([own.chain["base"] for own in scored])[fold]
+            departure = _left_out(scored, fold) - base
+            factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, sharpen=sharpen)
             if len(rows) <= ENOUGH_ROWS and factor > 0.0:
-                runs = list(pool.map(again, range(n_chains), runs))
+                every = [np.full(len(fold), Role.TRAINS)] * n_chains
+                runs = list(pool.map(again, range(n_chains), runs, every, ["n_steps_of_aside"] * n_chains))
         except BaseException:
             booster.stop()  # before the pool waits for chains that still run
             raise
     chains = [
         AdditiveTrees(
             own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes
-        ) for own, _ in runs
+        ) for own, *_ in runs
     ]  # fmt: skip
-    n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, _ in runs]
+    n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
     split_prior = float(np.median([own.split_prior for own in runs]))
     gains = _gains(runs, len(n_codes)) if factor > 0.0 else np.zeros(len(n_codes))
     return Boosted(chains, factor, fold, base, departure * of_fold[fold][:, None], n_steps, split_prior, gains)
@@ -269,9 +295,9 @@ def boost(
 
 def _roles(
     is_left_out: NDArray[np.bool_], order_by: FloatArray, group: NDArray[np.int64] | None, rng: np.random.Generator
-) -> NDArray[np.uint8]:
+) -> NDArray[np.int64]:
     """(n_rows,) the role of each row in a chain; only of rows that it does not leave out some are drawn to stop it."""
-    role = np.where(is_left_out, Role.LEFT_OUT, Role.TRAINS).astype(np.uint8)
+    role = np.where(is_left_out, Role.LEFT_OUT, Role.TRAINS)
     others = np.flatnonzero(~is_left_out)
     own = None if group is None else group[others]
     n_groups = len(others) if own is None else len(np.unique(own))
@@ -282,32 +308,28 @@ def _roles(
     return role
 
 
-def _has_hardly_noise(own: _Run, role: NDArray[np.uint8], likelihood: Likelihood, weight: FloatArray | None) -> bool:
+def _has_hardly_noise(own: _Run, likelihood: Likelihood, weight: FloatArray | None) -> bool:
     """Whether a chain leaves so little of the loss that a larger split prior may be better."""
-    losses, stops = own.chain["losses"], role == Role.STOPS
+    losses, stops = own.chain["losses"], own.role == Role.STOPS
     if not stops.any():
         return False
     least = np.average(likelihood.at(stops).least_losses(), weights=None if weight is None else weight[stops])
     return bool(losses[own.chain["n_steps"]] - least < HARDLY_NOISE * (losses[0] - least))
 
 
-def _is_clearly_better(
-    second: _Run, first: _Run, role: NDArray[np.uint8], likelihood: Likelihood, weight: FloatArray | None
-) -> bool:
+def _is_clearly_better(second: _Run, first: _Run, likelihood: Likelihood, weight: FloatArray | None) -> bool:
     """Whether the second of two chains clearly predicts the rows that they stop by better."""
-    stops = role == Role.STOPS
-    losses = [likelihood.at(stops).losses(own.chain["aside"][role[role > 0] == Role.STOPS]) for own in (first, second)]
-    gain = (losses[0] - losses[1]) * (1.0 if weight is None else weight[stops])
+    stops = first.role == Role.STOPS
+    of_first, of_second = (likelihood.at(stops).losses(own.scores(Role.STOPS)) for own in (first, second))
+    gain = (of_first - of_second) * (1.0 if weight is None else weight[stops])
     return len(gain) > 1 and bool(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
 
 
-def _left_out(
-    runs: Sequence[_Run], roles: Sequence[NDArray[np.uint8]], fold: NDArray[np.int64]
-) -> FloatArray:  # fmt: skip
+def _left_out(runs: Sequence[_Run], fold: NDArray[np.int64]) -> FloatArray:
     """(n_rows, n_outputs) the scores of each row by the chain that left it out."""
     scores = np.empty((len(fold), len(runs[0].chain["base"])))
-    for number, (own, role) in enumerate(zip(runs, roles, strict=True)):
-        scores[fold == number] = own.chain["aside"][role[role > 0] == Role.LEFT_OUT]
+    for number, own in enumerate(runs):
+        scores[fold == number] = own.scores(Role.LEFT_OUT)
     return scores
 
 
@@ -319,7 +341,7 @@ def _factors(
     weight: FloatArray | None,
     n_groups: int,
     *,
-    is_free: bool,
+    sharpen: bool,
 ) -> tuple[float, FloatArray]:
     """The factor of departures from the base by all rows, and by those of all folds but each."""
     of_row = np.ones(len(fold)) if weight is None else weight
@@ -328,14 +350,14 @@ def _factors(
         of_row = of_row / max(2.0 * least, np.finfo(np.float64).tiny)
     return scales_of_folds(
         lambda factor: -of_row * likelihood.losses(base + factor * departure), fold, n_groups / len(fold),
-        is_free=is_free,
+        sharpen=sharpen,
     )  # fmt: skip
 
 
 def _gains(runs: Sequence[_Run], n_columns: int) -> FloatArray:
     """(n_columns,) gain by the splits on each column, on average over the chains."""
     gains = np.zeros(n_columns)
-    for own, _ in runs:
+    for own, *_ in runs:
         is_split = own["feature"] >= 0
         gains += np.bincount(own["feature"][is_split], own["gain"][is_split], n_columns) / len(runs)
     return gains

@@ -24,7 +24,7 @@ MIN_GAIN = 2.0
 
 
 def scales_of_folds(
-    log_likelihood: Callable[[float], FloatArray], fold: NDArray[np.int64], share: float, *, is_free: bool
+    log_likelihood: Callable[[float], FloatArray], fold: NDArray[np.int64], share: float, *, sharpen: bool
 ) -> tuple[float, FloatArray]:
     """The factor by all rows, and (n_folds,) by the rows of all other folds.
 
@@ -35,10 +35,10 @@ def scales_of_folds(
     fold : (n_rows,) int64
     share : float
         Of independent rows among all: rows of a group count as one.
-    is_free : bool
+    sharpen : bool
         Whether any factor may be chosen, or only 0 and 1.
     """
-    tried = TRIED if is_free else np.array([0.0, 1.0])
+    tried = TRIED if sharpen else np.array([0.0, 1.0])
     n_folds = int(fold.max()) + 1
     nats = np.array([np.bincount(fold, log_likelihood(factor), n_folds) for factor in tried]) * share
     every = nats.sum(axis=1)

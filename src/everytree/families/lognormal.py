@@ -49,6 +49,7 @@ class LogNormal(NativeFamily):
     support: ClassVar[Support] = POSITIVE
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     grows_standardised: ClassVar[bool] = True
+    has_one_noise: ClassVar[bool] = True
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     sigma: ArrayLike = 1.0

@@ -41,9 +41,9 @@ def scales_of_folds(
     tried = TRIED if sharpen else np.array([0.0, 1.0])
     n_folds = int(fold.max()) + 1
     nats = np.array([np.bincount(fold, log_likelihood(factor), n_folds) for factor in tried]) * share
-    every = nats.sum(axis=1)
     # Without other folds nothing is known, and the factor is 0.
-    return _best(tried, every), np.array([_best(tried, every - nats[:, k]) for k in range(n_folds)])
+    others = [np.delete(nats, k, axis=1).sum(axis=1) for k in range(n_folds)]
+    return _best(tried, nats.sum(axis=1)), np.array([_best(tried, nats_of) for nats_of in others])
 
 
 def _best(tried: FloatArray, nats: FloatArray) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cases import rng_for
-from everytree.boosting.scales import MIN_GAIN, SPREAD, scales_of_folds
+from everytree.boosting.scales import FLATTENED, KEPT, MIN_GAIN, SHARPENED, SPREAD, scales_of_folds
 
 
 def gains(y: np.ndarray, departure: np.ndarray):
@@ -20,18 +20,19 @@ def test_the_factor_is_the_most_probable_one(true):
     departure, fold = rng.normal(size=500), np.arange(500) % 5
     y = true * departure + rng.normal(size=500)
     literal = (y @ departure + 1.0 / SPREAD**2) / (departure @ departure + 1.0 / SPREAD**2)
-    factor, of_fold = scales_of_folds(gains(y, departure), fold, 1.0, sharpen=True)
+    factor, of_fold = scales_of_folds(gains(y, departure), fold, 1.0, SHARPENED)
     assert factor == pytest.approx(literal, abs=1e-6)  # a parabola is found exactly
     np.testing.assert_allclose(of_fold, literal, atol=0.2)
-    assert scales_of_folds(gains(y, departure), fold, 1.0, sharpen=False)[0] == float(true > 0.5)
+    assert scales_of_folds(gains(y, departure), fold, 1.0, KEPT)[0] == float(true > 0.5)
+    assert scales_of_folds(gains(y, departure), fold, 1.0, FLATTENED)[0] == pytest.approx(min(literal, 1.0), abs=1e-6)
 
 
 def test_a_fold_has_no_say_in_its_own_factor():
     rng = rng_for("own fold")
     departure, fold = rng.normal(size=200), np.arange(200) % 4
     y = departure + rng.normal(size=200)
-    _, before = scales_of_folds(gains(y, departure), fold, 1.0, sharpen=True)
-    _, after = scales_of_folds(gains(np.where(fold == 2, -5.0 * y, y), departure), fold, 1.0, sharpen=True)
+    _, before = scales_of_folds(gains(y, departure), fold, 1.0, SHARPENED)
+    _, after = scales_of_folds(gains(np.where(fold == 2, -5.0 * y, y), departure), fold, 1.0, SHARPENED)
     assert after[2] == before[2]
     assert (after[[0, 1, 3]] != before[[0, 1, 3]]).all()
 
@@ -41,7 +42,7 @@ def test_noise_mostly_gets_none():
     factors = []
     for _ in range(200):
         departure, y = rng.normal(size=(2, 100))
-        factors.append(scales_of_folds(gains(y, departure), np.arange(100) % 5, 1.0, sharpen=True)[0])
+        factors.append(scales_of_folds(gains(y, departure), np.arange(100) % 5, 1.0, SHARPENED)[0])
     assert np.mean(np.array(factors) > 0.0) < 0.1
 
 
@@ -50,13 +51,13 @@ def test_rows_that_repeat_each_other_gain_as_one():
     departure, fold = np.ones(10), np.arange(10) % 5
     y = np.full(10, np.sqrt(2.0 * 1.5 * MIN_GAIN / 10))
     found = [
-        scales_of_folds(lambda factor: -0.5 * (y - factor * y * departure) ** 2, fold, share, sharpen=False)[0]
+        scales_of_folds(lambda factor: -0.5 * (y - factor * y * departure) ** 2, fold, share, KEPT)[0]
         for share in (1.0, 0.5)
     ]
     assert found == [1.0, 0.0]
 
 
 def test_one_fold_says_nothing():
-    factor, of_fold = scales_of_folds(gains(np.ones(9), np.ones(9)), np.zeros(9, dtype=np.int64), 1.0, sharpen=True)
+    factor, of_fold = scales_of_folds(gains(np.ones(9), np.ones(9)), np.zeros(9, dtype=np.int64), 1.0, SHARPENED)
     assert factor > 0.0
     assert of_fold.tolist() == [0.0]

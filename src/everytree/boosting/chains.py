@@ -215,7 +215,7 @@ def boost(
     *,
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
-    sharpen: bool,
+    factors: FloatArray,
     rng: np.random.Generator,
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
@@ -228,8 +228,9 @@ def boost(
 
     What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
     all rows, for the number of steps that suited the rows it had set aside. With more rows there are more steps, by the
-    square root. A table of fewer groups than chains has as many chains as groups. `sharpen` says whether the average of
-    the chains may be sharpened or flattened.
+    square root. A table of fewer groups than chains has as many chains as groups.
+
+    `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
     rule = rule.for_rows(len(rows))
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
@@ -275,7 +276,7 @@ def boost(
                 scored = list(pool.map(again, range(n_chains), runs, without, ["n_steps"] * n_chains))
             base = np.array([own.chain["base"] for own in scored])[fold]
             departure = _left_out(scored, fold) - base
-            factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, sharpen=sharpen)
+            factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, factors)
             if len(rows) <= ENOUGH_ROWS and factor > 0.0:
                 every = [np.full(len(fold), Role.TRAINS)] * n_chains
                 runs = list(pool.map(again, range(n_chains), runs, every, ["n_steps_of_aside"] * n_chains))
@@ -340,8 +341,7 @@ def _factors(
     fold: NDArray[np.int64],
     weight: FloatArray | None,
     n_groups: int,
-    *,
-    sharpen: bool,
+    tried: FloatArray,
 ) -> tuple[float, FloatArray]:
     """The factor of departures from the base by all rows, and by those of all folds but each."""
     of_row = np.ones(len(fold)) if weight is None else weight
@@ -349,8 +349,7 @@ def _factors(
         least = min(float(np.average(likelihood.losses(base + f * departure), weights=of_row)) for f in (0.0, 1.0))
         of_row = of_row / max(2.0 * least, np.finfo(np.float64).tiny)
     return scales_of_folds(
-        lambda factor: -of_row * likelihood.losses(base + factor * departure), fold, n_groups / len(fold),
-        sharpen=sharpen,
+        lambda factor: -of_row * likelihood.losses(base + factor * departure), fold, n_groups / len(fold), tried,
     )  # fmt: skip
 
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 
-TRIED = np.linspace(0.0, 2.5, 26)
+KEPT = np.array([0.0, 1.0])
+FLATTENED = np.linspace(0.0, 1.0, 11)
+SHARPENED = np.linspace(0.0, 2.5, 26)
 """Factors to try; between them the log likelihood is a parabola."""
 
 SPREAD = 0.5
@@ -24,7 +26,7 @@ MIN_GAIN = 2.0
 
 
 def scales_of_folds(
-    log_likelihood: Callable[[float], FloatArray], fold: NDArray[np.int64], share: float, *, sharpen: bool
+    log_likelihood: Callable[[float], FloatArray], fold: NDArray[np.int64], share: float, tried: FloatArray
 ) -> tuple[float, FloatArray]:
     """The factor by all rows, and (n_folds,) by the rows of all other folds.
 
@@ -35,10 +37,9 @@ def scales_of_folds(
     fold : (n_rows,) int64
     share : float
         Of independent rows among all: rows of a group count as one.
-    sharpen : bool
-        Whether any factor may be chosen, or only 0 and 1.
+    tried : (n,) float64
+        `KEPT`, `FLATTENED` or `SHARPENED`.
     """
-    tried = TRIED if sharpen else np.array([0.0, 1.0])
     n_folds = int(fold.max()) + 1
     nats = np.array([np.bincount(fold, log_likelihood(factor), n_folds) for factor in tried]) * share
     # Without other folds nothing is known, and the factor is 0.
@@ -58,7 +59,7 @@ def _best(tried: FloatArray, nats: FloatArray) -> float:
 
 def _to_top(values: FloatArray, at: int) -> float:
     """How many steps, of at most half a one, the top of the parabola through a value and its neighbours is away."""
-    if not 0 < at < len(values) - 1:
+    if not 0 < at < len(values) - 1:  # of two factors neither is inside
         return 0.0
     before, here, after = values[at - 1 : at + 2]
     bend = before - 2.0 * here + after

@@ -18,6 +18,7 @@ from everytree.base.progress import Progress
 from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, with_centre
+from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.prior_search import overall_rate
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
@@ -82,15 +83,16 @@ class BoostStructure:
         """The model, and of each row its probabilities by the chain that left it out, and the number of this one."""
         n_classes = target.n_leaf_classes
         likelihood = Likelihood("logit" if n_classes == 2 else "softmax", rows.y, None, n_classes)
-        boosted = self._boost(rows, likelihood, schema, settings, sharpen=self.sharpen)
+        boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
         trees = self._counted(AdditiveTrees.average(boosted.chains, boosted.factor), rows, settings)
-        model = BoostedClasses(trees, boosted.gains, boosted.factor, boosted.split_prior, boosted.n_steps, len(rows))
+        sharpness = boosted.factor or 1.0  # of no trees it does not matter
+        model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps, len(rows))
         return model, softmax(class_scores(boosted.base + boosted.departure), axis=1), boosted.fold
 
     def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers, in a unit of their own."""
         likelihood, centre, scale = _in_own_unit(about.likelihood(rows), rows.weight)
-        boosted = self._boost(rows, likelihood, schema, settings, sharpen=False)
+        boosted = self._boost(rows, likelihood, schema, settings, FLATTENED)
         trees = AdditiveTrees.average(boosted.chains, boosted.factor, unit=scale, shift=centre)
         # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
@@ -103,7 +105,7 @@ class BoostStructure:
         return trees.counting(rows.codes, rows.weight, n_jobs=settings.n_jobs)
 
     def _boost(
-        self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, *, sharpen: bool
+        self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
     ) -> Boosted:
         rule = self.rule
         if rows.codes.shape[1] <= FEW_COLUMNS:
@@ -112,7 +114,7 @@ class BoostStructure:
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
                 replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
-                has_missing=np.array([column.has_missing for column in schema.columns]), sharpen=sharpen,
+                has_missing=np.array([column.has_missing for column in schema.columns]), factors=factors,
                 rng=np.random.default_rng(seed), n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
 

@@ -68,6 +68,8 @@ class EnsembleStructure:
 
         def mixture(some: NDArray[np.bool_]) -> tuple[float, float]:
             """Weight and sharpness by some of the rows."""
+            if not some.any():
+                return 0.5, 1.0
 
             def loss(weight: float) -> float:
                 probs = mix_probs(by_forest, by_boosting, weight)[every, rows.y]

@@ -119,13 +119,13 @@ def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: f
 def _without_columns(search: Search, held: HeldOut) -> _Tried:
     """Return the prior under which no column matters: a very small split prior, so that more rows can still favour one.
 
-    The leaf that is left is a larger and more mixed one than those of trees with splits: its other parameters are
-    chosen anew. Rows of a group repeat each other, and their evidence can favour splits even with the smallest split
+    In the one leaf that is left targets spread more than in those of trees with splits: its noise is chosen anew. Rows
+    of a group repeat each other, and their evidence can favour splits even with the smallest split
     prior. Where it does, the split prior is 0.
     """
     best = _try_all(search, held, {"split_prior": [0.0]}, search.start, sharpen=False)[0]
     for stage in search.stages:
-        leaf = {name: values for name, values in stage.items() if name != "split_prior"}
+        leaf = {name: values for name, values in stage.items() if name == "noise"}
         if not leaf:
             continue
         found = _try_all(search, held, leaf, best.parameters, sharpen=False)[0]

@@ -25,6 +25,9 @@ SPLIT_PRIORS = (0.8, 0.99)
 SMALL_TABLE = 5_000
 """Rows up to which steps are smallest."""
 
+FEW_ROWS = 1_000
+"""Rows up to which those that stop a chain are missed by it, where its scores are data for another model."""
+
 ENOUGH_ROWS = 50_000
 """Of larger tables, a chain learns enough without the rows that it leaves out."""
 
@@ -223,8 +226,8 @@ def boost(
     """Run the chains, the same for any `n_jobs`; every row is left out by one of them.
 
     Nothing of a chain depends on the rows that it leaves out: some of the others say when it stops. What it says of
-    numbers is data for another model; on tables of up to `SMALL_TABLE` rows it is therefore boosted once more on all
-    rows that it does not leave out.
+    numbers is data for another model; on tables of up to `FEW_ROWS` rows it is therefore boosted once more on all rows
+    that it does not leave out.
 
     What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
     all rows, for the number of steps that suited the rows it had set aside. With more rows there are more steps, by the
@@ -271,7 +274,7 @@ def boost(
                 runs.append(own)
                 progress()
             scored = runs
-            if likelihood.loss in NUMBERS and len(rows) <= SMALL_TABLE:
+            if likelihood.loss in NUMBERS and len(rows) <= FEW_ROWS:
                 without = [np.where(fold == chain, Role.LEFT_OUT, Role.TRAINS) for chain in range(n_chains)]
                 scored = list(pool.map(again, range(n_chains), runs, without, ["n_steps"] * n_chains))
             base = np.array([own.chain["base"] for own in scored])[fold]

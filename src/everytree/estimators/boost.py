@@ -107,8 +107,8 @@ class MetaBoostClassifier(_Boosting, Classification):
 
     Several chains are boosted, each without some of the rows; some of its other rows say when it has to stop. The rows
     left out say how sharp the average of the chains should be, and whether any column matters; tables of up to 50,000
-    rows are then boosted again, all rows in every chain. Each tree is grown on some rows and columns; its leaf values are then those of
-    all rows of the chain, averaged over every pruning of the tree by its posterior probability.
+    rows are then boosted again, all rows in every chain. Each tree is grown on some rows and columns; its leaf values
+    are then those of all rows of the chain, averaged over every pruning of the tree by its posterior probability.
 
     Parameters
     ----------

@@ -24,8 +24,9 @@ class LogNormal(NativeFamily):
     """log y ~ N(mu, sigma^2) with a known sigma; mu ~ N(mean, sigma^2 / strength).
 
     The spread of the logarithm is one number for all leaves, which estimators choose on rows that trees were not
-    grown on (exact and sampled ones by a tree that is grown for this alone). That keeps the mean, the variance and the CRPS of a prediction finite: with an unknown spread the
-    logarithm would follow Student's t, and a target whose logarithm does has none of them.
+    grown on (exact and sampled ones by a tree that is grown for this alone). That keeps the mean, the variance and the
+    CRPS of a prediction finite: with an unknown spread the logarithm would follow Student's t, and a target whose
+    logarithm does has none of them.
 
     Statistics: weight, sum of log y and sum of (log y)^2, each as a pair (value, rest) of about 32 digits.
 

@@ -140,9 +140,13 @@ def _in_own_unit(likelihood: Likelihood, weight: FloatArray | None) -> tuple[Lik
         return likelihood._replace(y=values), centre, scale
     exposure = np.ones(len(likelihood.y)) if likelihood.exposure is None else likelihood.exposure
     rate = overall_rate(likelihood.y, exposure, weight)
-    # Rounded, so that exposures in any unit are the same bits, and splits that are equally good still are.
-    digits, power = np.frexp(exposure * rate)
-    return likelihood._replace(exposure=np.ldexp(np.round(digits / DIGIT) * DIGIT, power)), float(np.log(rate)), 1.0
+    return likelihood._replace(exposure=_rounded(exposure * rate)), float(np.log(rate)), 1.0
+
+
+def _rounded(exposure: FloatArray) -> FloatArray:
+    """Exposures that are the same bits in any unit, so that splits that are equally good still are."""
+    digits, power = np.frexp(exposure)
+    return np.asarray(np.ldexp(np.round(digits / DIGIT) * DIGIT, power))
 
 
 def numbers_about(
@@ -170,9 +174,11 @@ def numbers_about(
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
+    row_data = about.row_data(dict(rows.row_data), honest)
+    if "exposure" in row_data:
+        row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
     about_rows = Rows(
-        with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight,
-        about.row_data(dict(rows.row_data), honest), rows.group,
+        with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight, row_data, rows.group
     )  # fmt: skip
     structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
     learnt = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings)

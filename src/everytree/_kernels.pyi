@@ -211,7 +211,7 @@ class Booster:
     def run(
         self,
         *,
-        is_left_out: NDArray[np.bool_],
+        role: NDArray[np.uint8],
         columns: NDArray[np.int32],
         seed: int,
         learning_rate: float,

@@ -24,7 +24,7 @@ def random_trees(seed: int, n_outputs: int) -> AdditiveTrees:
         y=rng.integers(0, max(n_outputs, 2), 80).astype(float), n_classes=max(n_outputs, 2),
         loss="logit" if n_outputs == 1 else "softmax",
     ).run(
-        is_left_out=np.zeros(80, dtype=bool), seed=seed, learning_rate=0.3, tau=1.0, split_prior=0.7, max_steps=9,
+        role=np.zeros(80, dtype=np.uint8), seed=seed, learning_rate=0.3, tau=1.0, split_prior=0.7, max_steps=9,
         patience=9, max_leaf_nodes=8, max_depth=4, min_samples_leaf=1, row_share=0.8, column_share=1.0, most_rows=10**6,
     )  # fmt: skip
     nodes = {name: run[name] for name in ("feature", "first_child", "threshold", "missing_child")}
@@ -72,8 +72,12 @@ def test_scores_are_the_sums_of_walks(n_outputs, dtype):
 def test_an_average_has_the_mean_score():
     each = [random_trees(seed, 3) for seed in (1, 2, 3)]
     X = np.random.default_rng(1).integers(0, 7, (50, 4)).astype(np.uint8)
-    mean = 1.7 * np.mean([trees.scores(X) for trees in each], axis=0)
-    np.testing.assert_allclose(AdditiveTrees.average(each, 1.7).scores(X), mean, rtol=1e-12)
+    base = np.mean([trees.base for trees in each], axis=0)
+    departure = np.mean([trees.scores(X) for trees in each], axis=0) - base
+    for factor in (1.7, 0.0):
+        average = AdditiveTrees.average(each, factor, unit=3.0, shift=0.5)
+        np.testing.assert_allclose(average.scores(X), 0.5 + 3.0 * (base + factor * departure), rtol=1e-12)
+    assert len(AdditiveTrees.average(each, 0.0)) == 0
 
 
 def test_a_pickle_has_the_same_scores():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from everytree import _kernels
+from everytree.boosting.chains import Role
 from naive_boosting import derivatives, loss_of, path, trees_of, values
 from naive_grower import Rule, check_tree
 
@@ -40,16 +41,17 @@ def test_each_step_is_the_average_over_all_prunings(loss):
     given = problem(loss)
     y, weight, codes = given["y"], given["weight"], given["codes"]
     exposure = np.ones(len(y)) if given["exposure"] is None else given["exposure"]
-    is_left_out = np.arange(len(y)) % 4 == 0
-    run = _kernels.booster(**given).run(is_left_out=is_left_out, seed=3, **RULE | {"patience": 10**6})
+    role = np.array([Role.STOPS, Role.TRAINS, Role.LEFT_OUT, Role.TRAINS])[np.arange(len(y)) % 4]
+    run = _kernels.booster(**given).run(role=role.astype(np.uint8), seed=3, **RULE | {"patience": 10**6})
     n_outputs = len(run["base"])
     score = np.tile(run["base"], (len(y), 1))
 
-    def left_out_loss() -> float:
-        rows = np.flatnonzero(is_left_out)
+    def mean_loss(of_role: np.ndarray) -> float:
+        rows = np.flatnonzero(of_role)
         return float(np.average([loss_of(loss, score[i], y[i], exposure[i]) for i in rows], weights=weight[rows]))
 
-    losses, trees, n_compared = [left_out_loss()], trees_of(run), 0
+    losses, trees, n_compared = [mean_loss(role == Role.STOPS)], trees_of(run), 0
+    of_aside = [mean_loss(role != Role.TRAINS)]
     for step in range(run["n_steps"]):
         dispersion = 2.0 * losses[-1] if loss == "squared" else 1.0
         slopes = (
@@ -59,18 +61,21 @@ def test_each_step_is_the_average_over_all_prunings(loss):
             tree = trees[step * n_outputs + k]
             paths = [path(tree, row) for row in codes]
             sums = np.zeros((len(tree["feature"]), 2))
-            for i in np.flatnonzero(~is_left_out):
+            for i in np.flatnonzero(role == Role.TRAINS):
                 sums[paths[i]] += slopes[i, k]
             literal = RULE["learning_rate"] * values(tree, sums, RULE["tau"], RULE["split_prior"], dispersion)
             ends = [nodes[-1] for nodes in paths]
             np.testing.assert_allclose(tree["value"][ends], literal[ends], rtol=1e-10, atol=1e-12)
             score[:, k] += tree["value"][ends]
             n_compared += len(tree["feature"]) > 1
-        losses.append(left_out_loss())
+        losses.append(mean_loss(role == Role.STOPS))
+        of_aside.append(mean_loss(role != Role.TRAINS))
     assert n_compared >= 3
     np.testing.assert_allclose(run["losses"][: len(losses)], losses, rtol=1e-10)
-    np.testing.assert_allclose(run["left_out"], score[is_left_out], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(run["aside"], score[role != Role.TRAINS], rtol=1e-10, atol=1e-12)
     assert run["n_steps"] == np.argmin(run["losses"])
+    if run["n_steps"] == RULE["max_steps"]:  # else the losses of later steps are not known here
+        assert run["n_steps_of_aside"] == np.argmin(of_aside)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -78,7 +83,7 @@ def test_each_split_lowers_the_loss_most(loss):
     """Of all rows and columns, so that nothing is drawn."""
     given = problem(loss, 1)
     whole = RULE | {"row_share": 1.0, "column_share": 1.0, "max_steps": 1}
-    run = _kernels.booster(**given).run(is_left_out=np.zeros(60, dtype=bool), seed=5, **whole)
+    run = _kernels.booster(**given).run(role=np.zeros(60, dtype=np.uint8), seed=5, **whole)
     exposure = np.ones(60) if given["exposure"] is None else given["exposure"]
     slopes = np.array([derivatives(loss, run["base"], y, e) for y, e in zip(given["y"], exposure, strict=True)])
     slopes *= given["weight"][:, None, None]
@@ -97,16 +102,16 @@ def test_each_split_lowers_the_loss_most(loss):
 
 
 def test_without_rows_left_out_all_steps_are_taken():
-    run = _kernels.booster(**problem("logit")).run(is_left_out=np.zeros(60, dtype=bool), seed=1, **RULE)
+    run = _kernels.booster(**problem("logit")).run(role=np.zeros(60, dtype=np.uint8), seed=1, **RULE)
     assert run["n_steps"] == RULE["max_steps"]
-    assert run["left_out"].shape == (0, 1)
+    assert run["aside"].shape == (0, 1)
     assert np.isnan(run["losses"]).all()
 
 
 def test_with_split_prior_one_nothing_is_averaged():
     given = problem("squared")
     run = _kernels.booster(**given).run(
-        is_left_out=np.zeros(60, dtype=bool), seed=1, **RULE | {"split_prior": 1.0, "max_steps": 1}
+        role=np.zeros(60, dtype=np.uint8), seed=1, **RULE | {"split_prior": 1.0, "max_steps": 1}
     )
     (tree,) = trees_of(run)
     ends = np.array([path(tree, row)[-1] for row in given["codes"]])
@@ -127,6 +132,21 @@ def test_arrays_that_do_not_fit_are_refused(change, message):
         _kernels.booster(**problem("logit") | change)
 
 
-def test_rows_left_out_must_be_as_many():
+def test_roles_must_be_as_many_as_rows():
     with pytest.raises(ValueError, match="one entry a row"):
-        _kernels.booster(**problem("logit")).run(is_left_out=np.zeros(3, dtype=bool), seed=1, **RULE)
+        _kernels.booster(**problem("logit")).run(role=np.zeros(3, dtype=np.uint8), seed=1, **RULE)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_targets_of_rows_that_are_left_out_change_nothing(loss):
+    """Neither the trees nor the step after which they end depend on them: only rows that stop have a say in that."""
+    given, role = problem(loss, 2), (np.arange(60) % 3).astype(np.uint8)
+    other = given["y"].copy()
+    other[role == Role.LEFT_OUT] = np.roll(other[role == Role.LEFT_OUT], 1)
+    runs = [_kernels.booster(**given | {"y": y}).run(role=role, seed=4, **RULE) for y in (given["y"], other)]
+    assert not np.array_equal(given["y"], other)
+    first, second = runs
+    n = min(len(first["losses"]), len(second["losses"]))
+    np.testing.assert_array_equal(first["losses"][:n], second["losses"][:n])
+    for name in ("n_steps", "value", "feature", "threshold", "aside"):
+        np.testing.assert_array_equal(first[name], second[name])

@@ -238,3 +238,19 @@ def test_class_weights_move_probabilities():
         for weight in (None, {0: 5.0, 1: 1.0})
     )
     assert heavy.mean() > plain.mean() + 0.05
+
+
+@pytest.mark.parametrize("kind", [et.MetaBoostClassifier, et.MetaBoostRegressor])
+def test_a_model_without_trees_does_what_others_do(kind, tmp_path):
+    """Where no column matters no tree is kept."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    table["y"] = rng.permutation(60) % 2
+    X = table[list("abc")]
+    model = kind(random_state=0).fit(X, table["y"])
+    assert model.n_iter_ == 0
+    assert model.feature_importances_.tolist() == [0.0, 0.0, 0.0]
+    et.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(et.load(tmp_path / "model").predict(X), model.predict(X))
+    np.testing.assert_allclose(model.explain(X[:2], scale="trees").values, 0.0)
+    model.report(tmp_path / "page.html", table, target="y")

@@ -181,3 +181,93 @@ def test_noise_is_scored_as_it_is():
         fresh = log_loss(model, rng.normal(size=(5000, 12)), rng.integers(0, 2, 5000))
         too_bad.append(-model.choice_.score - fresh)
     assert -0.02 < np.mean(too_bad) < 0.09
+
+
+def gains_on_noise(kind, n, seed, **options):
+    """Nats a row that a classifier gains over the frequencies of the classes: by its own scores, and of fresh rows."""
+    rng = rng_for("gains on noise", kind.__name__, n, seed)
+    X, X_new = rng.normal(size=(n, 6)), rng.normal(size=(N_FRESH, 6))
+    y, y_new = (rng.random(len(table)) < (0.5, 0.3)[seed % 2] for table in (X, X_new))
+    model = kind(random_state=seed, **options).fit(X, y)
+    own, frequency = model.unseen_, np.bincount(y, minlength=2) / n
+    fresh = -log_loss(model, X_new, y_new.astype(int)) - float(np.log(frequency[y_new.astype(int)]).mean())
+    return own.baseline_log_loss - own.log_loss, fresh
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "n_seeds"),
+    [(et.MetaBoostClassifier, {}, 20), (et.MetaEnsembleClassifier, {"n_estimators": 10}, 6)],
+    ids=["boost", "ensemble"],
+)
+@pytest.mark.parametrize("n", [50, 200])
+def test_boosting_claims_no_gain_on_noise(kind, options, n_seeds, n):
+    """Boosting claimed one on every table: it stopped and was sharpened by the rows that it was judged by."""
+    own, fresh = np.array([gains_on_noise(kind, n, seed, **options) for seed in range(n_seeds)]).T
+    assert np.mean(own > 1e-3) < 0.3
+    assert own.mean() < 2.0 * own.std() / np.sqrt(n_seeds) + 1e-3
+    assert fresh.mean() > (-0.02 if n < 100 else -0.01)
+
+
+@pytest.mark.parametrize("kind", [et.MetaBoostRegressor, et.MetaEnsembleRegressor])
+@pytest.mark.usefixtures("few_residual_trees")
+def test_boosted_noise_of_numbers_is_predicted_by_its_mean(kind):
+    found = []
+    for seed in range(3):
+        rng = rng_for("noise of boosted numbers", kind.__name__, seed)
+        X, X_new, y, y_new = rng.normal(size=(150, 4)), rng.normal(size=(500, 4)), *rng.normal(size=(2, 500))
+        options = {"n_estimators": 10} if kind is et.MetaEnsembleRegressor else {}
+        model = kind(random_state=0, **options).fit(X, y[:150])
+        mean = float(y[:150].mean())
+        fresh = 1.0 - np.mean((y_new - model.predict(X_new)) ** 2) / np.mean((y_new - mean) ** 2)
+        found.append((model.unseen_.r2, fresh))
+    own, fresh = np.array(found).T
+    assert own.mean() < 0.01
+    assert fresh.mean() > -0.01
+
+
+def test_columns_that_say_nothing_leave_the_mean():
+    """Means without a row are the smaller the larger its target is: as a column they told it, and R2 was 0.8."""
+    y = rng_for("one column").poisson(5, 200)
+    model = et.MetaEnsembleRegressor(family="poisson", n_estimators=20, random_state=0).fit(np.ones((200, 2)), y)
+    np.testing.assert_allclose(model.predict(np.ones((1, 2))), y.mean(), rtol=0.02)
+    assert model.unseen_.r2 < 0.01
+
+
+# ---- intervals ------------------------------------------------------------------------------------------------------
+
+REGRESSORS = {
+    "forest": (et.MetaForestRegressor, {"n_estimators": 20, "random_state": 0}),
+    "tree": (et.MetaTreeRegressor, {"random_state": 0}),
+    "boost": (et.MetaBoostRegressor, {"random_state": 0}),
+    "ensemble": (et.MetaEnsembleRegressor, {"n_estimators": 10, "random_state": 0}),
+    "exact": (et.ExactTreeRegressor, {"max_depth": 2}),
+    "sampled": (
+        et.SampledTreeRegressor,
+        {"n_draws": 20, "n_structures": 10, "n_chains": 1, "temperature": 1.0, "max_depth": 3, "random_state": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("has_signal", [False, True], ids=["noise", "signal"])
+@pytest.mark.parametrize("name", REGRESSORS)
+@pytest.mark.usefixtures("few_residual_trees")
+def test_intervals_of_lognormal_targets_cover(name, has_signal):
+    """They held 57% to 67% where no column mattered: the noise of leaves was not that of the data."""
+    kind, options = REGRESSORS[name]
+    covered = []
+    for seed in range(2 if name == "ensemble" else 4):
+        rng = rng_for("lognormal intervals", name, has_signal, seed)
+        X, X_new = rng.integers(-2, 3, (150, 2)), rng.integers(-2, 3, (N_FRESH, 2))
+        y, y_new = (np.exp(has_signal * C[:, 0] + rng.normal(size=len(C))) for C in (X, X_new))
+        covered.append(coverage(kind(family="lognormal", **options).fit(X, y), X_new, y_new))
+    assert 0.85 <= np.mean(covered) <= 0.95
+
+
+def test_one_distribution_for_all_rows_is_as_wide_as_they_are():
+    """What the scores of lognormal targets stand beside was too narrow, so that any model seemed to gain."""
+    rng = rng_for("baseline")
+    y = np.exp(2.0 + 0.5 * rng.normal(size=400))
+    model = et.MetaForestRegressor(10, family="lognormal", random_state=0).fit(rng.normal(size=(400, 2)), y)
+    logs = np.log(y)
+    literal = -0.5 * np.log(2.0 * np.pi * logs.var()) - 0.5 - logs.mean()
+    assert model.unseen_.baseline_log_score == pytest.approx(literal, abs=0.1)

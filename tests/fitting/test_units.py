@@ -46,6 +46,35 @@ def test_a_target_in_another_unit_gives_the_same_model(model, name):
         np.testing.assert_allclose(other_std / unit, std, rtol=1e-7)
 
 
+BOOSTED = {
+    "boost": lambda family: et.MetaBoostRegressor(max_iter=20, n_chains=2, family=family, random_state=0),
+    "ensemble": lambda family: et.MetaEnsembleRegressor(4, max_iter=20, family=family, random_state=0),
+}
+
+
+@pytest.mark.parametrize("unit", [1e-18, 1e-15, 1e18])
+@pytest.mark.parametrize("family", ["normal", "lognormal", "exponential"])
+@pytest.mark.parametrize("model", BOOSTED)
+def test_boosting_takes_targets_of_any_size(model, family, unit):
+    """Rates of 1e15 and more were cut off, and rates of 1e18 divided by zero."""
+    X, y = table("smooth" if family == "normal" else "long tail")
+    levels = [0.05, 0.5, 0.95]
+    quantiles, other = (BOOSTED[model](family).fit(X, c * y).predict_quantiles(X, levels) for c in (1.0, unit))
+    np.testing.assert_allclose(other / unit, quantiles, rtol=1e-7, atol=1e-8 * y.std())
+
+
+@pytest.mark.parametrize("unit", [1e-18, 1e18])
+def test_boosting_takes_exposures_of_any_size(unit):
+    X, y = table("rounded")
+    exposure = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    counts = np.random.default_rng(1).poisson(exposure * np.exp(0.5 * y))
+    mean, other = (
+        BOOSTED["boost"]("poisson").fit(X, counts, exposure=c * exposure).predict(X, exposure=c * exposure)
+        for c in (1.0, unit)
+    )
+    np.testing.assert_allclose(other, mean, rtol=1e-9)
+
+
 def test_categories_are_ordered_alike():
     rng = np.random.default_rng(0)
     kinds = rng.choice(list("abcdefgh"), N).astype(object)[:, None]

@@ -254,11 +254,11 @@ def test_boosting_of_classes_is_scored_by_the_chain_that_left_a_row_out(target, 
     X, y, _ = Case(et.MetaBoostClassifier, target).draw(120, "boosted")
     weight = rng_for("weights", target).integers(1, 4, 120).astype(float)
     model = et.MetaBoostClassifier(60, random_state=0).fit(X, y, weight)
-    scores = boosted[0].left_out
+    assert boosted[0].factor > 0.0
+    scores = boosted[0].base + boosted[0].departure
     if scores.shape[1] == 1:
         scores = np.column_stack([np.zeros(120), scores])
-    probs = softmax(model.forest_.sharpness * scores, axis=1)
-    assert_same(model.unseen_, slow_class_scores(model, y, probs, weight))
+    assert_same(model.unseen_, slow_class_scores(model, y, softmax(scores, axis=1), weight))
 
 
 def slow_class_scores(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> ClassScores:
@@ -275,17 +275,22 @@ def slow_class_scores(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray)
     )
 
 
-def test_ensembles_of_classes_are_scored_by_both(monkeypatch):
+def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkeypatch):
+    """Weight and sharpness too are those that suit the other folds."""
     boosted = caught_call(monkeypatch, everytree.fitting.boosted, "boost")
     of_forest = caught_call(monkeypatch, everytree.fitting.ensembled, "learn_forest")
+    weights = caught_call(monkeypatch, everytree.fitting.ensembled, "best_weight")
+    sharpnesses = caught_call(monkeypatch, everytree.fitting.ensembled, "best_sharpness")
     X, y, _ = Case(et.MetaEnsembleClassifier, "two classes").draw(100, "ensemble")
     model = et.MetaEnsembleClassifier(8, max_iter=40, random_state=0).fit(X, y)
-    forest, mixed = of_forest[0].out_of_bag.prediction, model.forest_
-    scores = np.column_stack([np.zeros(100), boosted[0].left_out])
-    chain = softmax(mixed.boosted.sharpness * scores, axis=1)
-    power = (forest ** (1.0 - mixed.weight) * chain**mixed.weight) ** mixed.sharpness
-    probs = power / power.sum(axis=1, keepdims=True)
-    assert 0 < np.isnan(probs[:, 0]).sum() < 100
+    (found,), codes, probs = boosted, model.schema_.encode(X), np.empty((100, 2))
+    chain = softmax(np.column_stack([np.zeros(100), found.base + found.departure]), axis=1)
+    for k in range(5):
+        own, forest = found.fold == k, of_forest[1 + k].forest
+        assert forest.n_rows == 100 - own.sum()
+        power = (forest.probs(codes[own]) ** (1.0 - weights[k]) * chain[own] ** weights[k]) ** sharpnesses[k][1]
+        probs[own] = power / power.sum(axis=1, keepdims=True)
+    assert (model.forest_.weight, model.forest_.sharpness) == (weights[5], sharpnesses[5][1])
     assert_same(model.unseen_, slow_class_scores(model, y, probs, np.ones(100)))
 
 

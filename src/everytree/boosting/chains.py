@@ -1,20 +1,21 @@
-"""Chains of boosted trees: each leaves out some rows, stops by them, and scores them."""
+"""Chains of boosted trees: each leaves out some rows and scores them, and stops by some of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlogy
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.boosting.folds import folds
+from everytree.boosting.scales import scales_of_folds
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.posterior.rows import Rows
 from everytree.structure.growers import Either, drawn_columns
@@ -25,11 +26,35 @@ SPLIT_PRIORS = (0.8, 0.99)
 SMALL_TABLE = 5_000
 """Rows up to which steps are smallest."""
 
+FEW_ROWS = 1_000
+"""Rows up to which those that stop a chain are missed by it, where its scores are data for another model."""
+
 ENOUGH_ROWS = 50_000
 """Of larger tables, a chain learns enough without the rows that it leaves out."""
 
+NUMBERS = ("squared", "rate")
+"""Losses of numbers."""
+
 CLEAR = 1.5
 """Number of standard errors by which the second must predict better to be chosen."""
+
+HARDLY_NOISE = 0.1
+"""Share of the loss without any column above which the second is not tried."""
+
+STOPPING_PARTS = (5, 10)
+"""Of the rows that a chain does not leave out, one part of so many says when it stops: the least, for small tables, and
+the most."""
+
+STOPPING_ROWS = 100
+"""Rows that are enough for that, so that there may be more parts."""
+
+
+class Role(IntEnum):
+    """What a row is there for in a chain."""
+
+    TRAINS = 0
+    STOPS = 1
+    LEFT_OUT = 2
 
 
 @dataclass(frozen=True)
@@ -43,10 +68,10 @@ class BoostRule:
         Share of a tree's values that is added to the scores.
     max_steps : int
     patience : int or None
-        A chain ends when so many steps have not lowered the loss of the rows that it leaves out.
+        A chain ends when so many steps have not lowered the loss of the rows that it stops by.
     split_prior : float or None
-        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen by
-        the rows that the first chain leaves out.
+        Prior probability that a node is split; 1 for no averaging over prunings. None: one of `SPLIT_PRIORS`, chosen
+        for each chain by the rows that it stops by.
     tau : float
         Prior precision of leaf values, in rows.
     max_leaf_nodes, max_depth : int or None
@@ -107,6 +132,14 @@ class Likelihood(NamedTuple):
     exposure: FloatArray | None = None
     n_classes: int = 0
 
+    @property
+    def order(self) -> FloatArray:
+        """(n_rows,) by which folds are made alike: classes, numbers or rates."""
+        if self.exposure is None:
+            return self.y
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.y / self.exposure)
+
     def losses(self, scores: FloatArray) -> FloatArray:
         """(n_rows,) loss of each row, without what does not depend on its scores."""
         if self.loss == "squared":
@@ -117,6 +150,17 @@ class Likelihood(NamedTuple):
             )
         wide = class_scores(scores)
         return np.asarray(logsumexp(wide, axis=1) - wide[np.arange(len(wide)), self.y.astype(np.int64)])
+
+    def least_losses(self) -> FloatArray:
+        """(n_rows,) loss of each row by the scores that suit it best."""
+        if self.loss != "rate":
+            return np.zeros(len(self.y))
+        exposure = np.ones(len(self.y)) if self.exposure is None else self.exposure
+        return np.asarray(self.y - xlogy(self.y, self.y) + xlogy(self.y, exposure))
+
+    def at(self, rows: NDArray[Any]) -> Likelihood:
+        """Some of the rows."""
+        return self._replace(y=self.y[rows], exposure=None if self.exposure is None else self.exposure[rows])
 
 
 def class_scores(scores: FloatArray) -> FloatArray:
@@ -130,21 +174,42 @@ class Boosted(NamedTuple):
     Attributes
     ----------
     chains : list of AdditiveTrees
-    left_out : (n_rows, n_outputs) float64
-        Score of each row by the chain that left it out.
+    factor : float
+        By which the average of the chains goes farther, or less far, from their base; 0 where no column matters.
+    fold : (n_rows,) int64
+        The chain that left a row out.
+    base : (n_rows, n_outputs) float64
+        Score of each row by that chain before its first step.
+    departure : (n_rows, n_outputs) float64
+        What the steps of that chain add to it, times the factor by the rows of all other folds.
     n_steps : list of int
         Steps of each chain.
     split_prior : float
-        That was given or chosen.
+        That was given, or the one of most chains.
     gains : (n_features,) float64
         Expected gain in log evidence by the splits on each column, on average over the chains.
     """
 
     chains: list[AdditiveTrees]
-    left_out: FloatArray
+    factor: float
+    fold: NDArray[np.int64]
+    base: FloatArray
+    departure: FloatArray
     n_steps: list[int]
     split_prior: float
     gains: FloatArray
+
+
+class _Run(NamedTuple):
+    """A chain as it comes from the kernel, its split prior, and the role of each row in it."""
+
+    chain: dict[str, Any]
+    split_prior: float
+    role: NDArray[np.int64]
+
+    def scores(self, role: Role) -> FloatArray:
+        """(n, n_outputs) scores of the rows of one role, if they were set aside."""
+        return np.asarray(self.chain["aside"][self.role[self.role != Role.TRAINS] == role])
 
 
 def boost(
@@ -154,6 +219,7 @@ def boost(
     *,
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
+    factors: FloatArray,
     rng: np.random.Generator,
     either: Either = (),
     n_jobs: int = 1,
@@ -161,13 +227,21 @@ def boost(
 ) -> Boosted:
     """Run the chains, the same for any `n_jobs`; every row is left out by one of them.
 
+    Nothing of a chain depends on the rows that it leaves out: some of the others say when it stops. What it says of
+    numbers is data for another model; on tables of up to `FEW_ROWS` rows it is therefore boosted once more on all rows
+    that it does not leave out.
+
     What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
-    all rows, for as many steps as before. A table of fewer groups than chains has as many chains as groups.
+    all rows, for the number of steps that suited the rows it had set aside. With more rows there are more steps, by the
+    square root. A table of fewer groups than chains has as many chains as groups.
+
+    `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
     rule = rule.for_rows(len(rows))
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
-    fold = folds(likelihood.y, rows.group, n_chains, rng)
+    fold = folds(likelihood.order, rows.group, n_chains, rng)
+    roles = [_roles(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
     seeds = rng.integers(2**62, size=n_chains).tolist()
     columns = [drawn_columns(len(n_codes), either, seed) for seed in seeds]
     booster = _kernels.booster(
@@ -176,68 +250,123 @@ def boost(
         n_classes=likelihood.n_classes, loss=likelihood.loss,
     )  # fmt: skip
 
-    def one(chain: int, split_prior: float) -> dict[str, Any]:
-        options = rule.kernel_options(split_prior)
-        run: dict[str, Any] = booster.run(
-            is_left_out=fold == chain, columns=columns[chain], seed=seeds[chain], **options
+    def run(chain: int, role: NDArray[np.int64], split_prior: float, most_steps: int) -> _Run:
+        options = rule.kernel_options(split_prior) | {"max_steps": most_steps}
+        return _Run(
+            booster.run(role=role.astype(np.uint8), columns=columns[chain], seed=seeds[chain], **options),
+            split_prior,
+            role,
         )
-        return run
 
-    def again(chain: int, split_prior: float, n_steps: int) -> dict[str, Any]:
-        """All rows, for as many steps."""
-        options = rule.kernel_options(split_prior) | {"max_steps": n_steps}
-        run: dict[str, Any] = booster.run(
-            is_left_out=np.zeros(len(fold), dtype=bool), columns=columns[chain], seed=seeds[chain], **options
-        )
-        return run
+    def one(chain: int) -> _Run:
+        """The chain by the rows that it does not leave out; without any to stop by it takes no step."""
+        role = roles[chain]
+        most_steps = rule.max_steps if (role == Role.STOPS).any() else 0
+        first = run(chain, role, SPLIT_PRIORS[0] if rule.split_prior is None else rule.split_prior, most_steps)
+        if rule.split_prior is not None or not _has_hardly_noise(first, likelihood, rows.weight):
+            return first
+        second = run(chain, role, SPLIT_PRIORS[1], most_steps)
+        return second if _is_clearly_better(second, first, likelihood, rows.weight) else first
 
-    priors = SPLIT_PRIORS if rule.split_prior is None else (rule.split_prior,)
+    def again(chain: int, before: _Run, role: NDArray[np.int64], name: str) -> _Run:
+        """With these rows, for as many steps as were found with fewer; more rows bear more."""
+        of_before, of_now = (max(int((each == Role.TRAINS).sum()), 1) for each in (roles[chain], role))
+        n_steps = min(round(before.chain[name] * np.sqrt(of_now / of_before)), rule.max_steps)
+        return run(chain, role, before.split_prior, n_steps)
+
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
-            pilots = list(pool.map(partial(one, 0), priors))
-            progress()
-            best = _best_pilot(pilots, likelihood, rows.weight, fold == 0)
-            runs = [pilots[best]]
-            for run in pool.map(one, range(1, n_chains), [priors[best]] * (n_chains - 1)):
-                runs.append(run)
+            runs = []
+            for own in pool.map(one, range(n_chains)):
+                runs.append(own)
                 progress()
-            n_steps = [run["n_steps"] for run in runs]
-            left_out = _joined([run["left_out"] for run in runs], fold)
-            if len(rows) <= ENOUGH_ROWS:
-                runs = list(pool.map(again, range(n_chains), [priors[best]] * n_chains, n_steps))
+            scored = runs
+            if likelihood.loss in NUMBERS and len(rows) <= FEW_ROWS:
+                without = [np.where(fold == chain, Role.LEFT_OUT, Role.TRAINS) for chain in range(n_chains)]
+                scored = list(pool.map(again, range(n_chains), runs, without, ["n_steps"] * n_chains))
+            base = np.array([own.chain["base"] for own in scored])[fold]
+            departure = _left_out(scored, fold) - base
+            factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, factors)
+            if len(rows) <= ENOUGH_ROWS and factor > 0.0:
+                every = [np.full(len(fold), Role.TRAINS)] * n_chains
+                runs = list(pool.map(again, range(n_chains), runs, every, ["n_steps_of_aside"] * n_chains))
         except BaseException:
             booster.stop()  # before the pool waits for chains that still run
             raise
-    gains = np.zeros(len(n_codes))
-    for run in runs:
-        is_split = run["feature"] >= 0
-        gains += np.bincount(run["feature"][is_split], run["gain"][is_split], len(n_codes)) / n_chains
     chains = [
-        AdditiveTrees(run["n_nodes"], {name: run[name] for name in NODE_ARRAYS}, run["value"], run["base"], n_codes)
-        for run in runs
-    ]
-    return Boosted(chains, left_out, n_steps, priors[best], gains)
+        AdditiveTrees(
+            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes
+        ) for own, *_ in runs
+    ]  # fmt: skip
+    n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
+    split_prior = float(np.median([own.split_prior for own in runs]))
+    gains = _gains(runs, len(n_codes)) if factor > 0.0 else np.zeros(len(n_codes))
+    return Boosted(chains, factor, fold, base, departure * of_fold[fold][:, None], n_steps, split_prior, gains)
 
 
-def _joined(of_chain: Sequence[FloatArray], fold: NDArray[np.int64]) -> FloatArray:
+def _roles(
+    is_left_out: NDArray[np.bool_], order_by: FloatArray, group: NDArray[np.int64] | None, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(n_rows,) the role of each row in a chain; only of rows that it does not leave out some are drawn to stop it."""
+    role = np.where(is_left_out, Role.LEFT_OUT, Role.TRAINS)
+    others = np.flatnonzero(~is_left_out)
+    own = None if group is None else group[others]
+    n_groups = len(others) if own is None else len(np.unique(own))
+    least, most = STOPPING_PARTS
+    n_parts = min(int(np.clip(n_groups // STOPPING_ROWS, least, most)), n_groups)
+    if n_parts > 1:
+        role[others[folds(order_by[others], own, n_parts, rng) == 0]] = Role.STOPS
+    return role
+
+
+def _has_hardly_noise(own: _Run, likelihood: Likelihood, weight: FloatArray | None) -> bool:
+    """Whether a chain leaves so little of the loss that a larger split prior may be better."""
+    losses, stops = own.chain["losses"], own.role == Role.STOPS
+    if not stops.any():
+        return False
+    least = np.average(likelihood.at(stops).least_losses(), weights=None if weight is None else weight[stops])
+    return bool(losses[own.chain["n_steps"]] - least < HARDLY_NOISE * (losses[0] - least))
+
+
+def _is_clearly_better(second: _Run, first: _Run, likelihood: Likelihood, weight: FloatArray | None) -> bool:
+    """Whether the second of two chains clearly predicts the rows that they stop by better."""
+    stops = first.role == Role.STOPS
+    of_first, of_second = (likelihood.at(stops).losses(own.scores(Role.STOPS)) for own in (first, second))
+    gain = (of_first - of_second) * (1.0 if weight is None else weight[stops])
+    return len(gain) > 1 and bool(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
+
+
+def _left_out(runs: Sequence[_Run], fold: NDArray[np.int64]) -> FloatArray:
     """(n_rows, n_outputs) the scores of each row by the chain that left it out."""
-    scores = np.empty((len(fold), of_chain[0].shape[1]))
-    for chain, own in enumerate(of_chain):
-        scores[fold == chain] = own
+    scores = np.empty((len(fold), len(runs[0].chain["base"])))
+    for number, own in enumerate(runs):
+        scores[fold == number] = own.scores(Role.LEFT_OUT)
     return scores
 
 
-def _best_pilot(
-    pilots: Sequence[dict[str, Any]],
+def _factors(
     likelihood: Likelihood,
+    base: FloatArray,
+    departure: FloatArray,
+    fold: NDArray[np.int64],
     weight: FloatArray | None,
-    left_out: NDArray[np.bool_],
-) -> int:
-    """The first of two chains, unless the second clearly predicts the rows left out better."""
-    if len(pilots) == 1 or left_out.sum() < 2:
-        return 0
-    exposure = None if likelihood.exposure is None else likelihood.exposure[left_out]
-    some = likelihood._replace(y=likelihood.y[left_out], exposure=exposure)
-    first, second = (some.losses(pilot["left_out"]) for pilot in pilots)
-    gain = (first - second) * (1.0 if weight is None else weight[left_out])
-    return int(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
+    n_groups: int,
+    tried: FloatArray,
+) -> tuple[float, FloatArray]:
+    """The factor of departures from the base by all rows, and by those of all folds but each."""
+    of_row = np.ones(len(fold)) if weight is None else weight
+    if likelihood.loss == "squared":  # a loss in nats is over the variance
+        least = min(float(np.average(likelihood.losses(base + f * departure), weights=of_row)) for f in (0.0, 1.0))
+        of_row = of_row / max(2.0 * least, np.finfo(np.float64).tiny)
+    return scales_of_folds(
+        lambda factor: -of_row * likelihood.losses(base + factor * departure), fold, n_groups / len(fold), tried,
+    )  # fmt: skip
+
+
+def _gains(runs: Sequence[_Run], n_columns: int) -> FloatArray:
+    """(n_columns,) gain by the splits on each column, on average over the chains."""
+    gains = np.zeros(n_columns)
+    for own, *_ in runs:
+        is_split = own["feature"] >= 0
+        gains += np.bincount(own["feature"][is_split], own["gain"][is_split], n_columns) / len(runs)
+    return gains

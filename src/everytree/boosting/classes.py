@@ -27,7 +27,7 @@ class BoostedClasses:
     gains : (n_features,) float64
         Expected gain in log evidence by the splits on each column.
     sharpness : float
-        By which the average score of the chains was multiplied.
+        By which the average of the chains goes farther, or less far, from the frequencies of the classes.
     split_prior : float
         That was given or chosen.
     n_steps : list of int

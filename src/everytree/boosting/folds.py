@@ -17,11 +17,11 @@ def folds(
     are dealt out in the order of their first row's, and those that are equal in random order.
     """
     group = np.arange(len(order_by)) if group is None else group
-    _, first = np.unique(group, return_index=True)
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
     shuffled = rng.permutation(len(first))
     in_order = shuffled[np.argsort(order_by[first][shuffled], kind="stable")]
     fold = np.empty(len(first), dtype=np.int64)
     for start in range(0, len(first), n_folds):  # a hand to each fold, in random order
         hand = in_order[start : start + n_folds]
         fold[hand] = rng.permutation(n_folds)[: len(hand)]
-    return np.asarray(fold[group])
+    return np.asarray(fold[number.reshape(-1)])

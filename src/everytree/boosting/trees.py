@@ -53,14 +53,23 @@ class AdditiveTrees:
         )
 
     @classmethod
-    def average(cls, every: Sequence[AdditiveTrees], factor: float = 1.0, shift: float = 0.0) -> AdditiveTrees:
-        """The trees whose scores are the mean of the scores of these, times a factor, plus a shift."""
-        share = factor / len(every)
+    def average(
+        cls, every: Sequence[AdditiveTrees], factor: float = 1.0, *, unit: float = 1.0, shift: float = 0.0
+    ) -> AdditiveTrees:
+        """The trees whose scores are the mean of the scores of these, in a unit and after a shift.
+
+        By a factor they go farther, or less far, from the scores without any tree; with factor 0 no tree is left.
+        """
+        base = shift + unit * np.mean([one.base for one in every], axis=0)
+        if factor == 0.0:
+            none = np.empty(0, dtype=np.int32)
+            return cls(none, dict.fromkeys(NODE_ARRAYS, none), np.empty(0), base, every[0].n_codes)
+        share = unit * factor / len(every)
         return cls(
             np.concatenate([one.n_nodes for one in every]),
             {name: np.concatenate([one.nodes[name] for one in every]) for name in NODE_ARRAYS},
             np.concatenate([one.value * share for one in every]),
-            shift + share * np.sum([one.base for one in every], axis=0),
+            base,
             every[0].n_codes,
         )
 

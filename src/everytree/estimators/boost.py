@@ -105,10 +105,10 @@ class _Boosting(BoostedEstimator):
 class MetaBoostClassifier(_Boosting, Classification):
     """Gradient boosting in which every tree is averaged over all its prunings, with calibrated class probabilities.
 
-    Several chains are boosted, each without some of the rows. These rows say when the chain has to stop, and how sharp
-    the average of the chains should be; tables of up to 50,000 rows are then boosted again, all rows in every chain for
-    as many steps. Each tree is grown on some rows and columns; its leaf values are then those of
-    all rows of the chain, averaged over every pruning of the tree by its posterior probability.
+    Several chains are boosted, each without some of the rows; some of its other rows say when it has to stop. The rows
+    left out say how sharp the average of the chains should be, and whether any column matters; tables of up to 50,000
+    rows are then boosted again, all rows in every chain. Each tree is grown on some rows and columns; its leaf values
+    are then those of all rows of the chain, averaged over every pruning of the tree by its posterior probability.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ class MetaBoostClassifier(_Boosting, Classification):
         Share of the rows, and of the columns, by which the splits of a tree are chosen.
     split_prior : float or "auto"
         Prior probability that a node is split; with 1, nothing is averaged over prunings. "auto" is 0.8, or 0.99 where
-        that predicts the rows clearly better which the first chain leaves out: targets that hardly have any noise.
+        that predicts the rows that stop a chain clearly better: targets that hardly have any noise.
     n_iter_no_change : int or "auto"
-        A chain ends when so many steps have not improved the rows that it leaves out. "auto" is 50 up to 5,000 rows and
+        A chain ends when so many steps have not improved the rows that it stops by. "auto" is 50 up to 5,000 rows and
         falls to 12.
     calibration : "auto" or None
         Whether the average of the chains is sharpened or flattened, by the rows that they left out.

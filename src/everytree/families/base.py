@@ -172,6 +172,9 @@ class NativeFamily(Family):
         Whether the script of the report can evaluate this family.
     grows_standardised : bool
         Whether trees are grown on numbers that are the same bits in any unit of the target.
+    has_one_noise : bool
+        Whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
+        columns do not matter.
     """
 
     kernel: ClassVar[str]
@@ -183,6 +186,7 @@ class NativeFamily(Family):
     mass: ClassVar[slice | None] = slice(0, 1)
     is_in_browser: ClassVar[bool] = False
     grows_standardised: ClassVar[bool] = False
+    has_one_noise: ClassVar[bool] = False
     size: int = 0
 
     # ---- for estimators of numbers ---------------------------------------------------------------------------------

@@ -23,9 +23,10 @@ POSITIVE = Support("positive", 0.0, is_open=True)
 class LogNormal(NativeFamily):
     """log y ~ N(mu, sigma^2) with a known sigma; mu ~ N(mean, sigma^2 / strength).
 
-    The spread of the logarithm is one number for all leaves, which estimators choose on rows that the trees were not
-    grown on. That keeps the mean, the variance and the CRPS of a prediction finite: with an unknown spread the
-    logarithm would follow Student's t, and a target whose logarithm does has none of them.
+    The spread of the logarithm is one number for all leaves, which estimators choose on rows that trees were not
+    grown on (exact and sampled ones by a tree that is grown for this alone). That keeps the mean, the variance and the
+    CRPS of a prediction finite: with an unknown spread the logarithm would follow Student's t, and a target whose
+    logarithm does has none of them.
 
     Statistics: weight, sum of log y and sum of (log y)^2, each as a pair (value, rest) of about 32 digits.
 
@@ -49,6 +50,7 @@ class LogNormal(NativeFamily):
     support: ClassVar[Support] = POSITIVE
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     grows_standardised: ClassVar[bool] = True
+    has_one_noise: ClassVar[bool] = True
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     sigma: ArrayLike = 1.0

@@ -54,6 +54,10 @@ class Search:
         """Return the leaf model with these parameters."""
         return self.make(**{name: value for name, value in parameters.items() if name != "split_prior"})
 
+    def is_searched(self, name: str) -> bool:
+        """Whether a hyperparameter is not given."""
+        return any(name in stage for stage in self.stages)
+
     @property
     def first_family(self) -> Any:
         """Return the leaf model that the search starts from."""

@@ -18,12 +18,12 @@ from everytree.base.progress import Progress
 from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, with_centre
+from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
+from everytree.families.prior_search import overall_rate
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
 from everytree.fitting.grow_on import standardised
-from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import NoScores
-from everytree.fitting.sharpness import best_sharpness
 from everytree.fitting.structures import ForestStructure, fit_schema
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
 from everytree.fitting.unseen import UnseenRows
@@ -37,6 +37,9 @@ from everytree.tables.schema import Schema
 RESIDUAL_TREES = 100
 MAX_CENTRE_CODES = 255
 """So that the centre fits beside columns of any number of codes."""
+
+DIGIT = 2.0**-32
+"""To which exposures are rounded, as a share of their size."""
 
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
@@ -65,44 +68,45 @@ class BoostStructure:
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
-            return self._classes(rows, target, schema, settings)
+            model, left_out, _ = self.classes(rows, target, schema, settings)
+            return Learnt(model, unseen=partial(UnseenRows.of_probs, left_out))
         assert isinstance(target, NumberTarget)
         about = AboutCentre(target.family)
         centres = self.centres(rows, about, schema, settings)
-        honest = centres.left_out[:, 0]
         return numbers_about(
-            rows, honest, centres.trees, about, centres, target, schema, settings, self.random_state
+            rows, centres.left_out, centres.trees, about, centres, target, schema, settings, self.random_state
         )  # fmt: skip
 
-    def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
+    def classes(
+        self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
+    ) -> tuple[BoostedClasses, FloatArray, NDArray[np.int64]]:
+        """The model, and of each row its probabilities by the chain that left it out, and the number of this one."""
         n_classes = target.n_leaf_classes
         likelihood = Likelihood("logit" if n_classes == 2 else "softmax", rows.y, None, n_classes)
-        boosted = self._boost(rows, likelihood, schema, settings)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        scores = class_scores(boosted.left_out)
-        _, sharpness = best_sharpness(softmax(scores, axis=1), rows.y, weight, self.sharpen)
-        trees = self._counted(AdditiveTrees.average(boosted.chains, sharpness), rows, settings)
+        boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
+        trees = self._counted(AdditiveTrees.average(boosted.chains, boosted.factor), rows, settings)
+        sharpness = boosted.factor or 1.0  # of no trees it does not matter
         model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps, len(rows))
-        left_out = softmax(sharpness * scores, axis=1)
-        return Learnt(model, out_of_bag=OutOfBag(left_out), unseen=partial(UnseenRows.of_probs, left_out))
+        return model, softmax(class_scores(boosted.base + boosted.departure), axis=1), boosted.fold
 
     def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
-        """Boost the centres of numbers, in standard deviations where they have a unit."""
-        likelihood, centre, scale = about.likelihood(rows), 0.0, 1.0
-        if likelihood.loss == "squared":
-            values, centre, scale = standardised(likelihood.y, rows.weight)
-            likelihood = likelihood._replace(y=values)
-        boosted = self._boost(rows, likelihood, schema, settings)
-        trees = self._counted(AdditiveTrees.average(boosted.chains, scale, centre), rows, settings)
-        left_out = centre + scale * boosted.left_out
-        return BoostedCentres(trees, left_out, boosted.gains, boosted.split_prior, boosted.n_steps)
+        """Boost the centres of numbers, in a unit of their own."""
+        likelihood, centre, scale = _in_own_unit(about.likelihood(rows), rows.weight)
+        boosted = self._boost(rows, likelihood, schema, settings, FLATTENED)
+        trees = AdditiveTrees.average(boosted.chains, boosted.factor, unit=scale, shift=centre)
+        # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
+        left_out = trees.base[0] + scale * boosted.departure[:, 0]
+        counted = self._counted(trees, rows, settings)
+        return BoostedCentres(counted, left_out, boosted.fold, boosted.gains, boosted.split_prior, boosted.n_steps)
 
     @staticmethod
     def _counted(trees: AdditiveTrees, rows: Rows, settings: Settings) -> AdditiveTrees:
         """The trees with the rows in each node, by which contributions of columns are weighted."""
         return trees.counting(rows.codes, rows.weight, n_jobs=settings.n_jobs)
 
-    def _boost(self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings) -> Boosted:
+    def _boost(
+        self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
+    ) -> Boosted:
         rule = self.rule
         if rows.codes.shape[1] <= FEW_COLUMNS:
             rule = replace(rule, max_features=1.0)
@@ -110,20 +114,40 @@ class BoostStructure:
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
                 replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
-                has_missing=np.array([column.has_missing for column in schema.columns]),
+                has_missing=np.array([column.has_missing for column in schema.columns]), factors=factors,
                 rng=np.random.default_rng(seed), either=schema.either(len(rows)),
                 n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
 
 
 class BoostedCentres(NamedTuple):
-    """Centres of numbers; for the attributes see `Boosted`."""
+    """Centres of numbers: by trees, and (n_rows,) those `left_out`; for the other attributes see `Boosted`."""
 
     trees: AdditiveTrees
     left_out: FloatArray
+    fold: NDArray[np.int64]
     gains: FloatArray
     split_prior: float
     n_steps: list[int]
+
+
+def _in_own_unit(likelihood: Likelihood, weight: FloatArray | None) -> tuple[Likelihood, float, float]:
+    """The same in another unit, and the shift and scale that lead from scores in it to centres.
+
+    Numbers are in standard deviations about their mean, and exposures such that the overall rate is 1.
+    """
+    if likelihood.loss == "squared":
+        values, centre, scale = standardised(likelihood.y, weight)
+        return likelihood._replace(y=values), centre, scale
+    exposure = np.ones(len(likelihood.y)) if likelihood.exposure is None else likelihood.exposure
+    rate = overall_rate(likelihood.y, exposure, weight)
+    return likelihood._replace(exposure=_rounded(exposure * rate)), float(np.log(rate)), 1.0
+
+
+def _rounded(exposure: FloatArray) -> FloatArray:
+    """Exposures that are the same bits in any unit, so that splits that are equally good still are."""
+    digits, power = np.frexp(exposure)
+    return np.asarray(np.ldexp(np.round(digits / DIGIT) * DIGIT, power))
 
 
 def numbers_about(
@@ -151,9 +175,11 @@ def numbers_about(
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
+    row_data = about.row_data(dict(rows.row_data), honest)
+    if "exposure" in row_data:
+        row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
     about_rows = Rows(
-        with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight,
-        about.row_data(dict(rows.row_data), honest), rows.group,
+        with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight, row_data, rows.group
     )  # fmt: skip
     structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
     learnt = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings)

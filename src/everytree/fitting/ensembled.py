@@ -1,9 +1,14 @@
-"""A forest and boosted trees together, mixed by how well each predicts rows that it has not seen."""
+"""A forest and boosted trees together, mixed by how well each predicts rows that it has not seen.
+
+These are the rows that a chain of boosting left out, and that a forest of all other rows predicts too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.mixed import LEAST, MixedCentres, MixedClasses, mix, mix_probs
 from everytree.boosting.numbers import AboutCentre
 from everytree.fitting.boosted import BoostStructure, numbers_about
@@ -26,6 +30,9 @@ from everytree.tables.schema import Schema
 
 PRIOR_ROWS = 1.0
 """Rows that the prior of the weight is worth: as if half of them were predicted by the forest, half by boosting."""
+
+SHARE_OF_TREES = 2
+"""Forests that predict the rows of a fold have one of so many trees of the forest of all rows."""
 
 
 @dataclass(frozen=True)
@@ -53,56 +60,99 @@ class EnsembleStructure:
         return self._numbers(rows, target, schema, settings)
 
     def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
-        forest, by_forest = self._forest(rows, target, schema, settings)
-        learnt = self.boost.grow(rows, target, schema, settings)
-        boosted = learnt.forest
-        assert isinstance(boosted, BoostedClasses)
-        assert learnt.out_of_bag is not None
-        by_boosting = learnt.out_of_bag.prediction
-        known, every = ~np.isnan(by_forest[:, 0]), np.arange(len(rows))
-        of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
+        boosted, by_boosting, fold = self.boost.classes(rows, target, schema, settings)
+        forest = self._learn(rows, target, schema, settings, self.forest.n_structures)
+        by_forest = self._by_others(rows, fold, target, schema, settings, lambda own, codes: own.probs(codes))
+        by_forest = by_boosting if by_forest is None else by_forest
+        of_row, every = np.ones(len(rows)) if rows.weight is None else rows.weight, np.arange(len(rows))
 
-        def loss(weight: float) -> float:
-            probs = mix_probs(by_forest, by_boosting, weight)[every, rows.y]
-            return -float(of_row[known] @ np.log(np.maximum(probs[known], LEAST)))
+        def mixture(some: NDArray[np.bool_]) -> tuple[float, float]:
+            """Weight and sharpness by some of the rows."""
+            if not some.any():
+                return 0.5, 1.0
 
-        weight = best_weight(loss) if known.any() else 0.5
-        honest = mix_probs(by_forest, by_boosting, weight)
-        sharpness = 1.0
-        if known.any():
-            _, sharpness = best_sharpness(honest[known], rows.y[known], of_row[known], self.boost.sharpen)
-        mixed = MixedClasses(forest, boosted, weight, sharpness)
-        return Learnt(mixed, unseen=lambda: UnseenRows.of_probs(mix_probs(by_forest, by_boosting, weight, sharpness)))
+            def loss(weight: float) -> float:
+                probs = mix_probs(by_forest, by_boosting, weight)[every, rows.y]
+                return -float(of_row[some] @ np.log(np.maximum(probs[some], LEAST)))
+
+            weight = best_weight(loss)
+            honest = mix_probs(by_forest[some], by_boosting[some], weight)
+            return weight, best_sharpness(honest, rows.y[some], of_row[some], self.boost.sharpen)[1]
+
+        left_out = np.empty_like(by_boosting)
+        for own in _each(fold):
+            left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(~own))
+        mixed = MixedClasses(forest, boosted, *mixture(np.ones(len(rows), dtype=bool)))
+        return Learnt(mixed, unseen=partial(UnseenRows.of_probs, left_out))
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         about = AboutCentre(target.family)
         own = replace(target, family="normal") if target.family == "lognormal" else target
         on_scale = replace(rows, y=np.log(rows.y)) if target.family == "lognormal" else rows
-        forest, mean = self._forest(on_scale, own, schema, settings)
         boosted = self.boost.centres(rows, about, schema, settings)
-        by_forest, likelihood = about.centre_of_mean(mean), about.likelihood(rows)
-        by_boosting = boosted.left_out[:, 0]
+        by_boosting, likelihood = boosted.left_out, about.likelihood(rows)
+        forest = self._learn(on_scale, own, schema, settings, self.forest.n_structures)
+        mean = self._by_others(
+            on_scale, boosted.fold, own, schema, settings, lambda own, codes: own.moments(codes)[0]
+        )  # fmt: skip
+        by_forest = by_boosting if mean is None else about.centre_of_mean(mean)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
         errors = likelihood.losses(by_boosting[:, None])
         size = 2.0 * float(np.average(errors, weights=of_row)) if likelihood.loss == "squared" else 1.0
 
-        def loss(weight: float) -> float:
-            mixed = mix(by_forest, by_boosting, weight)[:, None]
-            return float(of_row @ likelihood.losses(mixed)) / max(size, 1e-300)
+        def weight_by(some: NDArray[np.bool_]) -> float:
+            def loss(weight: float) -> float:
+                mixed = mix(by_forest, by_boosting, weight)[:, None]
+                return float(of_row[some] @ likelihood.losses(mixed)[some]) / max(size, 1e-300)
 
-        weight = best_weight(loss)
-        centres = MixedCentres(forest, boosted.trees, weight, about)
-        honest = mix(by_forest, by_boosting, weight)
-        return numbers_about(rows, honest, centres, about, boosted, target, schema, settings, self.boost.random_state)
+            return best_weight(loss)
 
-    def _forest(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> tuple[Forest, FloatArray]:
-        """The forest, and what it says of rows that its trees have not seen."""
-        structure = replace(self.forest, predict_out_of_bag=True)
+        left_out = np.empty_like(by_boosting)
+        for each in _each(boosted.fold):
+            left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(~each))
+        centres = MixedCentres(forest, boosted.trees, weight_by(np.ones(len(rows), dtype=bool)), about)
+        return numbers_about(
+            rows, left_out, centres, about, boosted, target, schema, settings, self.boost.random_state
+        )  # fmt: skip
+
+    def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:
+        structure = replace(self.forest, n_structures=n_trees)
         learnt = learn_forest(structure.grow(rows, target, schema, settings), target, schema, settings)
         assert isinstance(learnt.forest, Forest)
-        assert learnt.out_of_bag is not None
-        return learnt.forest, learnt.out_of_bag.prediction
+        return learnt.forest
+
+    def _by_others(
+        self,
+        rows: Rows,
+        fold: NDArray[np.int64],
+        target: Target,
+        schema: Schema,
+        settings: Settings,
+        said: Callable[[Forest, NDArray[Any]], FloatArray],
+    ) -> FloatArray | None:
+        """What forests of the rows of all other folds say of each row; None if there are none.
+
+        Leaving out each row by itself would not do: means without a row are the smaller the larger its target is.
+        """
+        if not fold.any():
+            return None
+        n_trees, quiet = -(-self.forest.n_structures // SHARE_OF_TREES), replace(settings, verbose=0)
+        of_fold = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the forest of all rows has said it
+            for own in _each(fold):
+                forest = self._learn(rows.at(~own), target, schema, quiet, n_trees)
+                of_fold.append(said(forest, rows.codes[own]))
+        every = np.empty((len(rows), *of_fold[0].shape[1:]))
+        for own, values in zip(_each(fold), of_fold, strict=True):
+            every[own] = values
+        return every
+
+
+def _each(fold: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:
+    """(n_rows,) which rows are in a fold, for each fold."""
+    return (fold == number for number in range(int(fold.max()) + 1))
 
 
 def best_weight(loss: Callable[[float], float]) -> float:

@@ -16,7 +16,7 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.fit import GivenRows, Learnt, Settings
 from everytree.fitting.scores import NoScores
 from everytree.fitting.search import Choice
-from everytree.fitting.structures import fit_schema
+from everytree.fitting.structures import fit_schema, given_family
 from everytree.fitting.targets import Target
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
@@ -68,7 +68,7 @@ class SampledStructure:
         """Draw structures given all rows that have a code in every column."""
         columns = SampledColumns.of(schema)
         placed = rows.at(np.flatnonzero(columns.is_placed(rows.codes)))
-        family = target.fixed_family(rows)
+        family = given_family(rows, target, schema, settings, self.max_depth)
         seed = int(random_generator(None, self.random_state).integers(2**31))
         temperature, score = self._choose(placed, family, columns, settings, seed)
         forest = self._forest(placed, family, columns, temperature, self.n_draws, settings, seed)

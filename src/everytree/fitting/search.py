@@ -119,15 +119,22 @@ def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: f
 def _without_columns(search: Search, held: HeldOut) -> _Tried:
     """Return the prior under which no column matters: a very small split prior, so that more rows can still favour one.
 
-    Rows of a group repeat each other, and their evidence can favour splits even then. Where it does, the split prior
-    is 0.
+    In the one leaf that is left targets spread more than in those of trees with splits: its noise is chosen anew. Rows
+    of a group repeat each other, and their evidence can favour splits even with the smallest split
+    prior. Where it does, the split prior is 0.
     """
-    rarely, never = (
-        _try_all(search, held, {"split_prior": [split_prior]}, search.start, sharpen=False)[0]
-        for split_prior in (search.ladders["split_prior"][0], 0.0)
-    )
-    differ = abs(rarely.score - never.score) * float(held.scored_weight.sum()) > MIN_STEP_GAIN
-    return never if differ else rarely
+    best = _try_all(search, held, {"split_prior": [0.0]}, search.start, sharpen=False)[0]
+    for stage in search.stages:
+        leaf = {name: values for name, values in stage.items() if name == "noise"}
+        if not leaf:
+            continue
+        found = _try_all(search, held, leaf, best.parameters, sharpen=False)[0]
+        best = best if best.score >= found.score - EQUAL else found
+        best = _follow(search, held, leaf, best, sharpen=False)
+    least = {"split_prior": [search.ladders["split_prior"][0]]}
+    rarely = _try_all(search, held, least, best.parameters, sharpen=False)[0]
+    differ = abs(rarely.score - best.score) * float(held.scored_weight.sum()) > MIN_STEP_GAIN
+    return best if differ else rarely
 
 
 @dataclass(frozen=True)

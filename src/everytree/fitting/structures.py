@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,11 +32,12 @@ from everytree.fitting.fit import (
     Weights,
     code_first_rows,
     digest_with_groups,
+    learn_forest,
 )
 from everytree.fitting.grown_tree import with_statistics
 from everytree.fitting.scores import NoScores
 from everytree.fitting.several import SeveralTargets
-from everytree.fitting.targets import GrowthTarget, Target
+from everytree.fitting.targets import GrowthTarget, NumberTarget, Target
 from everytree.posterior.counts import count
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
@@ -340,7 +342,8 @@ class ExactStructure:
         if self.continuation is not None:
             return self._continued(rows, target, schema, has_missing, settings)
         n_codes = schema.n_codes.astype(np.int64)
-        posterior = self._posterior(n_codes + has_missing, target.fixed_family(rows), _kinds(schema), settings)
+        family = given_family(rows, target, schema, settings, self._depth)
+        posterior = self._posterior(n_codes + has_missing, family, _kinds(schema), settings)
         unseen = NoScores("its priors are given, and it leaves no rows out")
         return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), unseen=unseen)
 
@@ -376,6 +379,26 @@ class ExactStructure:
         return Continuation(posterior, columns, self.temperature, self.random_state).learn(
             rows, target, schema, settings
         )
+
+
+def given_family(rows: Rows, target: Target, schema: Schema, settings: Settings, max_depth: int | None) -> NativeFamily:
+    """The leaf model where no priors are tried.
+
+    If all leaves have one noise, it is the one by which a tree that is grown to this depth best predicts rows that it
+    has not seen: with one that is too small every interval would be too narrow.
+    """
+    family, search = target.fixed_family(rows), target.search(rows)
+    if not family.has_one_noise or not search.is_searched("noise"):
+        return family
+    structure = TreeStructure(1 + N_FOLDS, 0, "uniform", False, Growth(max_depth=max_depth))
+    auto = replace(target, split_prior="auto") if isinstance(target, NumberTarget) else target
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the tree, which nobody sees
+        quiet = replace(settings, verbose=0)
+        learnt = learn_forest(structure.grow(rows, auto, schema, quiet), auto, schema, quiet)
+    assert learnt.choice is not None, "the priors of a grown tree are chosen"
+    found: NativeFamily = search.family({**search.start, "noise": learnt.choice.parameters["noise"]})
+    return found
 
 
 def missing_branches(schema: Schema, rows: Rows) -> NDArray[np.bool_]:

@@ -171,7 +171,8 @@ def _same_for_all(target: NumberTarget, rows: Rows, some: Rows) -> Predictive:
 
     Where leaves are lines through the columns, it is normal: a line would not be the same for every row.
     """
-    plain = NumberTarget(target.owner, "normal" if target.has_inputs else target.family, "auto", "auto")
+    family = "normal" if target.has_inputs else target.family
+    plain = NumberTarget(target.owner, family, {"noise": 1.0} if target.leaves.has_one_noise else "auto", "auto")
     learnt, asked = ({name: one.row_data[name] for name in one.row_data if name != "inputs"} for one in (rows, some))
     posterior = Posterior(MetaTree.complete([], n_features=1), plain.fixed_family(replace(rows, row_data=learnt)), 0.0)
     posterior.update(_no_codes(rows), rows.y, rows.weight, **dict[str, Any](learnt))

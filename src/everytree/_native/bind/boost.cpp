@@ -21,7 +21,7 @@ namespace {
 class Booster {
   public:
     virtual ~Booster() = default;
-    virtual Chain run(const std::uint8_t* is_left_out, const BoostRule& rule, std::uint64_t seed) const = 0;
+    virtual Chain run(const std::uint8_t* role, const BoostRule& rule, std::uint64_t seed) const = 0;
     virtual std::int64_t n_rows() const = 0;
     virtual int n_columns() const = 0;
     std::atomic<bool> is_stopped{false};
@@ -47,10 +47,10 @@ class TypedBooster final : public Booster {
           has_missing_(std::move(has_missing)),
           loss_(loss),
           kept_(std::move(kept)) {}
-    Chain run(const std::uint8_t* is_left_out, const BoostRule& rule, std::uint64_t seed) const override {
+    Chain run(const std::uint8_t* role, const BoostRule& rule, std::uint64_t seed) const override {
         const Codes<Code> codes{codes_.data(), static_cast<std::ptrdiff_t>(codes_.shape(1))};
         ChainBooster<Code, Loss> chain(columns_, codes, has_missing_.data(), loss_, kept_.rows(), rule);
-        return chain.run(is_left_out, seed, is_stopped);
+        return chain.run(role, seed, is_stopped);
     }
     std::int64_t n_rows() const override { return columns_.n_rows(); }
     int n_columns() const override { return columns_.n_columns(); }
@@ -106,12 +106,14 @@ std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, 
     throw std::invalid_argument("codes must be uint8 or uint16");
 }
 
-nb::dict run(const Booster& self, Input<bool> is_left_out, Input<std::int32_t> columns, std::uint64_t seed,
+nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> columns, std::uint64_t seed,
              double learning_rate, double tau, double split_prior, int max_steps, int patience, int max_leaf_nodes,
              int max_depth, std::int64_t min_samples_leaf, double row_share, double column_share,
              std::int64_t most_rows) {
-    if (static_cast<std::int64_t>(is_left_out.size()) != self.n_rows())
-        throw std::invalid_argument("is_left_out must have one entry a row");
+    if (static_cast<std::int64_t>(role.size()) != self.n_rows())
+        throw std::invalid_argument("role must have one entry a row");
+    for (const std::uint8_t each : to_span(role))
+        if (each > static_cast<std::uint8_t>(Role::left_out)) throw std::invalid_argument("role must be 0, 1 or 2");
     check_columns(to_span(columns), self.n_columns());
     const BoostRule rule{learning_rate, tau,
                          split_prior,   max_steps,
@@ -119,10 +121,10 @@ nb::dict run(const Booster& self, Input<bool> is_left_out, Input<std::int32_t> c
                          max_depth,     min_samples_leaf,
                          row_share,     column_share,
                          most_rows,     {columns.data(), columns.data() + columns.size()}};
-    Chain chain = without_gil(
-        true, [&] { return self.run(reinterpret_cast<const std::uint8_t*>(is_left_out.data()), rule, seed); });
+    Chain chain = without_gil(true, [&] { return self.run(role.data(), rule, seed); });
     nb::dict out;
     out["n_steps"] = chain.n_steps;
+    out["n_steps_of_aside"] = chain.n_steps_of_aside;
     out["n_nodes"] = to_numpy(std::move(chain.n_nodes));
     out["feature"] = to_numpy(std::move(chain.feature));
     out["first_child"] = to_numpy(std::move(chain.first_child));
@@ -132,8 +134,8 @@ nb::dict run(const Booster& self, Input<bool> is_left_out, Input<std::int32_t> c
     out["value"] = to_numpy(std::move(chain.value));
     out["gain"] = to_numpy(std::move(chain.gain));
     out["losses"] = to_numpy(std::move(chain.losses));
-    const std::size_t n_outputs = chain.base.size(), n_left_out = chain.left_out.size() / n_outputs;
-    out["left_out"] = to_numpy(std::move(chain.left_out), {n_left_out, n_outputs});
+    const std::size_t n_outputs = chain.base.size(), n_aside = chain.aside.size() / n_outputs;
+    out["aside"] = to_numpy(std::move(chain.aside), {n_aside, n_outputs});
     out["base"] = to_numpy(std::move(chain.base));
     return out;
 }
@@ -213,9 +215,9 @@ std::optional<Output<double>> count(const AdditiveTrees& self, nb::handle X, std
 
 void bind_boost(nb::module_& module) {
     nb::class_<Booster>(module, "Booster")
-        .def("run", &run, nb::kw_only(), "is_left_out"_a, "columns"_a, "seed"_a, "learning_rate"_a, "tau"_a,
-             "split_prior"_a, "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a,
-             "row_share"_a, "column_share"_a, "most_rows"_a)
+        .def("run", &run, nb::kw_only(), "role"_a, "columns"_a, "seed"_a, "learning_rate"_a, "tau"_a, "split_prior"_a,
+             "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
+             "column_share"_a, "most_rows"_a)
         .def("stop", [](Booster& self) { self.is_stopped = true; });
     nb::class_<AdditiveTrees>(module, "AdditiveTrees")
         .def("scores", &scores, "X"_a.none(), "n_jobs"_a)

@@ -1,7 +1,8 @@
 // A chain of boosted trees: each step grows a tree on the derivatives of the loss and adds its leaf values to the
 // scores.
 //
-// Some rows are left out. The loss of their scores says after which step to stop.
+// Rows that are set aside are only scored. The loss of some of them says after which step to stop; the others are left
+// out altogether.
 #pragma once
 #include <atomic>
 #include <cmath>
@@ -28,15 +29,19 @@ struct BoostRule {
     std::vector<int> columns;        // that trees may split on
 };
 
+// What a row is there for.
+enum class Role : std::uint8_t { trains, stops, left_out };
+
 // Trees one after another; step after step, and of each step one tree for each output.
 struct Chain {
     std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
-    std::vector<double> value;     // of each node, the learning rate included
-    std::vector<double> gain;      // expected gain in log evidence by the split of each node
-    std::vector<double> base;      // score before the first step, of each output
-    std::vector<double> losses;    // mean over the rows left out, before the first step and after each
-    std::vector<double> left_out;  // (n_left_out, n_outputs) scores of the rows left out, after the last step
+    std::vector<double> value;   // of each node, the learning rate included
+    std::vector<double> gain;    // expected gain in log evidence by the split of each node
+    std::vector<double> base;    // score before the first step, of each output
+    std::vector<double> losses;  // mean over the rows that stop, before the first step and after each
+    std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step
     int n_steps = 0;
+    int n_steps_of_aside = 0;  // that suit all rows set aside best; those left out have no say in n_steps
 };
 
 template <class Code, class Loss>
@@ -47,18 +52,26 @@ class ChainBooster {
                  const Loss& loss, const BoostRows& rows, const BoostRule& rule)
         : columns_(columns), codes_(codes), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
 
-    Chain run(const std::uint8_t* is_left_out, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
-        for (std::int64_t i = 0; i < rows_.n_rows; ++i)
-            (is_left_out[i] ? left_out_ : train_).push_back(static_cast<std::uint32_t>(i));
+    Chain run(const std::uint8_t* role, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
+        for (std::int64_t i = 0; i < rows_.n_rows; ++i) {
+            const Role own{role[i]};
+            (own == Role::trains ? train_ : aside_).push_back(static_cast<std::uint32_t>(i));
+            if (own == Role::stops) stopping_.push_back(static_cast<std::uint32_t>(i));
+        }
         start();
-        double least = chain_.losses[0];
-        int n_kept = 0;
-        for (int step = 1; step <= rule_.max_steps && step - n_kept <= rule_.patience && !is_stopped; ++step) {
+        double least = chain_.losses[0], least_aside = mean_loss(aside_);
+        int n_kept = 0, last = 0;
+        for (int step = 1; step <= rule_.max_steps && step - last <= rule_.patience && !is_stopped; ++step) {
             add_step(grow::NodeRandom(seed + static_cast<std::uint64_t>(step)));
-            chain_.losses.push_back(mean_loss());
-            if (!left_out_.empty() && !(chain_.losses.back() < least)) continue;
+            chain_.losses.push_back(mean_loss(stopping_));
+            const double all_aside = mean_loss(aside_);
+            if (aside_.empty() || all_aside < least_aside) {
+                least_aside = all_aside;
+                last = chain_.n_steps_of_aside = step;
+            }
+            if (!stopping_.empty() && !(chain_.losses.back() < least)) continue;
             least = chain_.losses.back();
-            n_kept = step;
+            last = n_kept = step;
             keep_scores();
         }
         cut(n_kept);
@@ -75,14 +88,14 @@ class ChainBooster {
         first_.assign(n * n_outputs, 0.0);
         second_.assign(n * n_outputs, 0.0);
         end_.resize(n);
-        chain_.losses.push_back(mean_loss());
+        chain_.losses.push_back(mean_loss(stopping_));
         keep_scores();
     }
 
-    // The mean loss of the rows left out; where there are none, NaN.
-    double mean_loss() const {
+    // The mean loss of some rows; where there are none, NaN.
+    double mean_loss(const std::vector<std::uint32_t>& some) const {
         double total = 0.0, sum = 0.0;
-        for (const std::uint32_t i : left_out_) {
+        for (const std::uint32_t i : some) {
             total += rows_.weight_of(i);
             sum += rows_.weight_of(i) * loss_.loss(i, scores_.data());
         }
@@ -91,10 +104,9 @@ class ChainBooster {
     void keep_scores() {
         const auto n_outputs = static_cast<std::size_t>(loss_.n_outputs());
         const auto n = static_cast<std::size_t>(rows_.n_rows);
-        chain_.left_out.resize(left_out_.size() * n_outputs);
-        for (std::size_t i = 0; i < left_out_.size(); ++i)
-            for (std::size_t k = 0; k < n_outputs; ++k)
-                chain_.left_out[i * n_outputs + k] = scores_[k * n + left_out_[i]];
+        chain_.aside.resize(aside_.size() * n_outputs);
+        for (std::size_t i = 0; i < aside_.size(); ++i)
+            for (std::size_t k = 0; k < n_outputs; ++k) chain_.aside[i * n_outputs + k] = scores_[k * n + aside_[i]];
     }
 
     void add_step(grow::NodeRandom random) {
@@ -162,15 +174,7 @@ class ChainBooster {
     double dispersion() const {
         if constexpr (!std::is_same_v<Loss, SquaredLoss>) return 1.0;
         const auto last = chain_.losses.back();
-        return std::max(2.0 * (std::isnan(last) ? train_loss() : last), std::numeric_limits<double>::min());
-    }
-    double train_loss() const {
-        double total = 0.0, sum = 0.0;
-        for (const std::uint32_t i : train_) {
-            total += rows_.weight_of(i);
-            sum += rows_.weight_of(i) * loss_.loss(i, scores_.data());
-        }
-        return total > 0.0 ? sum / total : 0.0;
+        return std::max(2.0 * (std::isnan(last) ? mean_loss(train_) : last), std::numeric_limits<double>::min());
     }
 
     void append(const grow::GrownTree& tree, const LeafValues& leaves) {
@@ -204,7 +208,7 @@ class ChainBooster {
     Loss loss_;
     BoostRows rows_;
     BoostRule rule_;
-    std::vector<std::uint32_t> train_, left_out_;
+    std::vector<std::uint32_t> train_, aside_, stopping_;
     std::vector<std::int32_t> end_;  // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;
     Chain chain_;

@@ -123,6 +123,7 @@ class SquaredLoss {
 };
 
 // Counts y in an exposure, or y = 1 for an event and 0 for none in a time at risk: the score is the log of the rate.
+// The unit of the exposure is such that rates are of about size one.
 class RateLoss {
   public:
     explicit RateLoss(const BoostRows& rows) : rows_(rows) {}
@@ -134,7 +135,7 @@ class RateLoss {
             exposure += rows_.weight_of(i) * rows_.exposure_of(i);
         }
         const double half = 0.5 * exposure / std::max<double>(1.0, static_cast<double>(train.size()));
-        out[0] = std::log((events + 0.5) / (exposure + half));
+        out[0] = std::min(std::log((events + 0.5) / (exposure + half)), largest_score);
     }
     void derivatives(RowNumbers train, const double* score, double* first, double* second) const {
         for (const std::uint32_t i : train) {

@@ -59,6 +59,7 @@ def bench_accuracies(text: str) -> list[float]:
     return [float(line.split(" | ")[3]) for line in text.splitlines()[2:5]]
 
 
+@pytest.mark.filterwarnings("ignore:72 of 72 rows equal another")
 def test_bench_keeps_groups_and_repeats_in_one_half(here, capfd):
     assert max(bench_accuracies(says(capfd, "bench", "visits.csv", "-y", "y", "--groups", "patient", *FEW))) < 0.8
     assert min(bench_accuracies(says(capfd, "bench", "strangers.csv", "-y", "y", *FEW))) > 0.85

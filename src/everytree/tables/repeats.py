@@ -101,7 +101,7 @@ def _most_rows_have_copies(codes: NDArray[Any], n_copies: NDArray[np.int64]) -> 
     n_rows = len(codes)
     if np.count_nonzero(n_copies) < ENOUGH * n_rows:
         return False
-    expected = _expected_copies(_without_determined(codes))
+    expected = _expected_copies(_without_coarser(codes))
     alone = expected < FEW_EXPECTED
     n_copied = int((alone & (n_copies > MUCH_MORE * expected)).sum())
     return n_copied >= max(MOST * int(alone.sum()), ENOUGH * n_rows)
@@ -155,12 +155,15 @@ def _expected_copies(codes: NDArray[Any]) -> FloatArray:
     return np.asarray((n_rows - 1.0) * np.exp(log_share))
 
 
-def _without_determined(codes: NDArray[Any]) -> NDArray[Any]:
-    """The columns without those that the column with the most values determines: they make no two rows differ."""
-    place = int(np.argmax([np.count_nonzero(np.bincount(column)) for column in codes.T]))
-    finest = np.ascontiguousarray(codes[:, place])
-    is_kept = np.zeros(codes.shape[1], dtype=bool)
-    is_kept[place] = True
+def _without_coarser(codes: NDArray[Any]) -> NDArray[Any]:
+    """The columns without those that the column with the most values determines, as towns determine regions.
+
+    They make no two rows differ. Those with more than half as many values are kept: measurements of a few persons
+    determine each other.
+    """
+    n_values = np.array([np.count_nonzero(np.bincount(column)) for column in codes.T])
+    finest = np.ascontiguousarray(codes[:, int(n_values.argmax())])
+    is_kept = 2 * n_values > n_values.max()
     for number, column in enumerate(codes.T):
         of_value = np.zeros(int(finest.max()) + 1, dtype=codes.dtype)
         of_value[finest] = column

@@ -153,8 +153,8 @@ def test_designs_with_every_combination_are_no_repeats():
 
 def test_many_equal_rows_are_said_whatever_they_are_taken_for():
     rng = rng_for("equal rows are said")
-    latent = rng.integers(0, 6, 300)
-    X = np.where(rng.random((300, 4)) < 0.85, latent[:, None], rng.integers(0, 6, (300, 4))).astype(np.uint8)
+    town = rng.integers(0, 100, 300)
+    X = np.column_stack([town, town // 4, town // 20]).astype(np.uint8)
     assert repeated_rows(X) is None
     with pytest.warns(UserWarning, match=r"of 300 rows equal another.*taken for independent.*pass groups="):
         row_groups(X, None)
@@ -242,3 +242,34 @@ def test_noise_is_scored_as_it_is():
     assert -model.choice_.score == pytest.approx(
         log_loss(model, rng.normal(size=(N_FRESH, 12)), rng.integers(0, 2, N_FRESH)), abs=0.08
     )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("are_equal", [True, False], ids=["equal classes", "random classes"])
+@pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier])
+def test_on_noise_accuracies_are_those_of_fresh_rows(kind, are_equal, n_classes):
+    """Of the model, and of always naming the largest class: leaving a row out must not make the other class win."""
+    few = {"n_estimators": 20} if kind is et.MetaForestClassifier else {}
+    own, same = [], []
+    for seed in range(12):
+        rng = rng_for("accuracies", are_equal, n_classes, seed)
+        y = np.arange(60) % n_classes if are_equal else rng.integers(0, n_classes, 60)
+        scores = kind(random_state=seed, **few).fit(rng.normal(size=(60, 4)), y).unseen_
+        own.append(scores.accuracy - 1.0 / n_classes)
+        same.append(scores.baseline_accuracy - 1.0 / n_classes)
+    for differences in (own, same):
+        assert abs(np.mean(differences)) < max(2.0 * np.std(differences) / np.sqrt(12.0), 0.02)
+
+
+@pytest.mark.parametrize("family", ["normal", "poisson", "exponential"])
+def test_on_noise_of_numbers_the_model_is_as_good_as_one_distribution_for_all(family):
+    """Both are asked without the row, so that neither looks better than it is."""
+    gains, r2 = [], []
+    for seed in range(8):
+        rng = rng_for("one distribution", family, seed)
+        X, y = rng.normal(size=(60, 4)), {"normal": rng.normal, "poisson": rng.poisson, "exponential": rng.exponential}
+        scores = et.MetaForestRegressor(20, family=family, random_state=seed).fit(X, y[family](2.0, size=60)).unseen_
+        gains.append(scores.log_score - scores.baseline_log_score)
+        r2.append(scores.r2)
+    assert abs(np.median(gains)) < 0.005
+    assert abs(np.median(r2)) < 0.005

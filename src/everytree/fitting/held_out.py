@@ -279,6 +279,14 @@ def every_held_out(
     return _routed(rows, grown, statistics, unseen, np.flatnonzero(places), n_jobs), places
 
 
+def left_out(rows: Rows, tree: MetaTree, statistics: FloatArray, numbers: NDArray[np.int64]) -> HeldOut:
+    """Score some rows by a tree that was grown on none, in whose statistics all are."""
+    involved = np.concatenate([numbers, companions(numbers, rows.group)])
+    none, every = np.zeros(len(rows), dtype=bool), np.ones((1, len(rows)), dtype=bool)
+    held = _routed(rows, [Grown(tree, none)], [statistics], every, involved, 1)
+    return replace(held, n_scored=len(numbers))
+
+
 def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_trees, n_rows) the rows of groups that a tree was not grown on."""
     return np.stack([~_withcompanions(one.in_bag, rows.group) for one in grown])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from everytree.base.words import number_of
+from everytree.boosting.classes import predictive_of_probs
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
 from everytree.fitting.unseen import NOTHING_TO_PREDICT, UnseenRows, scores_of
 from everytree.posterior.rows import Rows
@@ -66,11 +67,12 @@ def scores_of_new(model: Any, rows: JudgedRows) -> Scores | NoScores:
     target, numbers = model.fitted_.target, np.arange(len(rows))
     if hasattr(model, "classes_"):
         y = np.searchsorted(model.classes_, rows.y)
-        columns, unseen = {}, UnseenRows.of_probs(model.predict_proba(rows.inputs))
+        columns, predicted = {}, predictive_of_probs(model.predict_proba(rows.inputs))
     else:
         y, columns = rows.y, target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
-        unseen = UnseenRows(numbers, model.predictive(rows.inputs, **rows.row_data))
-    return scores_of(target, Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns), unseen)
+        predicted = model.predictive(rows.inputs, **rows.row_data)
+    own = Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns, rows.group)
+    return scores_of(target, own, UnseenRows(numbers, predicted, are_new=True))
 
 
 def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are_new: bool = False) -> str:

@@ -22,6 +22,10 @@ among many that differ are judged by this; columns that depend on each other giv
 FEW_EXPECTED = 0.1
 """A row of which independent columns give fewer copies than this would mostly stand alone."""
 
+MORE = 10.0
+"""Equal rows of columns with few values are said if even so many times the copies which independent columns give would
+leave most of them alone: columns mostly depend on each other."""
+
 MUCH_MORE = 100.0
 """A row has copies that are no coincidence if it has this many times those which independent columns give. Columns that
 depend on each other in pairs, as town and country do, give fewer."""
@@ -70,11 +74,16 @@ def row_groups(codes: NDArray[Any], named: NDArray[np.int64] | None) -> NDArray[
     None if each row is its own group.
     """
     if named is not None:
-        return np.unique(named, return_inverse=True)[1].reshape(len(named))
+        return consecutive(named)
     group, n_copies = _equal_rows(codes)
     are_repeats = _are_repeats(codes, n_copies)
     _warn_of_equal_rows(codes, n_copies, are_repeats=are_repeats)
     return group if are_repeats else None
+
+
+def consecutive(group: NDArray[Any]) -> NDArray[np.int64]:
+    """The same groups, numbered from 0 on without gaps."""
+    return np.unique(group, return_inverse=True)[1].astype(np.int64).reshape(len(group))
 
 
 def _equal_rows(codes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -108,12 +117,12 @@ def _most_rows_have_copies(codes: NDArray[Any], n_copies: NDArray[np.int64]) -> 
 
 
 def _warn_of_equal_rows(codes: NDArray[Any], n_copies: NDArray[np.int64], *, are_repeats: bool) -> None:
-    """Warn if most rows repeat others, unless independent columns alone make most of these rows equal."""
+    """Warn if most rows repeat others, unless chance makes most of these equal."""
     is_equal, n_rows = n_copies > 0, len(codes)
     n_equal = int(is_equal.sum())
     if 2 * n_equal <= n_rows:
         return
-    if not are_repeats and 2.0 * -np.expm1(-_expected_copies(codes)[is_equal]).sum() >= n_equal:
+    if not are_repeats and -np.expm1(-MORE * _expected_copies(codes)[is_equal]).mean() >= 0.5:
         return
     if are_repeats:
         taken = (

@@ -224,7 +224,7 @@ def test_ten_chunks_are_one_pass(case, weighted):
 def test_a_row_of_weight_two_is_two_rows(case):
     model, (X, y, row_data) = case.fitted()
     twice, weighted = copy.deepcopy(model), copy.deepcopy(model)
-    twice.partial_fit(X, y, **row_data).partial_fit(X, y, **row_data)
+    twice.partial_fit(X, y, allow_overlap=True, **row_data).partial_fit(X, y, allow_overlap=True, **row_data)
     weighted.partial_fit(X, y, sample_weight=np.full(len(X), 2.0), **row_data)
     close(answers(weighted, X, row_data), answers(twice, X, row_data))
     close(weighted.log_evidence_, twice.log_evidence_)

@@ -50,7 +50,7 @@ Weights = Literal["uniform", "tempered", "stacking", "evidence"]
 AnyTarget = TypeVar("AnyTarget", bound=GrowthTarget)
 
 MIN_DIGEST_ROWS = 10
-"""Smaller batches leave no digest: from one of a few rows these could be guessed."""
+"""Batches of fewer different rows leave no digest: these could be guessed from it, or be those of another batch."""
 
 
 class GivenRows(NamedTuple):
@@ -214,8 +214,13 @@ class Fitted:
     groups: str | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
-        """The same, with the digest of one more batch that was counted."""
-        return replace(self, batches=[*self.batches, rows.digest()]) if len(rows) >= MIN_DIGEST_ROWS else self
+        """The same, with the digest of one more batch that was counted; rows are coded as those of later batches."""
+        digest = rows.batch_digest(MIN_DIGEST_ROWS)
+        return self if digest is None else replace(self, batches=[*self.batches, digest])
+
+    def has_counted(self, rows: Rows) -> bool:
+        """Whether these rows are one of the batches that were counted, in any order."""
+        return rows.batch_digest(MIN_DIGEST_ROWS) in self.batches
 
 
 def fit(
@@ -249,7 +254,17 @@ def fit(
     grown = structure.grow(rows, target, schema, settings)
     learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
     groups = None if given.groups is None else given.groups_name
-    return replace(learnt.fitted(target, schema, rows, weight, factor), groups=groups)
+    fitted = learnt.fitted(target, schema, rows, weight, factor).with_batch(as_later(rows, given, schema, settings))
+    return replace(fitted, groups=groups)
+
+
+def as_later(rows: Rows, given: GivenRows, schema: Schema, settings: Settings) -> Rows:
+    """The first rows as they would be coded in a later batch; pooled categories then have seen their targets."""
+    if not any(column.pooled for column in schema.columns):
+        return rows
+    codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
+    weight = read_weight(given.weight, len(codes))
+    return replace(rows, codes=codes if weight is None else codes[weight > 0.0])
 
 
 def first_weights(
@@ -342,7 +357,7 @@ class Learnt(NamedTuple):
             oob,
             unseen,
             self.helpful,
-        ).with_batch(rows)
+        )
 
 
 def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> Learnt:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
 from everytree.boosting.classes import predictive_of_probs
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
@@ -62,17 +64,33 @@ def scores_after_fit(subject: Subject) -> Scores | NoScores | None:
     return scores
 
 
+def refuse_rows_of_fit(model: Any, rows: JudgedRows) -> None:
+    """Raise if rows are said to be new to a model that has counted them."""
+    own = _coded(model, rows)
+    if model.fitted_.has_counted(replace(own, weight=rows.weight * model.fitted_.weight_factor)):
+        raise OverlapError(
+            "held_out=True says that the model was fitted to none of these rows, but it has counted them all; leave it "
+            "out, and the estimator is fitted again to parts of the table"
+        )
+
+
 def scores_of_new(model: Any, rows: JudgedRows) -> Scores | NoScores:
     """Scores of the model itself on rows that are new to it."""
-    target, numbers = model.fitted_.target, np.arange(len(rows))
     if hasattr(model, "classes_"):
-        y = np.searchsorted(model.classes_, rows.y)
-        columns, predicted = {}, predictive_of_probs(model.predict_proba(rows.inputs))
+        predicted = predictive_of_probs(model.predict_proba(rows.inputs))
     else:
-        y, columns = rows.y, target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
         predicted = model.predictive(rows.inputs, **rows.row_data)
-    own = Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns, rows.group)
-    return scores_of(target, own, UnseenRows(numbers, predicted, are_new=True))
+    unseen = UnseenRows(np.arange(len(rows)), predicted, are_new=True)
+    return scores_of(model.fitted_.target, _coded(model, rows), unseen)
+
+
+def _coded(model: Any, rows: JudgedRows) -> Rows:
+    """The rows as the model counts them."""
+    target, columns = model.fitted_.target, {}
+    y = np.searchsorted(model.classes_, rows.y) if hasattr(model, "classes_") else rows.y
+    if not hasattr(model, "classes_"):
+        columns = target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
+    return Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns, rows.group)
 
 
 def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are_new: bool = False) -> str:

@@ -60,10 +60,9 @@ def test_rows_that_the_model_has_are_known_in_another_file_and_order(here, capfd
     assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
     visits().drop(columns="patient").sample(frac=1.0, random_state=0).to_csv("shuffled.csv", index=False)
     said = fails(capfd, "update", "model.et", "shuffled.csv")
-    assert (
-        "shuffled.csv: model.et has these rows already, from another file; --allow-twice counts them once more" in said
-    )
-    assert "judged by refitting it to parts of shuffled.csv" in says(capfd, "report", "model.et", "shuffled.csv")
+    assert "shuffled.csv: model.et has these rows already, from another file; --allow-twice counts them" in said
+    assert main(["report", "model.et", "shuffled.csv"]) == 0
+    assert "judged by refitting it to parts of shuffled.csv" in capfd.readouterr().err
     assert main(["update", "model.et", "shuffled.csv", "--allow-twice", "-q"]) == 0
     assert et.load("model.et").forest_.n_rows == 2 * len(visits())
 

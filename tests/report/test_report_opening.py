@@ -71,7 +71,24 @@ def test_a_verdict_says_how_much_better_than_guessing_it_is():
     assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Much better than guessing: R2 0.95")
     assert verdict(NumberScores(100, 0.0, 0.0, None, None), []).startswith("No better")
     assert verdict(NumberScores(100, -1e300, 1e300, None, None), []).startswith("No better")
+    assert verdict(NumberScores(100, -0.4, -2.6, 0.04, 0.9), []).startswith("A little better than guessing: R2 0.04")
+    assert verdict(NumberScores(100, -0.4, -2.6, 0.01, 0.9), []).startswith("No better than guessing: R2 0.01")
+    assert verdict(NumberScores(100, -2.60, -2.6, 0.3, 0.9), []).startswith("No better than guessing: R2 0.30")
+    assert verdict(NumberScores(100, -0.4, -2.6, None, None), []).startswith("Much better than guessing: mean log")
     assert "No rows were given" in verdict(None, [])
+
+
+def test_a_spike_of_one_value_does_not_make_a_model_much_better_than_guessing():
+    """Densities are high at the value that most targets have, which wins any log score, whatever else is known."""
+    rng = np.random.default_rng(3)
+    X, is_zero = rng.normal(size=(600, 3)), rng.random(600) < 0.8
+    y = np.where(is_zero, 0.0, 1.0 + 10.0 * rng.random(600))
+    y[X[:, 0] > 1.5] *= 2.0
+    model = et.MetaForestRegressor(20, random_state=0).fit(X, y)
+    assert model.unseen_.r2 < 0.1
+    page = report_html(model)
+    assert "Much better" not in page
+    assert "guessing: R2" in page
 
 
 def test_where_all_targets_are_the_same_there_is_nothing_to_predict(fitted):

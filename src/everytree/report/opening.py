@@ -23,7 +23,8 @@ from everytree.tables.named_columns import series_name
 from everytree.view.describe import amount
 
 BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessing"), (0.4, "Better than guessing"))
-"""Words for the share of the log-loss that the model saves, each below a limit."""
+"""Words for the share that the model saves of the log-loss, and of numbers also of the squared error; each below a
+limit."""
 
 BEST = "Much better than guessing"
 
@@ -106,19 +107,21 @@ def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are
 
 
 def better(skill: float) -> str:
-    """The words for a share of the log-loss that is saved."""
+    """The words for a share that is saved."""
     return next((words for limit, words in BETTER if skill < limit), BEST)
 
 
 def _skill(scores: Scores) -> float:
     """Share of the log-loss that the model saves; of numbers, whose log-loss has no zero, by how much it is narrower.
 
-    If densities were normal, the last is the share by which the standard deviation is smaller.
+    If densities were normal, the last is the share by which the standard deviation is smaller. R2 decides where it is
+    smaller: a density that is high at a value which occurs often saves any amount, whatever is known of the others.
     """
     if isinstance(scores, ClassScores):
         return 1.0 - scores.log_loss / scores.baseline_log_loss
     assert isinstance(scores, NumberScores)
-    return 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
+    narrower = 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
+    return narrower if scores.r2 is None else min(narrower, scores.r2)
 
 
 def tiles(

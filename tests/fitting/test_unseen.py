@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import warnings
 from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 from scipy.stats import norm
@@ -25,6 +27,7 @@ import everytree.fitting.structures
 import everytree.fitting.unseen
 from cases import rng_for, take
 from estimator_cases import ALL, Case, ids, of_leaf
+from everytree.batches.row_sample import RowSample
 from everytree.fitting.scores import ClassScores, NumberScores
 from everytree.tables.repeats import row_groups
 from naive_scores import slow_accuracy, slow_r2
@@ -487,8 +490,63 @@ def test_rows_that_are_added_end_them(case, tmp_path):
     assert "rows were added" in reason(case.make().partial_fit(X, y))
     assert more.fit(X, y).unseen_ == model.unseen_
     assert case.make().fit_batches([(X, y)]).unseen_ == model.unseen_, "the sample has all rows"
-    halves = [(X[:50], y[:50]), (X[50:], y[50:])]
-    assert "beyond the sample" in reason(case.make().fit_batches(halves, sample_rows=60))
+
+
+# ---- rows of a sample -----------------------------------------------------------------------------------------------
+
+
+def sampled(n_rows: int, size: int) -> np.ndarray:
+    """Numbers of the rows in the sample of `fit_batches`."""
+    sample = RowSample(size).update(n_rows, lambda places: {"row": places}, 0)
+    return sample.columns()["row"]
+
+
+@pytest.mark.usefixtures("every_node")
+@pytest.mark.parametrize("case", [FORESTS[0], FORESTS[1], FORESTS[2]], ids=str)
+def test_rows_of_a_sample_are_scored_in_the_trees_of_all_rows_without_themselves(case):
+    X, y, _ = case.draw(120, "sample of batches")
+    batches = [(X[:50], y[:50]), (X[50:], y[50:])]
+    model = case.make().fit_batches(batches, sample_rows=60)
+    some = sampled(120, 60)
+    codes, targets = model.schema_.encode(X), targets_of(model, y)
+    bags = np.stack([draw.times(60, row_groups(codes[some], None)) > 0 for draw in model.fitted_.origin.draws])
+    found = {}
+    for place, i in enumerate(some):
+        trees, others, said = np.flatnonzero(~bags[:, place]), np.arange(120) != i, []
+        for post in (model.posteriors_[tree] for tree in trees):
+            assert post.n_rows == 120
+            without = et.Posterior(post.tree, post.family, post.split_prior).update(codes[others], targets[others])
+            said.append(without.predictive(codes[[i]]))
+        if model.weights_[trees].sum() > 0.0:
+            found[place] = Slow(said, model.weights_[trees], model.choice_.sharpness)
+    assert_same(model.unseen_, slow_scores(model, (X[some], y[some], {}), found))
+
+
+@pytest.mark.parametrize("case", [FORESTS[0], FORESTS[2], TREES[0], TREES[2]], ids=str)
+def test_scores_of_a_sample_agree_with_fresh_rows(case):
+    (X, y, _), (fresh, fresh_y, _) = case.draw(3000, "many"), case.draw(1500, "fresh of many")
+    more = {"n_estimators": 30} if case.is_forest else {}
+    batches = [(X[a : a + 500], y[a : a + 500]) for a in range(0, 3000, 500)]
+    model = case.make(**more).fit_batches(batches, sample_rows=800)
+    own = getattr(model.unseen_, "log_score", None) or -model.unseen_.log_loss
+    assert own == pytest.approx(model.log_scores(fresh, fresh_y).mean(), abs=0.12)
+
+
+def test_copies_beyond_the_sample_do_not_judge():
+    """Each person has four rows, one of them in the sample, and a target that depends on nothing but the person."""
+    rng = rng_for("copies beyond")
+    person = rng.permutation(np.repeat(np.arange(500), 4))
+    table, target = rng.normal(size=(500, 5)), rng.integers(0, 2, 500)
+    X, y = table[person], target[person]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for groups in ({}, {"groups": "person"}):
+            frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y, person=person)
+            frame = frame if groups else frame.drop(columns="person")
+            batches = [frame[:1000], frame[1000:]]
+            model = et.MetaForestClassifier(20, split_prior=0.9, alpha=0.1, random_state=0)
+            assert model.fit_batches(batches, "y", sample_rows=400, **groups).unseen_.accuracy < 0.6
+            assert model.score(X, y) > 0.9 if not groups else True
 
 
 def test_more_trees_are_scored_again():

@@ -277,8 +277,11 @@ class MetaEstimator(Explainable):
         priors, the sharpness, in boosting also the number of steps and in ensembles the weight. They are
         slightly too bad, since a row is predicted by some of the trees alone.
 
-        Not there after `partial_fit`, `merge`, `blank` and fits in batches with more rows than their sample, and where
-        no rows are left out: in exact trees, imported structures and trees that are grown on all rows.
+        Fits in batches score rows of their sample: in the forest of all rows, or, where rows come in groups or repeat
+        each other, whose others may be beyond the sample, and in single trees, by the statistics of the sample alone.
+
+        Not there after `partial_fit`, `merge` and `blank`, and where no rows are left out: in exact trees, imported
+        structures and trees that are grown on all rows.
         """
         scores = self._learnt().unseen
         if isinstance(scores, NoScores):

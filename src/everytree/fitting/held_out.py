@@ -91,6 +91,11 @@ class HeldOut:
         return [taken[taken < self.n_scored] for taken in self.taken]
 
     @property
+    def has_companions(self) -> bool:
+        """Whether any of these rows are left out together."""
+        return self.group is not None and len(np.unique(self.group)) < len(self.group)
+
+    @property
     def scored_weight(self) -> FloatArray:
         """(n_scored,) weights of the scored rows."""
         return np.ones(self.n_scored) if self.weight is None else self.weight[: self.n_scored]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,7 +65,9 @@ class UnseenRows:
         return cls(numbers, predictive_of_probs(probs[numbers]))
 
 
-def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> UnseenRows:
+def unseen_rows(
+    held: HeldOut, choice: Choice, weights: FloatArray | None, statistics: Sequence[FloatArray] | None = None
+) -> UnseenRows:
     """Average the trees that were not grown on a row, without the row in their statistics, for the scored rows.
 
     Parameters
@@ -74,8 +77,13 @@ def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> Un
         Priors and sharpness.
     weights : (n_trees,) float64 or None
         Of the trees; None for equal ones.
+    statistics : sequence of (n_nodes, n_statistics) arrays, optional
+        Of more rows in the trees, where the scored ones were a sample of these.
     """
     weights = np.ones(len(held.trees)) if weights is None else weights
+    are_made = held.has_kept(POOL)
+    if statistics is not None:
+        held = replace(held, statistics=list(statistics))
     numbers, family, split_prior = held.numbers, choice.family, choice.split_prior
     assert numbers is not None, "rows of a table have numbers"
     if family.has_classes:
@@ -83,7 +91,7 @@ def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> Un
         probs = average_of_trees(held, weights, said.__getitem__)
         known = np.flatnonzero(~np.isnan(probs[:, 0]))
         return UnseenRows(numbers[known], predictive_of_probs(sharpened(probs[known], choice.sharpness)))
-    if not held.has_kept(POOL):
+    if not are_made:
         held = held.first(FEW_ROWS)
     pool, rows = pool_without_own_row(held, family, split_prior, weights)
     return UnseenRows(numbers[rows], _narrowed(pool, choice.sharpness))

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import everytree as et
 from cases import rng_for
@@ -259,6 +260,17 @@ def test_on_noise_accuracies_are_those_of_fresh_rows(kind, are_equal, n_classes)
         same.append(scores.baseline_accuracy - 1.0 / n_classes)
     for differences in (own, same):
         assert abs(np.mean(differences)) < max(2.0 * np.std(differences) / np.sqrt(12.0), 0.02)
+
+
+@pytest.mark.parametrize("family", ["normal", "lognormal"])
+def test_one_distribution_for_all_rows_is_that_of_the_targets(family):
+    """It does not take a part of their variance for explained: its log score is the best that any can have."""
+    rng = rng_for("one distribution for all", family)
+    X, z = rng.normal(size=(300, 3)), rng.normal(size=300)
+    y = np.exp(z) if family == "lognormal" else z
+    scores = et.MetaForestRegressor(10, family=family, random_state=0).fit(X, y).unseen_
+    best = norm.logpdf(z, z.mean(), z.std()) - (z if family == "lognormal" else 0.0)
+    assert scores.baseline_log_score == pytest.approx(best.mean(), abs=0.15)  # nearly all rows are scored
 
 
 @pytest.mark.parametrize("family", ["normal", "poisson", "exponential"])

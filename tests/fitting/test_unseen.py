@@ -142,7 +142,8 @@ def same_for_all(model: Any, rows: Rows, y: np.ndarray, weight: np.ndarray, grou
     with_rows = {name: values for name, values in rows[2].items() if values is not None}
     family = "normal" if model.family == "linear" else model.family
     X = np.zeros((len(y), 1), dtype=np.uint8)
-    one = et.ExactTreeRegressor(0, family=family).fit(X, y, weight, **with_rows)
+    prior = {"noise": 1.0} if family in ("normal", "lognormal") else "auto"
+    one = et.ExactTreeRegressor(0, family=family, prior=prior).fit(X, y, weight, **with_rows)
     leaf, scores = one.forest_.posterior.family, []
     for i in range(len(y)):
         others = group != group[i]

@@ -55,10 +55,23 @@ def test_the_report_knows_the_groups_of_a_model_that_python_saved(here):
     assert max(accuracies("report.html")) < 0.8
 
 
+def test_rows_that_the_model_has_are_known_in_another_file_and_order(here, capfd):
+    """They would count twice, and a model that has seen them is not judged by them as if they were new."""
+    assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
+    visits().drop(columns="patient").sample(frac=1.0, random_state=0).to_csv("shuffled.csv", index=False)
+    said = fails(capfd, "update", "model.et", "shuffled.csv")
+    assert "shuffled.csv: model.et has these rows already, from another file; --allow-twice counts them" in said
+    assert main(["report", "model.et", "shuffled.csv"]) == 0
+    assert "judged by refitting it to parts of shuffled.csv" in capfd.readouterr().err
+    assert main(["update", "model.et", "shuffled.csv", "--allow-twice", "-q"]) == 0
+    assert et.load("model.et").forest_.n_rows == 2 * len(visits())
+
+
 def bench_accuracies(text: str) -> list[float]:
     return [float(line.split(" | ")[3]) for line in text.splitlines()[2:5]]
 
 
+@pytest.mark.filterwarnings("ignore:72 of 72 rows equal another")
 def test_bench_keeps_groups_and_repeats_in_one_half(here, capfd):
     assert max(bench_accuracies(says(capfd, "bench", "visits.csv", "-y", "y", "--groups", "patient", *FEW))) < 0.8
     assert min(bench_accuracies(says(capfd, "bench", "strangers.csv", "-y", "y", *FEW))) > 0.85

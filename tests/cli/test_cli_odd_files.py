@@ -298,7 +298,8 @@ def test_a_tab_may_be_said_as_shells_have_it(here):
 def test_an_option_that_an_error_names_is_there(command, here, capfd):
     et.save(et.load("odd.et"), "python.et")
     assert "name it by --target" in fails(capfd, command, "python.et", "odd.csv")
-    assert main([command, "python.et", "odd.csv", "--target", "y", "-q"]) == 0
+    twice = ["--allow-twice"] if command == "update" else []
+    assert main([command, "python.et", "odd.csv", "--target", "y", "-q", *twice]) == 0
 
 
 # ---- where things are written ---------------------------------------------------------------------------------------

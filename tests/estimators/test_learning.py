@@ -92,7 +92,7 @@ def test_relative_weights_stay_with_a_file(tmp_path):
     et.save(model, tmp_path / "model.et")
     again = et.load(tmp_path / "model.et")
     for one in (model, again):
-        one.partial_fit(X, y, sample_weight=np.full(60, 1e-3))
+        one.partial_fit(X[:40], y[:40], sample_weight=np.full(40, 1e-3))
     np.testing.assert_array_equal(answers(again, X), answers(model, X))
 
 
@@ -127,8 +127,56 @@ def test_single_rows_leave_no_digest():
     n = len(model.fitted_.batches)
     model.partial_fit(X[:9], y[:9])
     assert len(model.fitted_.batches) == n == 1
+    model.partial_fit(np.repeat(X[:9], 2, axis=0), np.repeat(y[:9], 2))
+    assert len(model.fitted_.batches) == 1
     model.partial_fit(X[:10], y[:10])
     assert len(model.fitted_.batches) == 2
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_batch_is_counted_once_in_whatever_order_unless_insisted(kind, tmp_path):
+    rng = rng_for("once", kind.__name__)
+    (X, y), (more_X, more_y), order = table(rng, kind, 60), table(rng, kind, 30), rng.permutation(60)
+    model = made(kind).fit(X, y).partial_fit(more_X, more_y)
+    et.save(model, tmp_path / "model.et")
+    for same in (model, et.load(tmp_path / "model.et"), model.blank().partial_fit(X, y)):
+        before = answers(same, X)
+        for rows, target in ((X, y), (X[order], y[order])):
+            with pytest.raises(ValueError, match=r"counted these rows already.*count twice.*allow_overlap=True"):
+                same.partial_fit(rows, target)
+        np.testing.assert_array_equal(answers(same, X), before)
+    evidence = model.log_evidence_
+    assert model.partial_fit(X[order], y[order], allow_overlap=True).log_evidence_ != evidence
+    model.partial_fit(X[:30], y[:30])  # a part of a batch is another batch
+    with pytest.raises(ValueError, match="count twice"):
+        model.merge(model)
+    n_rows = model.forest_.n_rows
+    assert model.merge(model, allow_overlap=True).forest_.n_rows == 2 * n_rows
+
+
+def test_batches_of_rare_categories_and_of_weights_are_known_again():
+    """Pooled categories are coded otherwise at fit than later; rows of weight 0 are no rows."""
+    rng = rng_for("rare", "once")
+    X = pd.DataFrame({"town": rng.integers(0, 80, 300).astype(str), "size": rng.normal(size=300)})
+    y, weight = rng.integers(0, 2, 300), rng.integers(0, 3, 300).astype(float)
+    model = made(et.MetaForestClassifier).fit(X, y, weight)
+    assert any(column.pooled for column in model.schema_.columns)
+    with pytest.raises(ValueError, match="count twice"):
+        model.partial_fit(X[weight > 0.0], y[weight > 0.0], sample_weight=weight[weight > 0.0])
+    model.partial_fit(X, y, sample_weight=np.ones(300))  # with other weights they are other rows
+    with pytest.raises(ValueError, match="count twice"):
+        model.partial_fit(X, y)
+
+
+def test_first_batches_are_known_again_after_structures_are_grown_again():
+    rng = rng_for("early", "once")
+    X, y = table(rng, et.MetaForestClassifier, 90)
+    model = made(et.MetaForestClassifier)
+    for start in range(0, 90, 15):
+        model.partial_fit(X[start : start + 15], y[start : start + 15], classes=np.unique(y))
+    for start in range(0, 90, 15):
+        with pytest.raises(ValueError, match="count twice"):
+            model.partial_fit(X[start : start + 15], y[start : start + 15])
 
 
 def test_passes_over_batches_leave_a_digest():
@@ -194,7 +242,7 @@ def test_a_long_first_batch_is_a_fit(monkeypatch):
     model = made(et.MetaForestClassifier).partial_fit(X, y)
     np.testing.assert_array_equal(answers(model, X), answers(made(et.MetaForestClassifier).fit(X, y), X))
     trees = model.forest_.trees
-    assert model.partial_fit(X, y).forest_.trees == trees
+    assert model.partial_fit(X[:120], y[:120]).forest_.trees == trees
 
 
 def test_after_a_fit_structures_stay():

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import everytree as et
 from cases import rng_for
@@ -97,6 +98,68 @@ def test_equal_rows_of_few_values_are_no_repeats():
     assert group is not None
     np.testing.assert_array_equal(group[::2], group[1::2])
     assert len(np.unique(group)) == 300
+
+
+def panel(rng, n_persons, spread=(1, 6)):
+    """Persons over years: plan, prices and health, which are the same every year and mostly have the same values."""
+    household = rng.integers(0, n_persons // 2, n_persons)
+    prices = np.where(rng.random((n_persons // 2, 2)) < 0.4, 0.0, rng.normal(size=(n_persons // 2, 2)).round(2))
+    plan = rng.integers(0, 5, n_persons // 2)
+    health = np.where(rng.random((n_persons, 5)) < 0.5, 0, rng.integers(0, 12, (n_persons, 5)))
+    years = rng.integers(*spread, n_persons)
+    return np.column_stack([plan[household], prices[household], health]), years
+
+
+def test_persons_over_years_are_repeats_although_many_persons_are_alike():
+    """Most pairs of equal rows are of persons with the commonest values; most equal rows are not."""
+    for n_persons in (300, 1000, 3000):
+        table, years = panel(rng_for("panel", n_persons), n_persons)
+        codes = et.Schema.fit(np.repeat(table, years, axis=0)).encode(np.repeat(table, years, axis=0))
+        assert repeated_rows(codes) is not None, n_persons
+
+
+def test_a_model_of_persons_over_years_says_what_it_knows_of_new_persons():
+    """Targets depend on the person alone: a row that stays behind must not say how its copies are predicted."""
+    rng = rng_for("new persons")
+    table, years = panel(rng, 800)
+    X, person = np.repeat(table, years, axis=0), np.repeat(np.arange(800), years)
+    y = rng.normal(size=800)[person] + 0.3 * rng.normal(size=len(person))
+    with pytest.warns(UserWarning, match="taken for repeats"):
+        model = et.MetaForestRegressor(30, random_state=0).fit(X, y)
+    assert model.unseen_.r2 < 0.05
+
+
+@pytest.mark.parametrize("n", [60, 300, 2000])
+@pytest.mark.parametrize("agreement", [0.0, 0.5, 0.7])
+def test_equal_rows_of_columns_that_depend_on_each_other_are_no_repeats(n, agreement):
+    """Every column is a noisy copy of the one before; or towns, each in a district and a region."""
+    rng = rng_for("dependent", n, agreement)
+    for n_columns, n_values in ((2, 2), (3, 5), (5, 3), (8, 2)):
+        codes = rng.integers(0, n_values, (n, n_columns)).astype(np.uint8)
+        for k in range(1, n_columns):
+            codes[:, k] = np.where(rng.random(n) < agreement, codes[:, k - 1], codes[:, k])
+        assert repeated_rows(codes) is None, (n_columns, n_values)
+    town = rng.integers(0, 200, n)
+    places = np.column_stack([town // 4, town, town // 40, rng.integers(0, 3, n)]).astype(np.uint8)
+    assert repeated_rows(places[:, :3]) is None
+    assert repeated_rows(places) is None
+
+
+def test_designs_with_every_combination_are_no_repeats():
+    """A grid of all combinations, once or several times, and the outcomes of a game."""
+    grid = np.stack(np.meshgrid(*map(np.arange, (4, 4, 4, 3, 3, 3)), indexing="ij"), axis=-1).reshape(-1, 6)
+    for times in (2, 5):
+        assert repeated_rows(np.repeat(grid, times, axis=0).astype(np.uint8)) is None
+
+
+def test_many_equal_rows_are_said_whatever_they_are_taken_for():
+    rng = rng_for("equal rows are said")
+    town = rng.integers(0, 100, 300)
+    X = np.column_stack([town, town // 4, town // 20]).astype(np.uint8)
+    assert repeated_rows(X) is None
+    with pytest.warns(UserWarning, match=r"of 300 rows equal another.*taken for independent.*pass groups="):
+        row_groups(X, None)
+    row_groups(rng.integers(0, 3, (300, 3)).astype(np.uint8), None)  # says nothing: so many are expected
 
 
 def test_named_groups_are_taken_as_they_are():
@@ -271,3 +334,45 @@ def test_one_distribution_for_all_rows_is_as_wide_as_they_are():
     logs = np.log(y)
     literal = -0.5 * np.log(2.0 * np.pi * logs.var()) - 0.5 - logs.mean()
     assert model.unseen_.baseline_log_score == pytest.approx(literal, abs=0.1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("are_equal", [True, False], ids=["equal classes", "random classes"])
+@pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier])
+def test_on_noise_accuracies_are_those_of_fresh_rows(kind, are_equal, n_classes):
+    """Of the model, and of always naming the largest class: leaving a row out must not make the other class win."""
+    few = {"n_estimators": 20} if kind is et.MetaForestClassifier else {}
+    own, same = [], []
+    for seed in range(12):
+        rng = rng_for("accuracies", are_equal, n_classes, seed)
+        y = np.arange(60) % n_classes if are_equal else rng.integers(0, n_classes, 60)
+        scores = kind(random_state=seed, **few).fit(rng.normal(size=(60, 4)), y).unseen_
+        own.append(scores.accuracy - 1.0 / n_classes)
+        same.append(scores.baseline_accuracy - 1.0 / n_classes)
+    for differences in (own, same):
+        assert abs(np.mean(differences)) < max(2.0 * np.std(differences) / np.sqrt(12.0), 0.02)
+
+
+@pytest.mark.parametrize("family", ["normal", "lognormal"])
+def test_one_distribution_for_all_rows_is_that_of_the_targets(family):
+    """It does not take a part of their variance for explained: its log score is the best that any can have."""
+    rng = rng_for("one distribution for all", family)
+    X, z = rng.normal(size=(300, 3)), rng.normal(size=300)
+    y = np.exp(z) if family == "lognormal" else z
+    scores = et.MetaForestRegressor(10, family=family, random_state=0).fit(X, y).unseen_
+    best = norm.logpdf(z, z.mean(), z.std()) - (z if family == "lognormal" else 0.0)
+    assert scores.baseline_log_score == pytest.approx(best.mean(), abs=0.15)  # nearly all rows are scored
+
+
+@pytest.mark.parametrize("family", ["normal", "poisson", "exponential"])
+def test_on_noise_of_numbers_the_model_is_as_good_as_one_distribution_for_all(family):
+    """Both are asked without the row, so that neither looks better than it is."""
+    gains, r2 = [], []
+    for seed in range(8):
+        rng = rng_for("one distribution", family, seed)
+        X, y = rng.normal(size=(60, 4)), {"normal": rng.normal, "poisson": rng.poisson, "exponential": rng.exponential}
+        scores = et.MetaForestRegressor(20, family=family, random_state=seed).fit(X, y[family](2.0, size=60)).unseen_
+        gains.append(scores.log_score - scores.baseline_log_score)
+        r2.append(scores.r2)
+    assert abs(np.median(gains)) < 0.005
+    assert abs(np.median(r2)) < 0.005

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score
+from sklearn.metrics import mean_absolute_error
 
 import everytree as et
 from cases import rng_for, take
 from estimator_cases import ALL, Case, ids, of_leaf
 from everytree.tables.repeats import row_groups
+from naive_scores import slow_accuracy, slow_r2
 
 close = functools.partial(np.testing.assert_allclose, rtol=1e-8, atol=1e-10)
 
@@ -104,13 +105,14 @@ def test_the_score_is_that_of_the_predictions(case):
     y, oob = rows[1], oob_of(model)
     assert np.isfinite(oob).all()
     if hasattr(model, "classes_"):
-        assert model.oob_score_ == accuracy_score(y, model.classes_[oob.argmax(axis=1)])
+        close(model.oob_score_, slow_accuracy(oob, np.searchsorted(model.classes_, y), len(y), None))
     elif case.target in ("exponential", "geometric"):
         fresh = case.draw(3000, "fresh")
         given = {"censored": fresh[2]["censored"]} if "censored" in fresh[2] else {}
         assert abs(model.oob_score_ - model.score(fresh[0], fresh[1], **given)) < 0.35, "the mean log score"
     else:
-        assert model.oob_score_ == r2_score(y, oob)
+        every = np.arange(len(y))
+        close(model.oob_score_, slow_r2(y, oob, every, every, np.ones(len(y))))
 
 
 def test_log_scores_of_times_are_those_of_the_other_rows():
@@ -154,7 +156,26 @@ def test_rows_that_no_tree_may_predict_are_said():
     unseen = ~in_bags(model, model.schema_.encode(X)[5:]).all(axis=0)
     np.testing.assert_array_equal(np.isfinite(oob[:, 0]), np.concatenate([np.zeros(5, bool), unseen]))
     known = np.isfinite(oob[:, 0])
-    assert model.oob_score_ == accuracy_score(y[known], model.classes_[oob[known].argmax(axis=1)])
+    close(model.oob_score_, slow_accuracy(oob[known], np.searchsorted(model.classes_, y[known]), known.sum(), None))
+
+
+def test_groups_are_left_out_of_the_mean_that_has_r2_0():
+    case = FORESTS[2]
+    X, y, _ = case.draw(90, "groups of R2")
+    group = np.repeat(np.arange(30), 3)
+    y = y[3 * group]
+    model = case.make(n_estimators=40, oob_score=True).fit(X, y, groups=group)
+    known = np.flatnonzero(np.isfinite(model.oob_prediction_))
+    assert len(known) == 90
+    close(model.oob_score_, slow_r2(y, model.oob_prediction_, known, group, np.ones(90)))
+
+
+def test_the_score_of_noise_in_equal_classes_is_that_of_fresh_rows():
+    """Leaving a row out makes the other class the largest: its own is named again, half of the time."""
+    rng = rng_for("equal classes out of bag")
+    X, y = rng.normal(size=(50, 4)), np.repeat([0, 1], 25)
+    model = et.MetaForestClassifier(30, random_state=0, oob_score=True).fit(X, y)
+    assert model.oob_score_ == pytest.approx(0.5, abs=0.06)
 
 
 def test_one_class_is_certain():

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import warnings
 from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, log_loss, r2_score
+from sklearn.metrics import log_loss
 
 import everytree as et
 import everytree.boosting.chains
@@ -25,8 +27,10 @@ import everytree.fitting.structures
 import everytree.fitting.unseen
 from cases import rng_for, take
 from estimator_cases import ALL, Case, ids, of_leaf
+from everytree.batches.row_sample import RowSample
 from everytree.fitting.scores import ClassScores, NumberScores
 from everytree.tables.repeats import row_groups
+from naive_scores import slow_accuracy, slow_r2
 
 close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
 
@@ -90,29 +94,41 @@ def slow_forest(model: Any, rows: Rows, group: Any = None, weight: Any = None) -
     return found
 
 
-def slow_scores(model: Any, rows: Rows, found: dict[int, Slow], weight: Any = None) -> Any:
+def slow_class_scores(own: Any, probs: Any, places: Any, group: Any, weight: Any) -> ClassScores:
+    """Scores of the rows at some places; `own` and `weight` are of all rows, as the frequencies of the others are."""
+    n_classes, probs = probs.shape[1], np.asarray(probs)
+    same = []
+    for i in places:
+        others = group != group[i]
+        counts = np.bincount(own[others], weight[others], n_classes) + 0.5
+        same.append(counts / counts.sum())
+    of_group = np.array([weight[group == one].sum() for one in np.unique(group)])
+    n_rows = of_group.sum() ** 2 / (of_group**2).sum()
+    w, y, labels = weight[places], own[places], np.arange(n_classes)
+    return ClassScores(
+        len(places),
+        log_loss(y, probs, sample_weight=w, labels=labels),
+        slow_accuracy(probs, y, n_rows, w),
+        log_loss(y, same, sample_weight=w, labels=labels),
+        slow_accuracy(same, y, n_rows, w),
+    )
+
+
+def slow_scores(model: Any, rows: Rows, found: dict[int, Slow], weight: Any = None, group: Any = None) -> Any:
     """The scores of these rows, one by one."""
     y = targets_of(model, rows[1])
     every = np.ones(len(y)) if weight is None else weight
+    group = np.arange(len(y)) if group is None else group
     places = np.array(sorted(found))
-    w, own = every[places], y[places]
+    w = every[places]
     if hasattr(model, "classes_"):
-        probs = np.array([found[i].probs() for i in places])
-        shares = np.bincount(y, every) / every.sum()
-        labels = np.arange(len(shares))
-        return ClassScores(
-            len(places),
-            log_loss(own, probs, sample_weight=w, labels=labels),
-            accuracy_score(own, probs.argmax(axis=1), sample_weight=w),
-            log_loss(own, np.tile(shares, (len(own), 1)), sample_weight=w, labels=labels),
-            accuracy_score(own, np.full(len(own), shares.argmax()), sample_weight=w),
-        )
-    same = same_for_all(model, rows, y, every)
+        return slow_class_scores(y, np.array([found[i].probs() for i in places]), places, group, every)
+    same = same_for_all(model, rows, y, every, group)
     is_censored = np.asarray(rows[2].get("censored", np.zeros(len(y), bool)))
     log_scores = [np.log(1.0 - found[i].cdf(y[i])) if is_censored[i] else found[i].log_prob(y[i]) for i in places]
     r2 = coverage = None
     if not is_censored[places].any():
-        r2 = r2_score(own, [found[i].of("mean") for i in places], sample_weight=w)
+        r2 = slow_r2(y, [found[i].of("mean") for i in places], places, group, every)
         step = 1.0 if model.family in ("poisson", "geometric") else 0.0
         inside = [found[i].cdf(y[i]) >= 0.05 and found[i].cdf(y[i] - step) <= 0.95 for i in places]
         coverage = np.average(inside, weights=w)
@@ -121,13 +137,22 @@ def slow_scores(model: Any, rows: Rows, found: dict[int, Slow], weight: Any = No
     )  # fmt: skip
 
 
-def same_for_all(model: Any, rows: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(n_rows,) log scores by one leaf of the family that has all rows: that of a tree which may not be split."""
-    _, _, row_data = rows
+def same_for_all(model: Any, rows: Rows, y: np.ndarray, weight: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """(n_rows,) log scores by one leaf of the family that has the rows of other groups: a tree that is not split."""
+    with_rows = {name: values for name, values in rows[2].items() if values is not None}
     family = "normal" if model.family == "linear" else model.family
-    with_rows = {name: values for name, values in row_data.items() if values is not None}
-    one = et.ExactTreeRegressor(0, family=family).fit(np.zeros((len(y), 1)), y, weight, **with_rows)
-    return one.log_scores(np.zeros((len(y), 1)), y, **with_rows)
+    X = np.zeros((len(y), 1), dtype=np.uint8)
+    prior = {"noise": 1.0} if family in ("normal", "lognormal") else "auto"
+    one = et.ExactTreeRegressor(0, family=family, prior=prior).fit(X, y, weight, **with_rows)
+    leaf, scores = one.forest_.posterior.family, []
+    for i in range(len(y)):
+        others = group != group[i]
+        post = et.Posterior(et.MetaTree.complete([], n_features=1), leaf, 0.0)
+        post.update(X[others], y[others], weight[others], **take(with_rows, others))
+        dist = post.predictive(X[[i]], **take(with_rows, [i]))
+        is_censored = bool(with_rows.get("censored", np.zeros(len(y)))[i])
+        scores.append(np.log(dist.sf(y[[i]]))[0] if is_censored else dist.log_prob(y[[i]])[0])
+    return np.array(scores)
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -173,7 +198,7 @@ def test_groups_are_left_out_together_and_rows_count_by_their_weights(case):
     some = X[used], y[used], take(row_data, used)
     _, own_group = np.unique(group[used], return_inverse=True)
     found = slow_forest(model, some, own_group, weight[used])
-    assert_same(model.unseen_, slow_scores(model, some, found, weight[used]))
+    assert_same(model.unseen_, slow_scores(model, some, found, weight[used], own_group))
 
 
 def test_nodes_of_hardly_any_weight_hardly_matter(monkeypatch):
@@ -258,21 +283,12 @@ def test_boosting_of_classes_is_scored_by_the_chain_that_left_a_row_out(target, 
     scores = boosted[0].base + boosted[0].departure
     if scores.shape[1] == 1:
         scores = np.column_stack([np.zeros(120), scores])
-    assert_same(model.unseen_, slow_class_scores(model, y, softmax(scores, axis=1), weight))
+    assert_same(model.unseen_, of_probs(model, y, softmax(scores, axis=1), weight))
 
 
-def slow_class_scores(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> ClassScores:
-    numbers = targets_of(model, y)
-    shares = np.bincount(numbers, weight) / weight.sum()
-    known = ~np.isnan(probs[:, 0])
-    own, w = numbers[known], weight[known]
-    return ClassScores(
-        int(known.sum()),
-        -np.average(np.log(probs[known, own]), weights=w),
-        np.average(probs[known].argmax(axis=1) == own, weights=w),
-        -np.average(np.log(shares[own]), weights=w),
-        np.average(own == shares.argmax(), weights=w),
-    )
+def of_probs(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> ClassScores:
+    places = np.flatnonzero(~np.isnan(probs[:, 0]))
+    return slow_class_scores(targets_of(model, y), probs[places], places, np.arange(len(y)), weight)
 
 
 def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkeypatch):
@@ -291,7 +307,7 @@ def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkey
         power = (forest.probs(codes[own]) ** (1.0 - weights[k]) * chain[own] ** weights[k]) ** sharpnesses[k][1]
         probs[own] = power / power.sum(axis=1, keepdims=True)
     assert (model.forest_.weight, model.forest_.sharpness) == (weights[5], sharpnesses[5][1])
-    assert_same(model.unseen_, slow_class_scores(model, y, probs, np.ones(100)))
+    assert_same(model.unseen_, of_probs(model, y, probs, np.ones(100)))
 
 
 @pytest.mark.usefixtures("every_node")
@@ -480,8 +496,63 @@ def test_rows_that_are_added_end_them(case, tmp_path):
     assert "rows were added" in reason(case.make().partial_fit(X, y))
     assert more.fit(X, y).unseen_ == model.unseen_
     assert case.make().fit_batches([(X, y)]).unseen_ == model.unseen_, "the sample has all rows"
-    halves = [(X[:50], y[:50]), (X[50:], y[50:])]
-    assert "beyond the sample" in reason(case.make().fit_batches(halves, sample_rows=60))
+
+
+# ---- rows of a sample -----------------------------------------------------------------------------------------------
+
+
+def sampled(n_rows: int, size: int) -> np.ndarray:
+    """Numbers of the rows in the sample of `fit_batches`."""
+    sample = RowSample(size).update(n_rows, lambda places: {"row": places}, 0)
+    return sample.columns()["row"]
+
+
+@pytest.mark.usefixtures("every_node")
+@pytest.mark.parametrize("case", [FORESTS[0], FORESTS[1], FORESTS[2]], ids=str)
+def test_rows_of_a_sample_are_scored_in_the_trees_of_all_rows_without_themselves(case):
+    X, y, _ = case.draw(120, "sample of batches")
+    batches = [(X[:50], y[:50]), (X[50:], y[50:])]
+    model = case.make().fit_batches(batches, sample_rows=60)
+    some = sampled(120, 60)
+    codes, targets = model.schema_.encode(X), targets_of(model, y)
+    bags = np.stack([draw.times(60, row_groups(codes[some], None)) > 0 for draw in model.fitted_.origin.draws])
+    found = {}
+    for place, i in enumerate(some):
+        trees, others, said = np.flatnonzero(~bags[:, place]), np.arange(120) != i, []
+        for post in (model.posteriors_[tree] for tree in trees):
+            assert post.n_rows == 120
+            without = et.Posterior(post.tree, post.family, post.split_prior).update(codes[others], targets[others])
+            said.append(without.predictive(codes[[i]]))
+        if model.weights_[trees].sum() > 0.0:
+            found[place] = Slow(said, model.weights_[trees], model.choice_.sharpness)
+    assert_same(model.unseen_, slow_scores(model, (X[some], y[some], {}), found))
+
+
+@pytest.mark.parametrize("case", [FORESTS[0], FORESTS[2], TREES[0], TREES[2]], ids=str)
+def test_scores_of_a_sample_agree_with_fresh_rows(case):
+    (X, y, _), (fresh, fresh_y, _) = case.draw(3000, "many"), case.draw(1500, "fresh of many")
+    more = {"n_estimators": 30} if case.is_forest else {}
+    batches = [(X[a : a + 500], y[a : a + 500]) for a in range(0, 3000, 500)]
+    model = case.make(**more).fit_batches(batches, sample_rows=800)
+    own = getattr(model.unseen_, "log_score", None) or -model.unseen_.log_loss
+    assert own == pytest.approx(model.log_scores(fresh, fresh_y).mean(), abs=0.12)
+
+
+def test_copies_beyond_the_sample_do_not_judge():
+    """Each person has four rows, one of them in the sample, and a target that depends on nothing but the person."""
+    rng = rng_for("copies beyond")
+    person = rng.permutation(np.repeat(np.arange(500), 4))
+    table, target = rng.normal(size=(500, 5)), rng.integers(0, 2, 500)
+    X, y = table[person], target[person]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for groups in ({}, {"groups": "person"}):
+            frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y, person=person)
+            frame = frame if groups else frame.drop(columns="person")
+            batches = [frame[:1000], frame[1000:]]
+            model = et.MetaForestClassifier(20, split_prior=0.9, alpha=0.1, random_state=0)
+            assert model.fit_batches(batches, "y", sample_rows=400, **groups).unseen_.accuracy < 0.6
+            assert model.score(X, y) > 0.9 if not groups else True
 
 
 def test_more_trees_are_scored_again():

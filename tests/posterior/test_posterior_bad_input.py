@@ -389,3 +389,15 @@ def test_bad_n_jobs_are_refused(n_jobs):
         refused(lambda: et.update_all([post], GOOD_X, GOOD_Y, n_jobs=n_jobs), "n_jobs")
         refused(lambda: post.predictive(GOOD_X, n_jobs=n_jobs), "n_jobs")
         refused(lambda: post.tree.route(GOOD_X, n_jobs=n_jobs), "n_jobs")
+
+
+def test_nothing_is_merged_with_itself():
+    """Its rows would count twice in silence; a copy says that this is meant."""
+    X, y = np.arange(8)[:, None] % 2, np.arange(8) % 2
+    post = et.Posterior(et.MetaTree.complete([0]), et.Bernoulli(), 0.5).update(X, y)
+    growing = et.GrowingPosterior([2], et.Bernoulli()).update(X, y)
+    for one in (post, growing):
+        with pytest.raises(ValueError, match=r"itself, whose rows would count twice; merge a copy"):
+            one.merge(one)
+        assert one.n_rows == 8
+        assert one.merge(one.copy()).n_rows == 16

@@ -71,7 +71,24 @@ def test_a_verdict_says_how_much_better_than_guessing_it_is():
     assert verdict(NumberScores(100, 1.0, 0.0, 0.95, 0.9), []).startswith("Much better than guessing: R2 0.95")
     assert verdict(NumberScores(100, 0.0, 0.0, None, None), []).startswith("No better")
     assert verdict(NumberScores(100, -1e300, 1e300, None, None), []).startswith("No better")
+    assert verdict(NumberScores(100, -0.4, -2.6, 0.04, 0.9), []).startswith("A little better than guessing: R2 0.04")
+    assert verdict(NumberScores(100, -0.4, -2.6, 0.01, 0.9), []).startswith("No better than guessing: R2 0.01")
+    assert verdict(NumberScores(100, -2.60, -2.6, 0.3, 0.9), []).startswith("No better than guessing: R2 0.30")
+    assert verdict(NumberScores(100, -0.4, -2.6, None, None), []).startswith("Much better than guessing: mean log")
     assert "No rows were given" in verdict(None, [])
+
+
+def test_a_spike_of_one_value_does_not_make_a_model_much_better_than_guessing():
+    """Densities are high at the value that most targets have, which wins any log score, whatever else is known."""
+    rng = np.random.default_rng(3)
+    X, is_zero = rng.normal(size=(600, 3)), rng.random(600) < 0.8
+    y = np.where(is_zero, 0.0, 1.0 + 10.0 * rng.random(600))
+    y[X[:, 0] > 1.5] *= 2.0
+    model = et.MetaForestRegressor(20, random_state=0).fit(X, y)
+    assert model.unseen_.r2 < 0.1
+    page = report_html(model)
+    assert "Much better" not in page
+    assert "guessing: R2" in page
 
 
 def test_where_all_targets_are_the_same_there_is_nothing_to_predict(fitted):
@@ -85,27 +102,48 @@ def test_where_all_targets_are_the_same_there_is_nothing_to_predict(fitted):
 
 def test_new_rows_are_what_the_first_lines_are_of(judged):
     model, table = judged
-    probs = model.predict_proba(table.drop(columns="outcome"))
-    right = round(100 * np.mean(model.classes_[probs.argmax(axis=1)] == table["outcome"]))
-    page = report_html(model, table, held_out=True)
+    new = table[1:]  # a part of the rows of the fit, which are not known to be such
+    probs = model.predict_proba(new.drop(columns="outcome"))
+    right = round(100 * np.mean(model.classes_[probs.argmax(axis=1)] == new["outcome"]))
+    page = report_html(model, new, held_out=True)
     assert f"right for {right}% of new rows of the table (always naming" in page
     assert f"<b>{right}%</b>" in page
     assert "rows that the trees had not seen" in report_html(model, table)
-    exact = et.ExactTreeRegressor(max_depth=2).fit(table[["count"]], table["count"])
+    exact = et.ExactTreeRegressor(max_depth=2).fit(new[["count"]], new["count"])
     page = report_html(exact, table[["count"]], target=table["count"], held_out=True)
     assert re.search(r"Much better than guessing: R2 .* on new rows of the table", page)
 
 
+def test_rows_of_the_fit_are_not_taken_for_new(judged, tmp_path):
+    """In any order: a model that has seen them all says little about new rows."""
+    model, table = judged
+    for rows in (table, table.sample(frac=1.0, random_state=0)):
+        with pytest.raises(ValueError, match=r"held_out=True says .* but it has counted them all; leave it out"):
+            model.report(tmp_path / "page.html", rows, held_out=True)
+    assert not (tmp_path / "page.html").exists()
+    counted = et.MetaForestRegressor(3, family="poisson", random_state=0)
+    X, years = mixed_table(80)[["count"]], np.linspace(1.0, 2.0, 80)
+    counted.fit(X, np.arange(80) % 7, exposure=years)
+    with pytest.raises(ValueError, match="counted them all"):
+        report_html(counted, X, target=np.arange(80) % 7, exposure=years, held_out=True)
+    model.report(tmp_path / "page.html", table[1:], held_out=True)  # a part of them cannot be told
+
+
 def test_new_rows_of_every_family_are_scored():
     table, rng = mixed_table(80)[["count"]], np.random.default_rng(0)
+    new = slice(1, None)
     counts, years = rng.poisson(1.0 + table["count"]), rng.uniform(1.0, 2.0, 80)
     forest = et.MetaForestRegressor(3, family="poisson", random_state=0).fit(table, counts, exposure=years)
-    assert "new rows of the table" in report_html(forest, table, target=counts, exposure=years, held_out=True)
+    assert "new rows of the table" in report_html(
+        forest, table[new], target=counts[new], exposure=years[new], held_out=True
+    )
     times, gone = rng.exponential(1.0 + table["count"]), rng.random(80) < 0.3
     forest = et.MetaForestRegressor(3, family="exponential", random_state=0).fit(table, times, censored=gone)
-    assert "new rows of the table" in report_html(forest, table, target=times, censored=gone, held_out=True)
+    assert "new rows of the table" in report_html(
+        forest, table[new], target=times[new], censored=gone[new], held_out=True
+    )
     lines = et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0).fit(table, times)
-    assert "new rows of the table" in report_html(lines, table, target=times, held_out=True)
+    assert "new rows of the table" in report_html(lines, table[new], target=times[new], held_out=True)
 
 
 def test_without_a_table_the_page_says_what_its_scores_are_of(judged):
@@ -131,8 +169,8 @@ def test_single_prunings_are_listed_where_their_probabilities_are_worth_reading(
 
 def test_estimators_write_their_own_page(judged, tmp_path):
     model, table = judged
-    path = model.report(tmp_path / "page.html", table, held_out=True)
-    assert path.read_text(encoding="utf-8") == report_html(model, table, held_out=True)
+    path = model.report(tmp_path / "page.html", table[1:], held_out=True)
+    assert path.read_text(encoding="utf-8") == report_html(model, table[1:], held_out=True)
     with pytest.raises(NotFittedError):
         et.MetaForestClassifier().report(tmp_path / "other.html")
     assert not (tmp_path / "other.html").exists()

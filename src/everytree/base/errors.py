@@ -84,6 +84,10 @@ class MissingValueError(ArgumentError):
         return f"{self.column} is missing in {row}: {self.must}"
 
 
+class OverlapError(ValueError):
+    """Rows that are counted already would count twice."""
+
+
 class TooManyRegionsError(ValueError):
     """A depth of exact trees that can have more regions than are allowed.
 

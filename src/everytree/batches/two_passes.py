@@ -15,13 +15,10 @@ from everytree.batches.passes import Passes
 from everytree.batches.row_sample import RowSample
 from everytree.batches.sketch import SchemaSketch
 from everytree.fitting.fit import Fitted, GivenRows, Settings, code_more_rows
-from everytree.fitting.scores import NoScores
 from everytree.fitting.targets import Labels, Target
 from everytree.posterior.counts import ForestCounts, Tally
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
-
-BEYOND_SAMPLE = NoScores("rows beyond the sample were counted, on which no tree was judged")
 
 
 class SeenTarget:
@@ -69,9 +66,7 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     if counted is not None:
         posts = fitted.forest.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
-    return replace(
-        fitted, forest=counts.forest(), batches=[counts.digest()], unseen=BEYOND_SAMPLE, mean_prediction=None
-    )
+    return replace(fitted, forest=counts.forest(), batches=[counts.digest()], mean_prediction=None)
 
 
 def rows_and_features(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
 from everytree.cli.memory import rows_that_fit
 from everytree.cli.models import ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
@@ -65,7 +66,12 @@ def report_file(
         rows = rows_that_fit(source, say)
         is_new = not refit and _is_new(of, source)
         labels = _groups(of, rows, is_told=groups is not None)
-        page, said = _judged_page(of, rows, labels, is_new), _said(rows, is_new)
+        try:
+            page = _judged_page(of, rows, labels, is_new)
+        except OverlapError:  # the same rows in another file
+            is_new = False
+            page = _judged_page(of, rows, labels, is_new)
+        said = _said(rows, is_new)
     try:
         replace_file(out, [page.text.encode("utf-8")])
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.errors import OverlapError
 from everytree.cli.problems import UserError, in_words_of_files, nearest, one_of
 
 DELIMITER_HINT = "; if something else than a comma or a tab is between the values, say --delimiter"
@@ -139,9 +140,14 @@ class TableRows:
 
     @contextmanager
     def blamed(self, **roles: str | None) -> Iterator[None]:
-        """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like."""
+        """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like.
+
+        That rows would count twice is for the caller to say.
+        """
         try:
             yield
+        except OverlapError:
+            raise
         except (ValueError, TypeError) as error:
             raise UserError(f"{self.name}: {in_words_of_files(error, roles, self.place)}") from error
 

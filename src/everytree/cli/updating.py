@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.base.errors import OverlapError
 from everytree.base.progress import Progress
 from everytree.base.words import number_of
 from everytree.cli.memory import too_long
@@ -106,7 +107,7 @@ def update_model(of: ModelFile, table: OpenTable, wanted: Update, say: Callable[
         rows = table.read()
         counted = counted_files(table, rows.stretches)
         with working(of.model, wanted.jobs, wanted.progress):
-            _add(of.model, rows, of)
+            _add(of.model, rows, of, allow_twice=wanted.allow_twice)
     n_rows = sum(one.rows for one in counted)
     newer = replace(of, memory=of.memory.also(counted))
     return Updated(newer, table.name, n_rows, n_rows - (rows_placed(of.model) - before))
@@ -126,7 +127,7 @@ def _add_in_batches(of: ModelFile, table: OpenTable, wanted: Update) -> list[Cou
     columns = [*input_names(table.name, table.columns, of), *of.memory.roles]
     with working(apart, wanted.jobs, False), Progress("counting", n_rows, wanted.progress, unit="rows") as bar:
         for part in table.parts(columns):
-            _add(apart, part, of)
+            _add(apart, part, of, allow_twice=True)
             stretches += part.stretches
             bar.step(part.n_rows)
     counted = counted_files(table, stretches)
@@ -134,7 +135,7 @@ def _add_in_batches(of: ModelFile, table: OpenTable, wanted: Update) -> list[Cou
     return counted
 
 
-def _add(model: Any, rows: TableRows, of: ModelFile) -> None:
+def _add(model: Any, rows: TableRows, of: ModelFile, *, allow_twice: bool) -> None:
     """Rows to the statistics of a model; those that it refuses change nothing."""
     memory = of.memory
     assert memory.target is not None
@@ -145,8 +146,13 @@ def _add(model: Any, rows: TableRows, of: ModelFile) -> None:
     columns = row_columns(rows, memory)
     roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
     weight = None if memory.weight is None else rows.numbers(memory.weight, "weight")
-    with rows.blamed(**roles):
-        model.partial_fit(X, y, sample_weight=weight, **columns)
+    try:
+        with rows.blamed(**roles):
+            model.partial_fit(X, y, sample_weight=weight, allow_overlap=allow_twice, **columns)
+    except OverlapError:
+        raise UserError(
+            f"{rows.name}: {of.path} has these rows already, from another file; --allow-twice counts them once more"
+        ) from None
 
 
 def merge_files(models: Sequence[str], out: str, *, allow_twice: bool, say: Callable[[str], object]) -> None:

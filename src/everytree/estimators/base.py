@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
+from everytree.base.errors import OverlapError
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explainable import Explainable
 from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit, last_time_of
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.targets import Target
+from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
 from everytree.tables.named_columns import series_name, split_off
@@ -132,16 +134,24 @@ class MetaEstimator(Explainable):
         self._keep_early(early)
         return self
 
-    def _fit_more(self, given: GivenRows) -> Self:
+    def _fit_more(self, given: GivenRows, *, allow_overlap: bool = False) -> Self:
         """Add the next rows; structures that were grown on few rows are grown again on more."""
         fitted, settings = self.fitted_, self._settings()
-        y = fitted.target.numbers(fitted.target.read(given.y))
-        rows = code_more_rows(given._replace(y=y), fitted, settings)
+        rows = self._more_rows(given, fitted)
+        if not allow_overlap and fitted.has_counted(rows):
+            raise OverlapError(
+                f"this {type(self).__name__} has counted these rows already, in this order or another, and they would "
+                "count twice. If they are other observations that happen to be equal, pass allow_overlap=True"
+            )
         early = self._early
         more = early.with_rows_if_due(given) if early is not None else None
         if more is not None:
             every = more.all()
-            self._keep(replace(fit(every, more.target, self._structure(), settings), unseen=ADDED_LATER), every.X)
+            again = fit(every, more.target, self._structure(), settings)
+            again = replace(again, batches=[], unseen=ADDED_LATER)
+            for batch in more.batches():
+                again = again.with_batch(self._more_rows(batch, again))
+            self._keep(again, every.X)
             self._keep_early(more)
             return self
         self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
@@ -149,6 +159,11 @@ class MetaEstimator(Explainable):
         self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
+
+    def _more_rows(self, given: GivenRows, fitted: Fitted) -> Rows:
+        """Rows as a model codes those after the first."""
+        y = fitted.target.numbers(fitted.target.read(given.y))
+        return code_more_rows(given._replace(y=y), fitted, self._settings())
 
     def _keep_early(self, early: EarlyRows | None) -> None:
         self.__dict__.pop("_early", None)
@@ -168,8 +183,9 @@ class MetaEstimator(Explainable):
         """Add the rows of another fitted estimator with the same columns, structures and priors. Returns itself.
 
         The result is the model of all rows together. Two models that have both counted the same batch are refused,
-        since its rows would count twice: shards must start from a `blank` model. Batches are recognised by a digest of
-        at least ten rows together, never of single rows; the same rows divided into other batches are not recognised.
+        since its rows would count twice: shards must start from a `blank` model. Batches are recognised in any order of
+        their rows, by a digest of at least ten different rows together, never of single rows; the same rows divided
+        into other batches are not recognised.
 
         Parameters
         ----------
@@ -186,11 +202,11 @@ class MetaEstimator(Explainable):
         mine.target.check_same(theirs.target)
         self.forest_.check_mergeable(other.forest_)
         if not allow_overlap and not set(mine.batches).isdisjoint(theirs.batches):
-            raise ValueError(
+            raise OverlapError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
-        self.forest_.merge(other.forest_)
+        self.forest_.merge(copy.deepcopy(other.forest_) if other.forest_ is self.forest_ else other.forest_)
         batches = [*mine.batches, *theirs.batches]
         last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
         self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
@@ -265,8 +281,11 @@ class MetaEstimator(Explainable):
         priors, the sharpness, in boosting also the number of steps and in ensembles the weight. They are
         slightly too bad, since a row is predicted by some of the trees alone.
 
-        Not there after `partial_fit`, `merge`, `blank` and fits in batches with more rows than their sample, and where
-        no rows are left out: in exact trees, imported structures and trees that are grown on all rows.
+        Fits in batches score rows of their sample: in the forest of all rows, or, where rows come in groups or repeat
+        each other, whose others may be beyond the sample, and in single trees, by the statistics of the sample alone.
+
+        Not there after `partial_fit`, `merge` and `blank`, and where no rows are left out: in exact trees, imported
+        structures and trees that are grown on all rows.
         """
         scores = self._learnt().unseen
         if isinstance(scores, NoScores):

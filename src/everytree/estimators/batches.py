@@ -13,9 +13,10 @@ from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
 from everytree.batches.sources import open_source
 from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
 from everytree.estimators.grown import GrownEstimator
-from everytree.fitting.fit import fit
+from everytree.fitting.fit import fit_sample
 from everytree.fitting.targets import Target
 from everytree.fitting.weights import TotalWeight
+from everytree.posterior.forest import Forest
 
 
 class BatchedEstimator(GrownEstimator):
@@ -37,7 +38,8 @@ class BatchedEstimator(GrownEstimator):
         sample of the rows. On the sample, structures are grown and priors are chosen as in `fit`. The second pass
         counts every row of every batch once, so statistics, evidence, split probabilities and predictions are those of
         all rows: up to rounding, the same as from `partial_fit` with all rows at once in these structures. If the
-        sample holds all rows, the result is that of `fit` and there is no second pass.
+        sample holds all rows, the result is that of `fit` and there is no second pass. `unseen_` has the scores of rows
+        of the sample, as after `fit`.
 
         Parameters
         ----------
@@ -100,11 +102,13 @@ class BatchedEstimator(GrownEstimator):
         if not sketch.is_complete:
             of_all = TotalWeight(sketch.total_weight, sketch.n_rows)
         learnt, y = seen.now.learn(seen.now.read(given.y), None)
-        fitted = fit(
+        fitted, scored_by = fit_sample(
             given, learnt, self._structure(), settings, schema=sketch.schema(learnt.order_by(y)), of_all=of_all
         )
         if not sketch.is_complete:
             fitted = count_all(passes, fitted, settings, sketch.rule)
+            assert isinstance(fitted.forest, Forest)
+            fitted = replace(fitted, unseen=scored_by(fitted.forest))
         self._keep(fitted, given.X)
         self._keep_early(None)
         return self

@@ -45,7 +45,14 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)))
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        allow_overlap: bool = False,
     ) -> Self:
         """Learn from more rows.
 
@@ -62,6 +69,9 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             As in `fit`; groups matter where structures are grown.
         classes : array_like, optional
             All classes that may occur; by default those of the first rows.
+        allow_overlap : bool
+            Whether rows may count twice: a later batch with the same rows as an earlier one, in any order, is refused
+            otherwise. See `merge` for how they are recognised.
         """
         given = self._given(X, y, sample_weight, {}, groups)
         given = given._replace(weight=self._weight(given.y, given.weight, is_all=False))
@@ -69,7 +79,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
         self._check_classes(classes)
-        return self._fit_more(given)
+        return self._fit_more(given, allow_overlap=allow_overlap)
 
     @property
     def classes_(self) -> NDArray[Any]:

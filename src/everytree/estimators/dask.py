@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from everytree.base.checks import probabilities
+from everytree.base.errors import OverlapError
 from everytree.batches.batch import Place
 from everytree.batches.dask_parts import Partitions, is_dask
 from everytree.batches.dask_passes import DaskPasses, map_parts, results_of_parts
@@ -90,13 +91,19 @@ class _OnDask(BatchedEstimator):
         job = _PartitionCall(self.to_local(), method, options, shape, np.dtype(dtype))
         return map_parts(_call_method, job, Partitions.of(X, exposure=exposure), shape, job.dtype)
 
-    def _add_partitions(self, X: Any, row_data: Mapping[str, Any]) -> Self:
+    def _add_partitions(self, X: Any, row_data: Mapping[str, Any], *, allow_overlap: bool) -> Self:
         """Count all partitions in the structures there are; a call that fails changes nothing."""
         fitted, passes = self.fitted_, self._passes(X, row_data)
         settings = replace(self._settings(), owner=passes.owner)
         counts = passes.count_more(ForestCounts(self.forest_), *rows_and_features(fitted, settings))
+        digest = counts.digest()
+        if not allow_overlap and digest in fitted.batches:
+            raise OverlapError(
+                f"this {type(self).__name__} has counted these rows already, and they would count twice. If they are "
+                "other observations that happen to be equal, pass allow_overlap=True"
+            )
         self.forest_.merge(counts.forest())
-        batches = [*fitted.batches, counts.digest()]
+        batches = [*fitted.batches, digest]
         self.fitted_ = replace(fitted, batches=batches, unseen=ADDED_LATER, mean_prediction=None)
         self._keep_early(None)
         return self
@@ -167,21 +174,22 @@ class _DaskClassifier(Classification, _OnDask):
         return self._fit_partitions(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, sample_rows)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None
-    ) -> Self:
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        allow_overlap: bool = False,
+    ) -> Self:  # fmt: skip
         """Learn from more partitions: their statistics are added, structures, priors and columns do not change.
 
         The first call is a `fit`, with the classes that are named; rows in memory are learnt as by the plain estimator.
         """
         if not is_dask(X):
-            return super().partial_fit(X, y, classes, sample_weight, groups=groups)
+            return super().partial_fit(X, y, classes, sample_weight, groups=groups, allow_overlap=allow_overlap)
         row_data = {"y": y, "sample_weight": sample_weight, "groups": groups}
         if not hasattr(self, "fitted_"):
             target = self.target_before_fit()
             target = target if classes is None else replace(target, classes=np.unique(classes))
             return self._fit_partitions(X, row_data, target=target)
         self._check_classes(classes)
-        return self._add_partitions(X, row_data)
+        return self._add_partitions(X, row_data, allow_overlap=allow_overlap)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose most probable class is the true one, computed partition by partition."""
@@ -255,18 +263,21 @@ class _DaskRegressor(Regression, _OnDask):
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,
-        event: Any = None, groups: Any = None,
+        event: Any = None, groups: Any = None, allow_overlap: bool = False,
     ) -> Self:  # fmt: skip
         """Learn from more partitions; see `DaskMetaForestClassifier.partial_fit`. Arguments as in `fit`."""
         if not is_dask(X):
             return super().partial_fit(
-                X, y, sample_weight, exposure=exposure, censored=censored, event=event, groups=groups
-            )
+                X, y, sample_weight, exposure=exposure, censored=censored, event=event, groups=groups,
+                allow_overlap=allow_overlap,
+            )  # fmt: skip
         row_data = {
             "y": y, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
             "groups": groups,
         }  # fmt: skip
-        return self._add_partitions(X, row_data) if hasattr(self, "fitted_") else self._fit_partitions(X, row_data)
+        if not hasattr(self, "fitted_"):
+            return self._fit_partitions(X, row_data)
+        return self._add_partitions(X, row_data, allow_overlap=allow_overlap)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,

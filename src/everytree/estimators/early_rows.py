@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ class EarlyRows:
         )  # fmt: skip
         self._has_weights = False
         self._n_grown = 0
+        self._sizes: list[int] = []
         self.target = target
 
     @property
@@ -67,6 +69,7 @@ class EarlyRows:
         columns = {name: as_labels(values)[used] for name, values in besides.items() if values is not None}
         table = read_table(given.X, self._sketch.owner).at(used)
         self._sketch.update(table, np.ravel(y)[used], weight[used], row_data=columns)
+        self._sizes.append(len(used))
 
     def with_rows_if_due(self, given: GivenRows) -> Self | None:
         """Return a copy with these rows too if structures are to be grown again on all of them; else None."""
@@ -77,6 +80,16 @@ class EarlyRows:
             return None
         every._n_grown = every.n_rows
         return every
+
+    def batches(self) -> Iterator[GivenRows]:
+        """Return the rows of each call."""
+        every, begin = self.all(), 0
+        for size in self._sizes:
+            rows = np.arange(begin, begin + size)
+            weight = None if every.weight is None else every.weight[rows]
+            row_data = {name: values[rows] for name, values in every.row_data.items()}
+            yield GivenRows(every.X.at(rows), every.y[rows], weight, row_data)
+            begin += size
 
     def all(self) -> GivenRows:
         """Return all rows that were kept."""

@@ -14,8 +14,10 @@ from sklearn.metrics import r2_score
 
 from everytree.base.errors import ArgumentError
 from everytree.estimators.batches import BatchedEstimator
+from everytree.fitting.baselines import n_independent, naming, r2_of_left_out
 from everytree.fitting.fit import Fitted
 from everytree.fitting.out_of_bag import OutOfBag
+from everytree.tables.repeats import consecutive
 
 
 class OutOfBagEstimator(BatchedEstimator):
@@ -86,14 +88,21 @@ class OutOfBagEstimator(BatchedEstimator):
         """Return the score of the rows that some tree may predict; y are numbers of classes or targets."""
         prediction = oob.prediction[known]
         has_classes = is_classifier(self)
-        predicted = prediction.argmax(axis=1) if has_classes else prediction
         if callable(self.oob_score):
-            return float(self.oob_score(y, predicted))
+            return float(self.oob_score(y, prediction.argmax(axis=1) if has_classes else prediction))
         if oob.log_scores is not None:
             return float(oob.log_scores[known].mean())
-        if not has_classes:
-            return float(r2_score(y, predicted))
-        return float((y == predicted).reshape(len(y), -1).all(axis=1).mean())
+        group = None if oob.group is None else consecutive(oob.group[known])
+        weight = np.ones(len(y))
+        if has_classes:
+            share = naming(prediction, n_independent(group, weight))
+            of_true = np.take_along_axis(share, y.reshape(len(y), 1, *share.shape[2:]), axis=1)
+            return float(of_true.reshape(len(y), -1).prod(axis=1).mean())
+        pairs = zip(y.reshape(len(y), -1).T, prediction.reshape(len(y), -1).T, strict=True)
+        each = [r2_of_left_out(own, predicted, group, weight) for own, predicted in pairs]
+        scores = [one for one in each if one is not None]
+        # Of targets that are all equal, R2 is that of scikit-learn.
+        return float(np.mean(scores)) if len(scores) == len(each) else float(r2_score(y, prediction))
 
 
 def joined_outputs(each: Sequence[OutOfBag]) -> OutOfBag | None:
@@ -105,4 +114,5 @@ def joined_outputs(each: Sequence[OutOfBag]) -> OutOfBag | None:
         most = max(one.shape[1] for one in predictions)
         predictions = [np.pad(one, [(0, 0), (0, most - one.shape[1])]) for one in predictions]
     log_scores = [one.log_scores for one in each if one.log_scores is not None]
-    return OutOfBag(np.stack(predictions, axis=-1), np.mean(log_scores, axis=0) if log_scores else None)
+    together = np.mean(log_scores, axis=0) if log_scores else None
+    return OutOfBag(np.stack(predictions, axis=-1), together, group=each[0].group)

@@ -74,10 +74,13 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         censored: Any = None,
         event: Any = None,
         groups: Any = None,
+        allow_overlap: bool = False,
     ) -> Self:
         """Learn from more rows; see `MetaForestClassifier.partial_fit`. Arguments as in `fit`."""
         given = self._given(X, y, sample_weight, {"exposure": exposure, "censored": censored, "event": event}, groups)
-        return self._fit_more(given) if hasattr(self, "fitted_") else self._fit_first(given, self.target_before_fit())
+        if not hasattr(self, "fitted_"):
+            return self._fit_first(given, self.target_before_fit())
+        return self._fit_more(given, allow_overlap=allow_overlap)
 
     @property
     def input_mean_(self) -> FloatArray:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.exact.posterior import ExactPosterior
 from everytree.families.base import NativeFamily
+from everytree.posterior.checks import check_is_other
 from everytree.posterior.rows import Rows
 
 
@@ -62,6 +63,7 @@ class KeepsRows(ABC):
     def merge(self, other: Self) -> Self:
         """Add the rows of another one with the same splits and priors. Returns itself."""
         self.check_mergeable(other)
+        check_is_other(self, other)
         return self._become(self.rows.joined(other.rows))
 
     def without_rows(self) -> Self:

@@ -26,7 +26,7 @@ from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.chosen_again import cross_fitted_splits
-from everytree.fitting.held_out import held_out
+from everytree.fitting.held_out import HeldOut, held_out
 from everytree.fitting.helpful_splits import HelpfulSplits, held_out_splits
 from everytree.fitting.mean_prediction import mean_prediction
 from everytree.fitting.out_of_bag import OutOfBag, out_of_bag
@@ -51,7 +51,7 @@ Weights = Literal["uniform", "tempered", "stacking", "evidence"]
 AnyTarget = TypeVar("AnyTarget", bound=GrowthTarget)
 
 MIN_DIGEST_ROWS = 10
-"""Smaller batches leave no digest: from one of a few rows these could be guessed."""
+"""Batches of fewer different rows leave no digest: these could be guessed from it, or be those of another batch."""
 
 
 class GivenRows(NamedTuple):
@@ -222,19 +222,16 @@ class Fitted:
     last_time: float | None = None
 
     def with_batch(self, rows: Rows) -> Fitted:
-        """The same, with the digest of one more batch that was counted."""
-        return replace(self, batches=[*self.batches, rows.digest()]) if len(rows) >= MIN_DIGEST_ROWS else self
+        """The same, with the digest of one more batch that was counted; rows are coded as those of later batches."""
+        digest = rows.batch_digest(MIN_DIGEST_ROWS)
+        return self if digest is None else replace(self, batches=[*self.batches, digest])
+
+    def has_counted(self, rows: Rows) -> bool:
+        """Whether these rows are one of the batches that were counted, in any order."""
+        return rows.batch_digest(MIN_DIGEST_ROWS) in self.batches
 
 
-def fit(
-    given: GivenRows,
-    target: Target,
-    structure: Structure,
-    settings: Settings,
-    *,
-    schema: Schema | None = None,
-    of_all: TotalWeight | None = None,
-) -> Fitted:
+def fit(given: GivenRows, target: Target, structure: Structure, settings: Settings) -> Fitted:
     """The model of a table.
 
     Parameters
@@ -243,6 +240,25 @@ def fit(
     target : Target
     structure : Structure
     settings : Settings
+    """
+    return fit_sample(given, target, structure, settings)[0]
+
+
+def fit_sample(
+    given: GivenRows,
+    target: Target,
+    structure: Structure,
+    settings: Settings,
+    *,
+    schema: Schema | None = None,
+    of_all: TotalWeight | None = None,
+) -> tuple[Fitted, Callable[[Forest], Scores | NoScores]]:
+    """The model of a table, and a function that scores its unseen rows in the forest of more rows.
+
+    Parameters
+    ----------
+    given, target, structure, settings
+        As in `fit`.
     schema : Schema, optional
         Where it is known already, as from a first pass over batches.
     of_all : TotalWeight, optional
@@ -257,7 +273,29 @@ def fit(
     grown = structure.grow(rows, target, schema, settings)
     learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
     groups = None if given.groups is None else given.groups_name
-    return replace(learnt.fitted(target, schema, rows, weight, factor, settings.n_jobs), groups=groups)
+    fitted = learnt.fitted(target, schema, rows, weight, factor, settings.n_jobs).with_batch(
+        as_later(rows, given, schema, settings)
+    )
+    return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
+
+
+def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:
+    """The scores of unseen rows of a sample by a forest with the same trees and the statistics of all rows.
+
+    Those by the sample alone, where rows of the same groups may be counted beyond it, or trees stand in for others.
+    """
+    if learnt.unseen_by is None or isinstance(fitted.unseen, NoScores):
+        return fitted.unseen
+    return scores_of(fitted.target, rows, learnt.unseen_by(forest))
+
+
+def as_later(rows: Rows, given: GivenRows, schema: Schema, settings: Settings) -> Rows:
+    """The first rows as they would be coded in a later batch; pooled categories then have seen their targets."""
+    if not any(column.pooled for column in schema.columns):
+        return rows
+    codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
+    weight = read_weight(given.weight, len(codes))
+    return replace(rows, codes=codes if weight is None else codes[weight > 0.0])
 
 
 def first_weights(
@@ -329,7 +367,8 @@ def last_time_of(rows: Rows, before: float | None = None) -> float | None:
 class Learnt(NamedTuple):
     """A model of coded rows; for the attributes see `Fitted`.
 
-    What is said of unseen rows is computed when it is asked for: not every model is kept as it is.
+    What is said of unseen rows is computed when it is asked for: not every model is kept as it is. `unseen_by` computes
+    it of a forest of more rows in the same trees.
     """
 
     forest: Model
@@ -338,6 +377,7 @@ class Learnt(NamedTuple):
     origin: Origin | None = None
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
+    unseen_by: Callable[[Forest], UnseenRows] | None = None
 
     def fitted(
         self, target: Target, schema: Schema, rows: Rows, weight: FloatArray | None, factor: float, n_jobs: int | None
@@ -361,7 +401,7 @@ class Learnt(NamedTuple):
             self.helpful,
             mean_prediction=mean_prediction(self.forest, rows, n_jobs),
             last_time=last_time_of(rows),
-        ).with_batch(rows)
+        )
 
 
 def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Settings) -> Learnt:
@@ -394,9 +434,14 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
     if held.is_honest:
         unseen = partial(unseen_rows, held, choice, None if stand_in else forest.weights)
-    return Learnt(
-        forest, choice, oob, Origin.of(grown), unseen, _helpful(grown, forest, choice, target, schema, n_jobs)
-    )
+    helpful = _helpful(grown, forest, choice, target, schema, n_jobs)
+    unseen_by = None if stand_in or held.has_companions else partial(_unseen_by, held, choice)
+    return Learnt(forest, choice, oob, Origin.of(grown), unseen, helpful, unseen_by)
+
+
+def _unseen_by(held: HeldOut, choice: Choice, forest: Forest) -> UnseenRows:
+    """What the forest of more rows in the same trees says of rows that these were not grown on."""
+    return unseen_rows(held, choice, forest.weights, [post.statistics for post in forest.posteriors])
 
 
 def _helpful(

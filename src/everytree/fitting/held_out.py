@@ -91,6 +91,11 @@ class HeldOut:
         return [taken[taken < self.n_scored] for taken in self.taken]
 
     @property
+    def has_companions(self) -> bool:
+        """Whether any of these rows are left out together."""
+        return self.group is not None and len(np.unique(self.group)) < len(self.group)
+
+    @property
     def scored_weight(self) -> FloatArray:
         """(n_scored,) weights of the scored rows."""
         return np.ones(self.n_scored) if self.weight is None else self.weight[: self.n_scored]
@@ -277,6 +282,14 @@ def every_held_out(
     unseen = _unseen(rows, grown)
     places = np.asarray(unseen.any(axis=0))
     return _routed(rows, grown, statistics, unseen, np.flatnonzero(places), n_jobs), places
+
+
+def left_out(rows: Rows, tree: MetaTree, statistics: FloatArray, numbers: NDArray[np.int64]) -> HeldOut:
+    """Score some rows by a tree that was grown on none, in whose statistics all are."""
+    involved = np.concatenate([numbers, companions(numbers, rows.group)])
+    none, every = np.zeros(len(rows), dtype=bool), np.ones((1, len(rows)), dtype=bool)
+    held = _routed(rows, [Grown(tree, none)], [statistics], every, involved, 1)
+    return replace(held, n_scored=len(numbers))
 
 
 def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:

@@ -30,11 +30,14 @@ class OutOfBag:
         Log density of each target, for families that are scored by it.
     score : float
         NaN until it is computed.
+    group : (n_rows,) int64 or None
+        Which rows were left out together; None where each row was alone, and in models of files.
     """
 
     prediction: FloatArray
     log_scores: FloatArray | None = None
     score: float = np.nan
+    group: NDArray[np.int64] | None = None
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -44,7 +47,11 @@ class OutOfBag:
     def on(self, used: NDArray[np.bool_]) -> OutOfBag:
         """The same for the rows of a table of which only these were `used`."""
         log_scores = None if self.log_scores is None else _spread(self.log_scores, used)
-        return replace(self, prediction=_spread(self.prediction, used), log_scores=log_scores)
+        group = None
+        if self.group is not None:
+            group = np.full(len(used), -1, dtype=np.int64)
+            group[used] = self.group
+        return replace(self, prediction=_spread(self.prediction, used), log_scores=log_scores, group=group)
 
 
 def out_of_bag(
@@ -87,11 +94,12 @@ def out_of_bag(
         probs = average_of_trees(held, weights, values)
         asked = ~np.isnan(probs[:, 0])
         probs[asked] = sharpened(probs[asked], choice.sharpness)
-        return OutOfBag(_spread(probs, places))
+        return OutOfBag(_spread(probs, places), group=rows.group)
     log_scores = None
     if family.is_scored_by_log:
         log_scores = _spread(np.log(average_of_trees(held, weights, lambda tree: np.exp(values(tree))))[:, 0], places)
-    return OutOfBag(_spread(average_of_trees(held, weights, means)[:, 0], places), log_scores)
+    predicted = _spread(average_of_trees(held, weights, means)[:, 0], places)
+    return OutOfBag(predicted, log_scores, group=rows.group)
 
 
 def average_of_trees(held: HeldOut, weights: FloatArray, of_tree: Callable[[int], FloatArray]) -> FloatArray:

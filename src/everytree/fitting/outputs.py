@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import as_labels
 from everytree.base.errors import ArgumentError
-from everytree.fitting.fit import Fitted, GivenRows, Origin, Settings, code_first_rows, first_weights, learn_forest
+from everytree.fitting.fit import (
+    Fitted,
+    GivenRows,
+    Origin,
+    Settings,
+    as_later,
+    code_first_rows,
+    first_weights,
+    learn_forest,
+)
 from everytree.fitting.several import SeveralTargets
 from everytree.fitting.structures import GrownStructure
 from everytree.fitting.targets import Target
@@ -64,7 +73,8 @@ def fit_outputs(
     origin, fitted = Origin.of(grown), []
     for own, own_rows in zip(several.each, several.rows_of(grown.rows), strict=True):
         learnt = learn_forest(replace(grown, rows=own_rows), own, schema, settings)._replace(origin=origin)
-        fitted.append(learnt.fitted(own, schema, own_rows, weight, factor, settings.n_jobs))
+        later = as_later(own_rows, given, schema, settings)
+        fitted.append(learnt.fitted(own, schema, own_rows, weight, factor, settings.n_jobs).with_batch(later))
     return fitted
 
 

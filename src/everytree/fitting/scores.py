@@ -70,9 +70,10 @@ class ClassScores(Scores):
         Number of rows that were scored: all, or of a long table a random sample.
     log_loss, accuracy : float
         Minus the mean log probability of the true class, and the share of rows whose most probable class is the true
-        one.
+        one. Classes tie for the most probable one if so many rows cannot tell them apart, and are right by their share:
+        otherwise, on noise, a row would name the wrong class just because it is left out.
     baseline_log_loss, baseline_accuracy : float
-        The same for the frequencies of the classes as the prediction of every row.
+        The same for the frequencies of the classes among the other rows as the prediction of every row.
     """
 
     log_loss: float
@@ -105,11 +106,11 @@ class NumberScores(Scores):
     log_score : float
         Mean log density or probability of the target; of a censored one, log of the probability to exceed it.
     baseline_log_score : float
-        The same for one distribution of the model's family as the prediction of every row.
+        The same for one distribution of the model's family, learnt from the other rows, as the prediction of every row.
     r2 : float or None
-        Coefficient of determination of the mean: the share of the variance that it explains. The mean of all targets
-        as the prediction of every row has 0. None where there are censored rows, where a predicted mean is
-        infinite, and where all targets are equal.
+        Coefficient of determination of the mean: the share of the variance that it explains. The mean of the other
+        rows' targets as the prediction of every row has 0. None where there are censored rows, where a predicted mean
+        is infinite, and where all targets are equal.
     coverage : float or None
         Share of the rows whose targets are in the interval of 90%. None where there are censored rows.
     """

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.classes import predictive_of_probs
-from everytree.fitting.held_out import HeldOut
+from everytree.fitting.baselines import frequencies_of_others, n_independent, naming, r2_of_left_out
+from everytree.fitting.held_out import HeldOut, left_out
 from everytree.fitting.out_of_bag import average_of_trees
 from everytree.fitting.pooled_rows import POOL, pool_without_own_row
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
@@ -21,6 +24,7 @@ from everytree.posterior.rows import Rows
 from everytree.predictive.moved import MovedPredictive
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
+from everytree.tables.repeats import consecutive, repeated_rows
 from everytree.trees.metatree import MetaTree
 
 LEAST_PROB = 1e-300
@@ -46,10 +50,13 @@ class UnseenRows:
         Which rows.
     predicted : Predictive
         Their distributions.
+    are_new : bool
+        Whether they are not of the table of the fit, so that they were not left out of it.
     """
 
     numbers: NDArray[np.int64]
     predicted: Predictive
+    are_new: bool = False
 
     @classmethod
     def of_probs(cls, probs: FloatArray) -> UnseenRows:
@@ -58,7 +65,9 @@ class UnseenRows:
         return cls(numbers, predictive_of_probs(probs[numbers]))
 
 
-def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> UnseenRows:
+def unseen_rows(
+    held: HeldOut, choice: Choice, weights: FloatArray | None, statistics: Sequence[FloatArray] | None = None
+) -> UnseenRows:
     """Average the trees that were not grown on a row, without the row in their statistics, for the scored rows.
 
     Parameters
@@ -68,8 +77,13 @@ def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> Un
         Priors and sharpness.
     weights : (n_trees,) float64 or None
         Of the trees; None for equal ones.
+    statistics : sequence of (n_nodes, n_statistics) arrays, optional
+        Of more rows in the trees, where the scored ones were a sample of these.
     """
     weights = np.ones(len(held.trees)) if weights is None else weights
+    are_made = held.has_kept(POOL)
+    if statistics is not None:
+        held = replace(held, statistics=list(statistics))
     numbers, family, split_prior = held.numbers, choice.family, choice.split_prior
     assert numbers is not None, "rows of a table have numbers"
     if family.has_classes:
@@ -77,7 +91,7 @@ def unseen_rows(held: HeldOut, choice: Choice, weights: FloatArray | None) -> Un
         probs = average_of_trees(held, weights, said.__getitem__)
         known = np.flatnonzero(~np.isnan(probs[:, 0]))
         return UnseenRows(numbers[known], predictive_of_probs(sharpened(probs[known], choice.sharpness)))
-    if not held.has_kept(POOL):
+    if not are_made:
         held = held.first(FEW_ROWS)
     pool, rows = pool_without_own_row(held, family, split_prior, weights)
     return UnseenRows(numbers[rows], _narrowed(pool, choice.sharpness))
@@ -94,6 +108,8 @@ def _narrowed(pool: Predictive, sharpness: float) -> Predictive:
 def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScores:
     """The scores of unseen rows, beside those of predicting the same for each; rows count by their weights.
 
+    What is the same for each row is learnt without the rows of its group, as what the trees say of it is.
+
     Parameters
     ----------
     target : Target
@@ -105,6 +121,7 @@ def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScor
         return NoScores("the trees with any weight were grown on all rows")
     if (rows.y == rows.y[0]).all() and not rows.row_data:
         return NOTHING_TO_PREDICT
+    rows = replace(rows, group=repeated_rows(rows.codes) if rows.group is None else consecutive(rows.group))
     if isinstance(target, ClassTarget):
         return _of_classes(target, rows, unseen)
     assert isinstance(target, NumberTarget)
@@ -112,28 +129,41 @@ def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScor
 
 
 def _of_classes(target: ClassTarget, rows: Rows, unseen: UnseenRows) -> ClassScores:
-    some = rows.at(unseen.numbers)
-    shares = np.bincount(rows.y, rows.weight, target.n_leaf_classes)
-    shares = shares / shares.sum()
+    weight = _weight(rows)
+    n_rows = n_independent(rows.group, weight)
+    some, of_row = rows.at(unseen.numbers), weight[unseen.numbers]
+    same = frequencies_of_others(rows.y, target.n_leaf_classes, rows.group, weight)[unseen.numbers]
+
+    def log_loss(probs: FloatArray) -> float:
+        return -float(np.average(np.log(np.maximum(_of_true(probs, some.y), LEAST_PROB)), weights=of_row))
+
+    def accuracy(probs: FloatArray, n_rows: float | None) -> float:
+        return float(np.average(_of_true(naming(probs, n_rows), some.y), weights=of_row))
+
     probs = unseen.predicted.probs()
-
-    def log_loss(of_class: FloatArray) -> float:
-        return -float(np.average(np.log(np.maximum(of_class, LEAST_PROB)), weights=some.weight))
-
     return ClassScores(
-        len(some), log_loss(probs[np.arange(len(some)), some.y]), _share(probs.argmax(axis=1) == some.y, some),
-        log_loss(shares[some.y]), _share(some.y == shares.argmax(), some),
+        len(some), log_loss(probs), accuracy(probs, None if unseen.are_new else n_rows),
+        log_loss(same), accuracy(same, n_rows),
     )  # fmt: skip
+
+
+def _of_true(values: FloatArray, y: NDArray[np.int64]) -> FloatArray:
+    """The value of each row's own class."""
+    return values[np.arange(len(y)), y]
 
 
 def _of_numbers(target: NumberTarget, rows: Rows, unseen: UnseenRows) -> NumberScores:
     some, dist = rows.at(unseen.numbers), unseen.predicted
-    log_scores, same = _log_scores(dist, some), _log_scores(_same_for_all(target, rows, some), some)
+    log_scores, same = _log_scores(dist, some), _same_for_all(target, rows, unseen.numbers)
     r2, coverage = None, None
     if not some.row_data.get("censored", np.zeros(1)).any():
-        r2, coverage = _r2(some, dist.mean()), _share(_in_interval(dist, some.y, log_scores, target), some)
+        r2, coverage = _r2(rows, unseen), _share(_in_interval(dist, some.y, log_scores, target), some)
     mean, mean_same = (float(np.average(each, weights=some.weight)) for each in (log_scores, same))
     return NumberScores(len(some), mean, mean_same, r2, coverage)
+
+
+def _weight(rows: Rows) -> FloatArray:
+    return np.ones(len(rows)) if rows.weight is None else rows.weight
 
 
 def _share(is_so: NDArray[np.bool_], rows: Rows) -> float:
@@ -149,11 +179,14 @@ def _log_scores(dist: Predictive, rows: Rows) -> FloatArray:
     return np.asarray(scores)
 
 
-def _r2(rows: Rows, mean: FloatArray) -> float | None:
-    spread = np.average((rows.y - np.average(rows.y, weights=rows.weight)) ** 2, weights=rows.weight)
-    if not spread > 0.0 or not np.isfinite(mean).all():
+def _r2(rows: Rows, unseen: UnseenRows) -> float | None:
+    """R2 of the mean; of new rows, which are not left out, as `score` has it."""
+    some, mean = rows.at(unseen.numbers), unseen.predicted.mean()
+    if not unseen.are_new:
+        return r2_of_left_out(rows.y, mean, rows.group, _weight(rows), unseen.numbers)
+    if not np.ptp(some.y) > 0.0 or not np.isfinite(mean).all():
         return None
-    return 1.0 - float(np.average((rows.y - mean) ** 2, weights=rows.weight) / spread)
+    return float(r2_score(some.y, mean, sample_weight=some.weight))
 
 
 def _in_interval(
@@ -166,19 +199,20 @@ def _in_interval(
     return np.asarray((up_to >= tail) & (below <= 1.0 - tail))
 
 
-def _same_for_all(target: NumberTarget, rows: Rows, some: Rows) -> Predictive:
-    """One distribution of the target's family for all rows, learnt from all of them; of some of the rows.
+def _same_for_all(target: NumberTarget, rows: Rows, numbers: NDArray[np.int64]) -> FloatArray:
+    """Log scores of some rows by one distribution of the target's family, learnt from all rows of other groups.
 
     Where leaves are lines through the columns, it is normal: a line would not be the same for every row.
     """
-    family = "normal" if target.has_inputs else target.family
-    plain = NumberTarget(target.owner, family, {"noise": 1.0} if target.leaves.has_one_noise else "auto", "auto")
-    learnt, asked = ({name: one.row_data[name] for name in one.row_data if name != "inputs"} for one in (rows, some))
-    posterior = Posterior(MetaTree.complete([], n_features=1), plain.fixed_family(replace(rows, row_data=learnt)), 0.0)
-    posterior.update(_no_codes(rows), rows.y, rows.weight, **dict[str, Any](learnt))
-    return posterior.predictive(_no_codes(some), **dict[str, Any](asked))
-
-
-def _no_codes(rows: Rows) -> NDArray[np.uint8]:
-    """A table for a tree that does not ask for any column."""
-    return np.zeros((len(rows), 1), dtype=np.uint8)
+    plain = NumberTarget(target.owner, "normal" if target.has_inputs else target.family, "auto", "auto")
+    columns = {name: rows.row_data[name] for name in rows.row_data if name != "inputs"}
+    alike = replace(rows, codes=np.zeros((len(rows), 1), dtype=np.uint8), row_data=columns)
+    if target.leaves.has_one_noise:  # the columns explain nothing: all of the variance is left
+        plain = replace(plain, prior={"noise": 1.0})
+    family, tree = plain.fixed_family(alike), MetaTree.complete([], n_features=1)
+    posterior = Posterior(tree, family, 0.0).update(alike.codes, rows.y, rows.weight, **dict[str, Any](columns))
+    held = left_out(alike, tree, posterior.statistics, numbers)
+    scores = np.empty(len(numbers))
+    for _, of_tree, values in held.predict_each(family, 0.0):
+        scores[of_tree] = values[:, 0]
+    return scores

@@ -1,7 +1,8 @@
-"""A check that a tree and a leaf model fit each other."""
+"""Checks that a tree and a leaf model fit each other, and that rows to be added are those of another object."""
 
 from __future__ import annotations
 
+from everytree.base.errors import OverlapError
 from everytree.families.base import Family
 from everytree.trees.metatree import MetaTree
 
@@ -13,3 +14,11 @@ def check_model(tree: object, family: object) -> None:
     if not isinstance(family, Family):
         raise TypeError(f"family must be a Family such as Bernoulli(0.5, 0.5), not {family!r}")
     family.check_nodes(tree.n_nodes)
+
+
+def check_is_other(this: object, other: object) -> None:
+    """Check that rows to be added are not those that are there already."""
+    if other is this:
+        raise OverlapError(
+            f"other is this {type(this).__name__} itself, whose rows would count twice; merge a copy to do that"
+        )

@@ -14,6 +14,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
 from everytree.base.checks import resolve_n_jobs
 from everytree.families.base import NativeFamily
+from everytree.posterior.checks import check_is_other
 from everytree.posterior.forest import Forest, forest_kernel
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
@@ -136,6 +137,7 @@ class ForestCounts:
 
     def merge(self, other: ForestCounts) -> Self:
         """Add the rows of counts over the same trees and priors. Returns itself."""
+        check_is_other(self, other)
         if other._like is not self._like:
             self._like.check_mergeable(other._like)
         return self.add(other.tally())

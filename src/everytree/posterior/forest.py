@@ -16,6 +16,7 @@ from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_leng
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.errors import ArgumentError
 from everytree.families.base import Family, NativeFamily, mean_less
+from everytree.posterior.checks import check_is_other
 from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from everytree.posterior.pooling import pool_nodes
 from everytree.posterior.posterior import Posterior
@@ -216,6 +217,9 @@ class Forest:
     def merge(self, other: Forest) -> Self:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
         self.check_mergeable(other)
+        check_is_other(self, other)
+        for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+            check_is_other(own, theirs)
         mine = set(self._posteriors)
         with ExitStack() as held:  # all of them, so that no reader sees rows in some trees only
             for post in sorted({*mine, *other._posteriors}, key=id):  # one order for all callers

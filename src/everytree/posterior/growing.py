@@ -17,6 +17,7 @@ from everytree import _kernels
 from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, as_table, readable
 from everytree.base.checks import whole_number
 from everytree.families.base import Family, NativeFamily
+from everytree.posterior.checks import check_is_other
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
@@ -160,6 +161,7 @@ class GrowingPosterior:
     def merge(self, other: GrowingPosterior) -> Self:
         """Add the rows of another growing posterior with the same features and priors. Returns itself."""
         self._check_mergeable(other)
+        check_is_other(self, other)
         with other.lock:
             points, statistics, n_rows = other.points, other.point_statistics(), other._n_rows
         with self.lock.writing:

@@ -16,7 +16,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
 from everytree.base.checks import probabilities, resolve_n_jobs
 from everytree.families.base import Family, NativeFamily
-from everytree.posterior.checks import check_model
+from everytree.posterior.checks import check_is_other, check_model
 from everytree.posterior.python_kernel import PythonKernel
 from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
 from everytree.predictive.paths import PathPredictive, Paths
@@ -174,8 +174,12 @@ class Posterior(TreeQuestions):
         return self
 
     def merge(self, other: Posterior) -> Self:
-        """Add the rows of another posterior over the same meta-tree with the same priors. Returns itself."""
+        """Add the rows of another posterior over the same meta-tree with the same priors. Returns itself.
+
+        To itself, a posterior adds nothing: `merge(posterior.copy())` counts all rows twice.
+        """
         self.check_mergeable(other)
+        check_is_other(self, other)
         with other._kernel:
             statistics, n_rows = other._arrays["statistics"].copy(), other.n_rows
         with self._kernel.writing:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.tables.repeats import row_hashes
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,22 @@ class Rows:
             weight,
             {name: np.concatenate([self.row_data[name], other.row_data[name]]) for name in self.row_data},
         )
+
+    def batch_digest(self, min_rows: int) -> str | None:
+        """Hash that identifies the rows with weight in any order; None for fewer than `min_rows` different ones.
+
+        Equal weights of 1 are as good as none. Rows cannot be read from it.
+        """
+        used = slice(None) if self.weight is None else np.flatnonzero(self.weight > 0.0)
+        hashes = row_hashes(self.codes[used])
+        weight = np.ones(len(self)) if self.weight is None else self.weight
+        for column in (self.y, weight, *(self.row_data[name] for name in sorted(self.row_data))):
+            bits = (np.asarray(column, dtype=np.float64)[used] + 0.0).reshape(len(hashes), -1).view(np.uint64)
+            hashes = row_hashes(np.column_stack([hashes, bits]))
+        hashes.sort()
+        if np.count_nonzero(np.diff(hashes)) + 1 < min_rows:
+            return None
+        return hashlib.blake2b(hashes.tobytes(), digest_size=16).hexdigest()
 
     def digest(self) -> str:
         """Hash that identifies these rows in this order; rows cannot be read from it."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
+from everytree.boosting.classes import predictive_of_probs
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
 from everytree.fitting.unseen import NOTHING_TO_PREDICT, UnseenRows, scores_of
 from everytree.posterior.rows import Rows
@@ -20,7 +23,8 @@ from everytree.tables.named_columns import series_name
 from everytree.view.describe import amount
 
 BETTER = ((0.02, "No better than guessing"), (0.1, "A little better than guessing"), (0.4, "Better than guessing"))
-"""Words for the share of the log-loss that the model saves, each below a limit."""
+"""Words for the share that the model saves of the log-loss, and of numbers also of the squared error; each below a
+limit."""
 
 BEST = "Much better than guessing"
 
@@ -61,16 +65,33 @@ def scores_after_fit(subject: Subject) -> Scores | NoScores | None:
     return scores
 
 
+def refuse_rows_of_fit(model: Any, rows: JudgedRows) -> None:
+    """Raise if rows are said to be new to a model that has counted them."""
+    own = _coded(model, rows)
+    if model.fitted_.has_counted(replace(own, weight=rows.weight * model.fitted_.weight_factor)):
+        raise OverlapError(
+            "held_out=True says that the model was fitted to none of these rows, but it has counted them all; leave it "
+            "out, and the estimator is fitted again to parts of the table"
+        )
+
+
 def scores_of_new(model: Any, rows: JudgedRows) -> Scores | NoScores:
     """Scores of the model itself on rows that are new to it."""
-    target, numbers = model.fitted_.target, np.arange(len(rows))
     if hasattr(model, "classes_"):
-        y = np.searchsorted(model.classes_, rows.y)
-        columns, unseen = {}, UnseenRows.of_probs(model.predict_proba(rows.inputs))
+        predicted = predictive_of_probs(model.predict_proba(rows.inputs))
     else:
-        y, columns = rows.y, target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
-        unseen = UnseenRows(numbers, model.predictive(rows.inputs, **rows.row_data))
-    return scores_of(target, Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns), unseen)
+        predicted = model.predictive(rows.inputs, **rows.row_data)
+    unseen = UnseenRows(np.arange(len(rows)), predicted, are_new=True)
+    return scores_of(model.fitted_.target, _coded(model, rows), unseen)
+
+
+def _coded(model: Any, rows: JudgedRows) -> Rows:
+    """The rows as the model counts them."""
+    target, columns = model.fitted_.target, {}
+    y = np.searchsorted(model.classes_, rows.y) if hasattr(model, "classes_") else rows.y
+    if not hasattr(model, "classes_"):
+        columns = target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
+    return Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns, rows.group)
 
 
 def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are_new: bool = False) -> str:
@@ -86,19 +107,21 @@ def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are
 
 
 def better(skill: float) -> str:
-    """The words for a share of the log-loss that is saved."""
+    """The words for a share that is saved."""
     return next((words for limit, words in BETTER if skill < limit), BEST)
 
 
 def _skill(scores: Scores) -> float:
     """Share of the log-loss that the model saves; of numbers, whose log-loss has no zero, by how much it is narrower.
 
-    If densities were normal, the last is the share by which the standard deviation is smaller.
+    If densities were normal, the last is the share by which the standard deviation is smaller. R2 decides where it is
+    smaller: a density that is high at a value which occurs often saves any amount, whatever is known of the others.
     """
     if isinstance(scores, ClassScores):
         return 1.0 - scores.log_loss / scores.baseline_log_loss
     assert isinstance(scores, NumberScores)
-    return 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
+    narrower = 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
+    return narrower if scores.r2 is None else min(narrower, scores.r2)
 
 
 def tiles(

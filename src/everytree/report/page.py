@@ -22,7 +22,15 @@ from everytree.report.examples import examples
 from everytree.report.facts import expert_facts, facts, lead, parameters, priors
 from everytree.report.importances import importances, importances_html
 from everytree.report.judged import quality_html, why_not_judged
-from everytree.report.opening import scores_after_fit, scores_of_new, target_name_of, tiles, title, verdict
+from everytree.report.opening import (
+    refuse_rows_of_fit,
+    scores_after_fit,
+    scores_of_new,
+    target_name_of,
+    tiles,
+    title,
+    verdict,
+)
 from everytree.report.pipelines import Given, groups_of, last_step
 from everytree.report.quality import Quality, at_most, judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, check_table, other_columns, read_rows
@@ -189,6 +197,8 @@ def report_page(
     rows = None if given.table is None else _rows(model, given.table, given.beside)
     if rows is not None and places is not None:
         rows = replace(rows, place=places[rows.places])
+    if held_out and rows is not None:
+        refuse_rows_of_fit(model, rows)
     scores, are_new = scores_after_fit(subject), False
     why_not, quality = _judged(model, rows, held_out, has_scores=scores is not None)
     if held_out and rows is not None and not why_not:

@@ -162,7 +162,7 @@ class Grower:
         self,
         *,
         sample: NDArray[np.int64],
-        columns: NDArray[np.int32],
+        columns: NDArray[np.int32] | None = None,
         seed: int,
         random_splits: bool,
         max_features: int,

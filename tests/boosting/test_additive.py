@@ -24,7 +24,8 @@ def random_trees(seed: int, n_outputs: int) -> AdditiveTrees:
         y=rng.integers(0, max(n_outputs, 2), 80).astype(float), n_classes=max(n_outputs, 2),
         loss="logit" if n_outputs == 1 else "softmax",
     ).run(
-        role=np.zeros(80, dtype=np.uint8), seed=seed, learning_rate=0.3, tau=1.0, split_prior=0.7, max_steps=9,
+        role=np.zeros(80, dtype=np.uint8), columns=np.arange(4, dtype=np.int32), seed=seed,
+        learning_rate=0.3, tau=1.0, split_prior=0.7, max_steps=9,
         patience=9, max_leaf_nodes=8, max_depth=4, min_samples_leaf=1, row_share=0.8, column_share=1.0, most_rows=10**6,
     )  # fmt: skip
     nodes = {name: run[name] for name in ("feature", "first_child", "threshold", "missing_child")}

@@ -13,6 +13,7 @@ from naive_boosting import derivatives, loss_of, path, trees_of, values
 from naive_grower import Rule, check_tree
 
 RULE: dict[str, Any] = {
+    "columns": np.arange(3, dtype=np.int32),
     "learning_rate": 0.3, "tau": 1.5, "split_prior": 0.7, "max_steps": 6, "patience": 6, "max_leaf_nodes": 6,
     "max_depth": 3, "min_samples_leaf": 2, "row_share": 0.6, "column_share": 0.7, "most_rows": 10**9,
 }  # fmt: skip

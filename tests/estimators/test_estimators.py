@@ -290,10 +290,11 @@ def test_every_library_gives_the_same_model(case):
     columns, signal = mixed_columns()
     y = target_for(case, signal)
     expected = case.make().fit(as_pandas(columns), y)
-    assert [column.kind for column in expected.schema_.columns] == [
+    inputs = expected.schema_.columns[:6]
+    assert [column.kind for column in inputs] == [
         "categorical", "categorical", "numeric", "numeric", "boolean", "datetime"
     ]  # fmt: skip
-    assert sum(column.has_missing for column in expected.schema_.columns) == 4
+    assert sum(column.has_missing for column in inputs) == 4
     for frame in FRAMES.values():
         model = case.make().fit(frame(columns), pl.Series(y) if frame is as_polars else y)
         assert state(model) == state(expected)
@@ -301,7 +302,7 @@ def test_every_library_gives_the_same_model(case):
             bit_equal(answers(model, other(columns)), answers(expected, as_pandas(columns)))
 
 
-@pytest.mark.filterwarnings("ignore:X. column 'sold' holds texts such as")
+@pytest.mark.filterwarnings("ignore:X. column 'sold' holds dates written as text")
 @pytest.mark.parametrize("case", **ids(FOUR))
 def test_a_file_read_by_two_libraries(case, tmp_path):
     columns, signal = mixed_columns()
@@ -407,5 +408,5 @@ def test_categorical_features(case, listed):
     X, y, _ = case.draw(80)
     table = pd.DataFrame(X, columns=list("abcd"))
     model = case.make(categorical_features=listed).fit(table, y)
-    assert model.schema_.is_categorical.tolist() == [False, False, True, False]
+    assert model.schema_.is_categorical[:4].tolist() == [False, False, True, False]
     bit_equal(answers(model, table), answers(model, X))

@@ -174,7 +174,8 @@ def test_more_categories_than_one_byte_holds(case):
     table = pd.DataFrame({"name": [f"name {k % 300}" for k in range(n)]})
     y = (np.arange(n) % 300 > 100).astype(int)
     model = case.make(max_depth=None).fit(table, y)
-    assert model.schema_.dtype == np.uint16
+    assert model.schema_.columns[0].pooled
+    assert model.schema_.dtype == np.uint8
     assert model.score(table, y) > 0.5
     assert np.isfinite(answers(model, pd.DataFrame({"name": ["unheard of", None]}))).all()
 

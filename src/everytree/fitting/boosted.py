@@ -68,8 +68,8 @@ class BoostStructure:
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
-            model, left_out, _ = self.classes(rows, target, schema, settings)
-            return Learnt(model, unseen=partial(UnseenRows.of_probs, left_out))
+            model, left_out, fold = self.classes(rows, target, schema, settings)
+            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
         assert isinstance(target, NumberTarget)
         about = AboutCentre(target.family)
         centres = self.centres(rows, about, schema, settings)

@@ -188,9 +188,8 @@ class _RegionGrower:
         splitter, max_features = self._recipes[number % len(self._recipes)]
         width = own.codes.shape[1]
         *arrays, terminal = self._kernel.grow(
-            sample=regions[number][in_bag], columns=np.arange(width, dtype=np.int32), seed=int(self._seeds[number]),
-            random_splits=splitter == "random", max_features=n_looked_at(max_features, width), min_samples_leaf=1,
-            max_depth=0, max_leaf_nodes=0,
+            sample=regions[number][in_bag], seed=int(self._seeds[number]), random_splits=splitter == "random",
+            max_features=n_looked_at(max_features, width), min_samples_leaf=1, max_depth=0, max_leaf_nodes=0,
         )  # fmt: skip
         names = ("feature", "first_child", "n_children", "threshold", "missing_child")
         tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), width)

@@ -83,7 +83,7 @@ class EnsembleStructure:
         for own in _each(fold):
             left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(~own))
         mixed = MixedClasses(forest, boosted, *mixture(np.ones(len(rows), dtype=bool)))
-        return Learnt(mixed, unseen=partial(UnseenRows.of_probs, left_out))
+        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         about = AboutCentre(target.family)

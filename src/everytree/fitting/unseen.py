@@ -12,7 +12,13 @@ from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.classes import predictive_of_probs
-from everytree.fitting.baselines import frequencies_of_others, n_independent, naming, r2_of_left_out
+from everytree.fitting.baselines import (
+    as_if_folds_were_drawn,
+    frequencies_of_others,
+    n_independent,
+    naming,
+    r2_of_left_out,
+)
 from everytree.fitting.held_out import HeldOut, left_out
 from everytree.fitting.out_of_bag import average_of_trees
 from everytree.fitting.pooled_rows import POOL, pool_without_own_row
@@ -63,6 +69,12 @@ class UnseenRows:
         """Rows with probabilities of classes; those where they are NaN are left out."""
         numbers = np.flatnonzero(~np.isnan(probs[:, 0]))
         return cls(numbers, predictive_of_probs(probs[numbers]))
+
+    @classmethod
+    def of_folds(cls, probs: FloatArray, rows: Rows, fold: NDArray[np.int64]) -> UnseenRows:
+        """All rows, with probabilities of classes by what was learnt without their folds."""
+        group = repeated_rows(rows.codes) if rows.group is None else consecutive(rows.group)
+        return cls.of_probs(as_if_folds_were_drawn(probs, rows.y, fold, group, _weight(rows)))
 
 
 def unseen_rows(

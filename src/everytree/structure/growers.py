@@ -20,6 +20,7 @@ from everytree import _kernels
 from everytree.structure.draws import Draw
 from everytree.structure.grow_on import GrowOn
 from everytree.structure.grown import Grown
+from everytree.tables.either import Either, drawn_columns
 from everytree.trees.metatree import MetaTree
 
 Splitter = Literal["best", "random"]
@@ -29,9 +30,6 @@ Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
 
 Finish = Callable[[MetaTree, NDArray[np.bool_], NDArray[np.int32]], Grown]
 """From a tree, the rows of its sample and their terminals to the structure."""
-
-Either = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
-"""Pairs of columns of which one is used."""
 
 GROWERS: dict[str, dict[bool, Recipes]] = {
     "random_forest": {True: (("best", "sqrt"),), False: (("best", None), ("best", 0.5))},
@@ -176,14 +174,6 @@ def _grow_one(
     names = ("feature", "first_child", "n_children", "threshold", "missing_child")
     tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), n_features)
     return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn]
-
-
-def drawn_columns(n_features: int, either: Either, seed: int) -> NDArray[np.int32]:
-    """Columns that a tree may split on: of each pair, one side or the other."""
-    is_used = np.ones(n_features, dtype=bool)
-    for sides, side in zip(either, np.random.default_rng(seed).integers(2, size=len(either)), strict=True):
-        is_used[sides[side]] = False
-    return np.flatnonzero(is_used).astype(np.int32)
 
 
 def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:

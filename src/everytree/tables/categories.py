@@ -43,6 +43,9 @@ MANY = 30
 MAX_AT_ONCE = 63
 """Largest number of categories that a split into all of them can have; missing ones are one more."""
 
+MAX_POOLS_AT_ONCE = 17
+"""Then pools are few: sums over all trees take long if a column has many codes."""
+
 RARE = 15
 """Mean number of rows of a category below which many categories are too rare for a child each."""
 
@@ -83,7 +86,8 @@ def fit_categories(
         is_rare = len(kept) >= MANY and int(n_rows_of.sum()) < RARE * len(kept)
         if len(kept) <= MAX_AT_ONCE and not is_rare:
             return [replace(own, categories=kept)]
-        return _by_means(own, kept, places[known], rows.targets[known], weight, max_bins, has_new)
+        fewer = min(max_bins, MAX_POOLS_AT_ONCE)
+        return _by_means(own, kept, places[known], rows.targets[known], weight, fewer, has_new)
     if len(kept) <= 2:
         return [replace(own, categories=kept)]
     if len(kept) == len(EVERY_ORDER[0]):

@@ -1,5 +1,6 @@
 // Trees grown on codes.
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -137,15 +138,20 @@ std::unique_ptr<Grower> evidence_grower(nb::handle codes, Input<std::int32_t> n_
     });
 }
 
-GrownArrays grow_tree(const Grower& self, Input<std::int64_t> sample, Input<std::int32_t> columns, std::uint64_t seed,
-                      bool random_splits, int max_features, std::int64_t min_samples_leaf, int max_depth,
-                      std::int64_t max_leaf_nodes) {
+GrownArrays grow_tree(const Grower& self, Input<std::int64_t> sample, std::optional<Input<std::int32_t>> columns,
+                      std::uint64_t seed, bool random_splits, int max_features, std::int64_t min_samples_leaf,
+                      int max_depth, std::int64_t max_leaf_nodes) {
     for (const std::int64_t row : to_span(sample))
         if (row < 0 || row >= self.n_rows()) throw std::invalid_argument("sample must be numbers of rows");
-    check_columns(to_span(columns), self.n_columns());
+    std::vector<std::int32_t> used(static_cast<std::size_t>(self.n_columns()));
+    std::iota(used.begin(), used.end(), 0);
+    if (columns) {
+        check_columns(to_span(*columns), self.n_columns());
+        used.assign(columns->data(), columns->data() + columns->size());
+    }
     const GrowRule rule{random_splits ? Splitter::random : Splitter::best, max_features, min_samples_leaf, max_depth,
                         max_leaf_nodes};
-    GrownTree tree = without_gil(true, [&] { return self.grow(to_span(sample), to_span(columns), rule, seed); });
+    GrownTree tree = without_gil(true, [&] { return self.grow(to_span(sample), used, rule, seed); });
     return {to_numpy(std::move(tree.feature)),       to_numpy(std::move(tree.first_child)),
             to_numpy(std::move(tree.n_children)),    to_numpy(std::move(tree.threshold)),
             to_numpy(std::move(tree.missing_child)), to_numpy(std::move(tree.terminal))};
@@ -155,8 +161,8 @@ GrownArrays grow_tree(const Grower& self, Input<std::int64_t> sample, Input<std:
 
 void bind_growers(nb::module_& module) {
     nb::class_<Grower>(module, "Grower")
-        .def("grow", &grow_tree, nb::kw_only(), "sample"_a, "columns"_a, "seed"_a, "random_splits"_a, "max_features"_a,
-             "min_samples_leaf"_a, "max_depth"_a, "max_leaf_nodes"_a);
+        .def("grow", &grow_tree, nb::kw_only(), "sample"_a, "columns"_a = nb::none(), "seed"_a, "random_splits"_a,
+             "max_features"_a, "min_samples_leaf"_a, "max_depth"_a, "max_leaf_nodes"_a);
     module.def("class_grower", &class_grower, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a,
                "weight"_a.none(), "n_classes"_a, "criterion"_a);
     module.def("number_grower", &number_grower, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a,

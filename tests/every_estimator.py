@@ -6,6 +6,7 @@ import inspect
 from functools import cache
 from typing import Any
 
+import pytest
 from sklearn.base import BaseEstimator, is_classifier
 
 import everytree as et
@@ -38,7 +39,17 @@ def _takes(kind: type[Any], family: str) -> bool:
 
 
 def make(kind: type[Any], **options: Any) -> Any:
-    """An estimator as it is by default, on one thread and with a fixed seed."""
+    """An estimator as it is by default, on one thread and with a fixed seed; sums over all trees to a small depth."""
     known = kind().get_params()
     fixed = {name: value for name, value in {"random_state": 0, "n_jobs": 1}.items() if name in known}
+    if "Exact" in kind.__name__:
+        fixed["max_depth"] = 2
     return kind(**fixed, **options)
+
+
+def marked(kinds: list[type[Any]]) -> list[Any]:
+    """Parameters of a test that fits each; chains over structures take long."""
+    return [
+        pytest.param(kind, id=kind.__name__, marks=pytest.mark.slow if kind.__name__.startswith("Sampled") else ())
+        for kind in kinds
+    ]

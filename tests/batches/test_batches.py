@@ -371,7 +371,7 @@ def test_decimal_weights_are_weights():
 
 
 def test_a_posterior_is_updated_through_a_schema():
-    table = pd.DataFrame({"a": np.arange(300) % 5, "b": ["x", "y", "z"] * 100, "y": np.arange(300) % 2})
+    table = pd.DataFrame({"a": np.arange(300) % 5, "b": ["x", "y"] * 150, "y": np.arange(300) % 2})
     schema = et.schema_from_batches(cut(table, 100), target="y")
     codes = schema.encode(table)
     tree = et.MetaTree.from_arrays([0, -1, -1], [1, -1, -1], [2, 0, 0], [2, -1, -1], n_features=2)

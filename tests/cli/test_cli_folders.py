@@ -140,7 +140,7 @@ def test_folders_may_name_a_column(suffix, here, capfd):
         WRITERS[suffix](rows().slice(600 * (year - 2020), 600), f"by/year={year}/t.{suffix}")
     for how in ([], FEW):
         assert main(["fit", "by", *FIT, *how]) == 0
-        assert et.load("model.et").schema_.names == ["id", "a", "kind", "w", "year"]
+        assert et.load("model.et").schema_.input_names == ["id", "a", "kind", "w", "year"]
     said = says(capfd, "predict", "model.et", "by", "--keep", "year").splitlines()
     assert [line.split(",")[0] for line in said] == ["year", *["2020"] * 600, *["2021"] * 600]
     assert main(["update", "model.et", "by", "--allow-twice", "-q", *FEW]) == 0

@@ -157,7 +157,7 @@ def test_a_batch_is_counted_once_in_whatever_order_unless_insisted(kind, tmp_pat
 def test_batches_of_rare_categories_and_of_weights_are_known_again():
     """Pooled categories are coded otherwise at fit than later; rows of weight 0 are no rows."""
     rng = rng_for("rare", "once")
-    X = pd.DataFrame({"town": rng.integers(0, 80, 300).astype(str), "size": rng.normal(size=300)})
+    X = pd.DataFrame({"town": [f"town {k}" for k in rng.integers(0, 80, 300)], "size": rng.normal(size=300)})
     y, weight = rng.integers(0, 2, 300), rng.integers(0, 3, 300).astype(float)
     model = made(et.MetaForestClassifier).fit(X, y, weight)
     assert any(column.pooled for column in model.schema_.columns)

@@ -134,7 +134,7 @@ def test_batches_of_any_size_are_the_same_and_count_every_row_once(n_classes):
     table = features(X).assign(y=y)
     models = [
         forest().fit_batches([table[k : k + size] for k in range(0, N, size)], target="y", sample_rows=900)
-        for size in (100, 700)
+        for size in (100, 700, N)
     ]
     assert models[0].schema_.columns[3].pooled
     for model in models:
@@ -142,7 +142,8 @@ def test_batches_of_any_size_are_the_same_and_count_every_row_once(n_classes):
         assert all(post.n_rows == N for post in model.forest_.posteriors)
         total = sum(post.statistics[0].sum() for post in model.forest_.posteriors)
         assert total == pytest.approx(N * len(model.forest_))
-    np.testing.assert_array_equal(*(model.predict_proba(features(X)) for model in models))
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.predict_proba(features(X)), models[0].predict_proba(features(X)))
     dask = et.DaskMetaForestClassifier(20, random_state=0)
     dask.fit(dd.from_pandas(table, npartitions=4), "y", sample_rows=900)
     found = np.asarray(dask.predict_proba(dd.from_pandas(features(X), npartitions=2)))

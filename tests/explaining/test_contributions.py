@@ -315,7 +315,7 @@ def test_rows_that_are_added_move_the_start_of_explanations():
     model = et.MetaForestClassifier(8, random_state=0).fit(X, y)
     assert model.forest_.sharpness != 1.0
     for _ in range(3):
-        model.partial_fit(X[y == 2], y[y == 2])
+        model.partial_fit(X[y == 2], y[y == 2], allow_overlap=True)
     why = model.explain(new)
     shares = np.bincount(np.append(y, np.repeat(2, 3 * (y == 2).sum()))) / (150 + 3 * (y == 2).sum())
     np.testing.assert_allclose(why.base, shares, atol=0.05)

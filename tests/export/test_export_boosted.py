@@ -87,11 +87,11 @@ def test_pooled_categories_are_read_by_several_columns(kind):
     y = (rng.normal(size=(150, 3))[place] + rng.gumbel(size=(600, 3))).argmax(axis=1)
     table = pd.DataFrame({"id": [f"id {k}" for k in place], "x": rng.normal(size=600)})
     model = small(kind, "classes").fit(table, y)
-    assert model.schema_.n_features == 3
+    assert model.schema_.n_features == 4
     table.loc[50:80, "id"], table.loc[:30, "id"] = "never seen", None
     check_equal(model, table)
     model = small(kind, "numbers").fit(table, y + table.x)
-    assert model.schema_.columns[0].pooled
+    assert [column.pooled for column in model.schema_.columns] == [False, False, True]
     check_equal(model, table)
 
 

@@ -283,7 +283,20 @@ def test_boosting_of_classes_is_scored_by_the_chain_that_left_a_row_out(target, 
     scores = boosted[0].base + boosted[0].departure
     if scores.shape[1] == 1:
         scores = np.column_stack([np.zeros(120), scores])
-    assert_same(model.unseen_, of_probs(model, y, softmax(scores, axis=1), weight))
+    probs = as_if_folds_were_drawn(softmax(scores, axis=1), targets_of(model, y), boosted[0].fold, weight)
+    assert_same(model.unseen_, of_probs(model, y, probs, weight))
+
+
+def as_if_folds_were_drawn(probs: np.ndarray, y: Any, fold: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The frequencies outside a row's fold, which is like all others, give way to those of the other rows."""
+    n_classes, shifted = probs.shape[1], np.empty_like(probs)
+    for row in range(len(y)):
+        for k in range(n_classes):
+            others = sum(weight[i] for i in range(len(y)) if y[i] == k and i != row) + 0.5
+            outside = sum(weight[i] for i in range(len(y)) if y[i] == k and fold[i] != fold[row]) + 0.5
+            total = weight[fold != fold[row]].sum() + 0.5 * n_classes
+            shifted[row, k] = probs[row, k] * others / (outside / total)
+    return shifted / shifted.sum(axis=1, keepdims=True)
 
 
 def of_probs(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> ClassScores:
@@ -306,6 +319,7 @@ def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkey
         assert forest.n_rows == 100 - own.sum()
         power = (forest.probs(codes[own]) ** (1.0 - weights[k]) * chain[own] ** weights[k]) ** sharpnesses[k][1]
         probs[own] = power / power.sum(axis=1, keepdims=True)
+    probs = as_if_folds_were_drawn(probs, targets_of(model, y), found.fold, np.ones(100))
     assert (model.forest_.weight, model.forest_.sharpness) == (weights[5], sharpnesses[5][1])
     assert_same(model.unseen_, of_probs(model, y, probs, np.ones(100)))
 

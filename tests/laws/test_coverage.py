@@ -66,7 +66,7 @@ def coverage(kind: type[Any], family: str, law: Any, seed: int, n: int = 200) ->
 @pytest.mark.parametrize(("kind", "family"), CASES)
 def test_intervals_hold_what_they_say_of_their_own_law(kind, family):
     for law in (lambda rng, s: noise.TARGETS[family](rng, len(s)), SIGNAL[family]):
-        assert 0.85 < coverage(kind, family, law, 0) < 0.95
+        assert 0.85 < np.mean([coverage(kind, family, law, seed) for seed in range(2)]) < 0.95
 
 
 @pytest.mark.slow

@@ -14,14 +14,11 @@ from sklearn.base import is_classifier
 
 import noise_cases as noise
 from cases import rng_for
-from every_estimator import estimators, families_of, make
+from every_estimator import estimators, families_of, make, marked
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.long]
 
-ESTIMATORS = [
-    pytest.param(kind, id=kind.__name__, marks=pytest.mark.slow if kind.__name__.startswith("Sampled") else ())
-    for kind in estimators()
-]
+ESTIMATORS = marked(estimators())
 
 
 class Judged(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import is_classifier
 
 from cases import rng_for
-from every_estimator import estimators, make
+from every_estimator import estimators, make, marked
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -31,14 +31,14 @@ def answers(model, X):
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
-@pytest.mark.parametrize("kind", estimators())
+@pytest.mark.parametrize("kind", marked(estimators()))
 def test_columns_are_found_by_their_names(kind):
     X, y = rows(kind)
     model = make(kind).fit(X, y)
     np.testing.assert_array_equal(answers(model, X[["u", "b", "t", "a"]].assign(other=1)), answers(model, X))
 
 
-@pytest.mark.parametrize("kind", estimators())
+@pytest.mark.parametrize("kind", marked(estimators()))
 def test_units_and_names_of_categories_do_not_matter(kind):
     """A power of two changes no rounding; texts keep their natural order."""
     X, y = rows(kind)

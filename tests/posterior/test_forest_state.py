@@ -272,7 +272,10 @@ def test_what_cannot_be_merged():
     with pytest.raises(TypeError, match="Forest"):
         forest.merge(forest.posteriors[0])
     assert bits(forest) == before
-    assert forest.merge(forest).n_rows == 4
+    with pytest.raises(ValueError, match="merge a copy"):
+        forest.merge(forest)
+    assert bits(forest) == before
+    assert forest.merge(forest.copy()).n_rows == 4
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------

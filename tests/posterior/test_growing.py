@@ -428,4 +428,4 @@ def test_only_posteriors_of_one_model_merge(what):
 def test_merging_with_itself_counts_twice():
     grow = et.GrowingPosterior([2, 3, 4], et.Poisson()).update(ROWS[:50], TARGETS[:50])
     twice = grow.copy().update(ROWS[:50], TARGETS[:50])
-    assert_same_view(view(grow.merge(grow), ROWS[:9], TARGETS[:9], {}), view(twice, ROWS[:9], TARGETS[:9], {}))
+    assert_same_view(view(grow.merge(grow.copy()), ROWS[:9], TARGETS[:9], {}), view(twice, ROWS[:9], TARGETS[:9], {}))

@@ -112,7 +112,7 @@ class Learner:
         elif kind == "estimator":
             self.model = et.MetaForestClassifier(n_estimators=3, random_state=0).fit(X[:500], y[:500])
             self.model = self.model.blank()
-            self.size, self.learn = len(X), lambda: self.model.partial_fit(X, y)
+            self.size, self.learn = len(X), lambda: self.model.partial_fit(X, y, allow_overlap=True)
         else:
             self.model = BUILDERS[kind]()
             self.size, self.learn = len(X), lambda: self.model.update(X, y)

@@ -239,6 +239,7 @@ def customers(n_rows: int = 120) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", [et.MetaTreeClassifier, et.ExactTreeClassifier, et.MetaBoostClassifier])
+@pytest.mark.filterwarnings("ignore:X. column 'name' has")
 def test_texts_of_columns_that_no_tree_asks_for_are_not_in_the_page(kind):
     table = customers()
     model = kind(max_depth=1).fit(

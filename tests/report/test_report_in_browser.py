@@ -69,7 +69,7 @@ def test_pooled_categories_new_ones_and_missing_ones_answer_as_in_python(visit):
     table = pd.DataFrame({"id": [f"id {k}" for k in place], "x": rng.normal(size=400)})
     table.loc[:20, "id"] = None
     model = et.MetaForestClassifier(5, random_state=0).fit(table, y)
-    assert [column.pooled for column in model.schema_.columns] == [True, False, True]
+    assert [column.pooled for column in model.schema_.columns] == [False, False, True, True]
     visitor = visit(model)
     for name in (*model.schema_.columns[0].categories[::25], "never seen", None):
         row = pd.DataFrame({"id": pd.Series([name], dtype=object), "x": [0.25]})

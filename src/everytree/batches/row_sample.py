@@ -72,6 +72,7 @@ class RowSample:
         if len(places) > self.size:  # no more can be kept: the others need not be asked for
             smallest = np.argpartition(keys, self.size - 1)[: self.size]
             places, keys = places[smallest], keys[smallest]
+            self._bound = min(self._bound, int(keys.max()))
         if len(places):
             self._keep({"key": keys, "number": places + first, **take(places)})
         return self

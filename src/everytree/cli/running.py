@@ -19,11 +19,16 @@ WRONG, FAULT, INTERRUPTED = 1, 70, 130
 TRACEBACK = "EVERYTREE_TRACEBACK"
 """The environment variable that asks for the whole story of a fault."""
 
+SAID_HERE = "X: .*nearly every row has its own", "X: .*numbers with a decimal comma"
+"""Warnings of the library about which commands say more, with the option or the file that helps."""
+
 
 def run(arguments: Sequence[str]) -> int:
     """One command; what goes wrong is one sentence on standard error."""
     try:
         with warnings.catch_warnings():
+            for message in SAID_HERE:
+                warnings.filterwarnings("ignore", message)
             warnings.showwarning = _warner()
             app(args=list(arguments), prog_name="everytree")
     except SystemExit as end:  # typer's own: help and usage errors have been shown

@@ -219,7 +219,7 @@ def _same_for_all(target: NumberTarget, rows: Rows, numbers: NDArray[np.int64]) 
     plain = NumberTarget(target.owner, "normal" if target.has_inputs else target.family, "auto", "auto")
     columns = {name: rows.row_data[name] for name in rows.row_data if name != "inputs"}
     alike = replace(rows, codes=np.zeros((len(rows), 1), dtype=np.uint8), row_data=columns)
-    if target.leaves.has_one_noise:  # the columns explain nothing: all of the variance is left
+    if "noise" in plain.search(alike).start:  # the columns explain nothing: all of the variance is left
         plain = replace(plain, prior={"noise": 1.0})
     family, tree = plain.fixed_family(alike), MetaTree.complete([], n_features=1)
     posterior = Posterior(tree, family, 0.0).update(alike.codes, rows.y, rows.weight, **dict[str, Any](columns))

@@ -43,7 +43,7 @@ MANY = 30
 MAX_AT_ONCE = 63
 """Largest number of categories that a split into all of them can have; missing ones are one more."""
 
-MAX_POOLS_AT_ONCE = 17
+MAX_POOLS_AT_ONCE = 9
 """Then pools are few: sums over all trees take long if a column has many codes."""
 
 RARE = 15

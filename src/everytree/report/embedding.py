@@ -109,11 +109,12 @@ def _hide(data: dict[str, Any], **more: Any) -> None:
 
 def listed_columns(data: dict[str, Any]) -> list[str]:
     """Names of the columns of many texts all of which are in a page."""
-    return [
+    texts = (
         name
-        for name, column in dict(zip(data["features"], data["columns"], strict=True)).items()
+        for name, column in zip(data["features"], data["columns"], strict=True)
         if column["kind"] == "categorical" and len(column["categories"]) > MANY
-    ]
+    )
+    return [*dict.fromkeys(texts)]  # several columns may read one input
 
 
 def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _with_values(frame: Any, schema: Schema) -> Any:
     for place, column in place_of.items():
         if column.kind == "datetime":
             known = np.nan_to_num(values[place]).astype("datetime64[us]")
-            values[place] = np.where(np.isnan(values[place]), np.datetime64("NaT"), known)
+            values[place] = np.where(np.isnan(values[place]), np.datetime64("NaT", "us"), known)
     if is_frame:
         names, kind = frame.columns, frame.implementation
         return frame.with_columns(*(nw.new_series(names[k], numbers, backend=kind) for k, numbers in values.items()))

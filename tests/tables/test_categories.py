@@ -96,3 +96,55 @@ def test_texts_that_differ_in_nearly_every_row_are_said():
     said = r"column 'who' has 96 different texts in 100 rows, such as 'name 0'.*Leave it out"
     with pytest.warns(UserWarning, match=said):
         et.Schema.fit(pd.DataFrame({"who": [*names, *["same"] * 5]}), np.arange(100.0))
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    rng = rng_for("weights of categories")
+    text, y, weight = texts(rng, 200, 150), rng.normal(size=200), rng.integers(1, 4, 200)
+    weighted = et.Schema.fit(text, y, sample_weight=weight)
+    repeated = et.Schema.fit(np.repeat(text, weight, axis=0), np.repeat(y, weight))
+    assert [column.pooled for column in weighted.columns] == [column.pooled for column in repeated.columns]
+    assert weighted.columns[0].categories == repeated.columns[0].categories
+
+
+# ---- one or the other ------------------------------------------------------------------------------------------------
+
+
+def noise(rng, n, n_categories=30):
+    table = pd.DataFrame({f"c{k}": texts(rng, n, n_categories)[:, 0] for k in range(6)})
+    return table, rng.integers(0, 2, n)
+
+
+def sides_of(model, trees):
+    """Which codes of each input each tree splits on."""
+    columns, input_of = model.schema_.columns, model.schema_.input_of
+    for features in trees:
+        yield {(int(input_of[k]), columns[k].pooled) for k in set(features.tolist()) if k >= 0}
+
+
+@pytest.mark.parametrize("kind", [et.MetaForestClassifier, et.MetaTreeClassifier, et.MetaBoostClassifier])
+def test_no_tree_splits_on_both_codes_of_rare_categories(kind):
+    table, y = noise(rng_for("either", kind.__name__), 300)
+    y = (table["c0"].isin([f"c{k}" for k in range(15)]) ^ (y * (np.arange(300) % 5 == 0))).astype(int)
+    model = kind(random_state=0).fit(table, y)
+    assert len(model.schema_.either(300)) == 6
+    if kind is et.MetaBoostClassifier:  # a chain adds its trees up: each of the five has a side
+        nodes, n_nodes = model.forest_.trees.nodes["feature"], model.forest_.trees.n_nodes
+        ends = np.cumsum([0, *n_nodes])
+        per_chain = np.cumsum([0, *model.forest_.n_steps])
+        trees = [nodes[ends[a] : ends[b]] for a, b in itertools.pairwise(per_chain)]
+    else:
+        trees = [post.tree.feature for post in model.posteriors_]
+    found = list(sides_of(model, trees))
+    assert any(found)
+    for used in found:
+        assert len({place for place, _ in used}) == len(used)
+    if kind is et.MetaTreeClassifier:
+        assert all(pooled for used in found for _, pooled in used)
+    else:
+        assert {pooled for used in found for _, pooled in used} == {False, True}
+
+
+def test_categories_of_many_rows_may_be_split_on_by_both():
+    table, y = noise(rng_for("both"), 40 * 30)
+    assert et.MetaForestClassifier(3, random_state=0).fit(table, y).schema_.either(40 * 30) == []

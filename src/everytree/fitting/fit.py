@@ -268,14 +268,13 @@ def fit_sample(
     weight, factor = first_weights(given, len(labels), settings, of_all)
     target, y = target.learn(labels, weight)
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
-    target, rows = code_first_rows(given, target, y, weight, schema, settings)
+    target, rows, later_codes = code_first_rows(given, target, y, weight, schema, settings)
     target.warn_about(rows)
     grown = structure.grow(rows, target, schema, settings)
     learnt = learn_forest(grown, target, schema, settings) if isinstance(grown, GrownTrees) else grown
     groups = None if given.groups is None else given.groups_name
-    fitted = learnt.fitted(target, schema, rows, weight, factor, settings.n_jobs).with_batch(
-        as_later(rows, given, schema, settings)
-    )
+    fitted = learnt.fitted(target, schema, rows, weight, factor, settings.n_jobs)
+    fitted = fitted.with_batch(replace(rows, codes=later_codes))
     return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
 
 
@@ -287,15 +286,6 @@ def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Sc
     if learnt.unseen_by is None or isinstance(fitted.unseen, NoScores):
         return fitted.unseen
     return scores_of(fitted.target, rows, learnt.unseen_by(forest))
-
-
-def as_later(rows: Rows, given: GivenRows, schema: Schema, settings: Settings) -> Rows:
-    """The first rows as they would be coded in a later batch; pooled categories then have seen their targets."""
-    if not any(column.pooled for column in schema.columns):
-        return rows
-    codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
-    weight = read_weight(given.weight, len(codes))
-    return replace(rows, codes=codes if weight is None else codes[weight > 0.0])
 
 
 def first_weights(
@@ -314,23 +304,24 @@ def code_first_rows(
     weight: FloatArray | None,
     schema: Schema,
     settings: Settings,
-) -> tuple[AnyTarget, Rows]:
-    """The target that knows the inputs of leaves, and coded rows, those of weight 0 as if they were not there.
+) -> tuple[AnyTarget, Rows, NDArray[Any]]:
+    """The target that knows the inputs of leaves, coded rows, and their codes if they came later; no rows of weight 0.
 
     The groups of the rows are those that were given. Codes that pool categories by their targets do not contain the
-    row's own target.
+    row's own target; those of later rows do not either, but these would.
     """
     named = read_groups(given.groups, len(y))
     codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
     check_same_length(codes, y)
+    later_codes = codes
     codes = cross_fitted_codes(schema, given.X, codes, target.order_by(y), weight, named, owner=settings.owner)
     used = None if weight is None else weight > 0.0
     target = target.learn_inputs(schema, given.X, used)
     columns = target.columns(schema, given.X, len(y), given.row_data)
     rows = Rows(codes, y, weight, columns)
     if used is not None:
-        rows, named = rows.at(used), None if named is None else named[used]
-    return target, replace(rows, group=named)
+        rows, named, later_codes = rows.at(used), None if named is None else named[used], later_codes[used]
+    return target, replace(rows, group=named), later_codes
 
 
 def code_more_rows(given: GivenRows, fitted: Fitted, settings: Settings, only: NDArray[np.bool_] | None = None) -> Rows:

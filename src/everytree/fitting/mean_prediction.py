@@ -13,8 +13,8 @@ from everytree.exact.forest import ExactForest
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 
-ROWS_AT_ONCE = 2**16
-"""Rows predicted at a time."""
+MAX_ROWS = 10_000
+"""Rows that are predicted, drawn at random from more: their mean is within a hundredth of a standard deviation."""
 
 
 def is_plain_sum(model: Any) -> bool:
@@ -33,13 +33,10 @@ def mean_prediction(model: Any, rows: Rows, n_jobs: int | None) -> FloatArray | 
     """
     if is_plain_sum(model):
         return None
+    if len(rows) > MAX_ROWS:
+        rows = rows.at(np.sort(np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)))
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     weight = weight * rows.row_data.get("exposure", 1.0)
-    total: Any = 0.0
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
-        codes = rows.codes[some]
-        said = (model.means if isinstance(model, BoostedNumbers) else model.probs)(codes, n_jobs=n_jobs)
-        total = total + weight[some] @ said
-    mean = np.atleast_1d(total / weight.sum())
+    said = (model.means if isinstance(model, BoostedNumbers) else model.probs)(rows.codes, n_jobs=n_jobs)
+    mean = np.atleast_1d(weight @ said / weight.sum())
     return mean if np.isfinite(mean).all() else None

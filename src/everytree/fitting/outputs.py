@@ -18,7 +18,6 @@ from everytree.fitting.fit import (
     GivenRows,
     Origin,
     Settings,
-    as_later,
     code_first_rows,
     first_weights,
     learn_forest,
@@ -68,13 +67,13 @@ def fit_outputs(
         numbers.append(own_y)
     several, y = SeveralTargets(settings.owner, tuple(each)), np.column_stack(numbers)
     schema = structure.schema(given, several, y, weight, settings)
-    several, rows = code_first_rows(given, several, y, weight, schema, settings)
+    several, rows, later_codes = code_first_rows(given, several, y, weight, schema, settings)
     grown = structure.grow(rows, several, schema, settings)
     origin, fitted = Origin.of(grown), []
     for own, own_rows in zip(several.each, several.rows_of(grown.rows), strict=True):
         learnt = learn_forest(replace(grown, rows=own_rows), own, schema, settings)._replace(origin=origin)
-        later = as_later(own_rows, given, schema, settings)
-        fitted.append(learnt.fitted(own, schema, own_rows, weight, factor, settings.n_jobs).with_batch(later))
+        learnt_of = learnt.fitted(own, schema, own_rows, weight, factor, settings.n_jobs)
+        fitted.append(learnt_of.with_batch(replace(own_rows, codes=later_codes)))
     return fitted
 
 

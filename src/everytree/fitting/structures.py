@@ -43,10 +43,11 @@ from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
 from everytree.structure.given_forest import grow_as_given, tree_for_several
 from everytree.structure.grow_on import Evidence
-from everytree.structure.growers import Growth, grow
+from everytree.structure.growers import ColumnsOf, Growth, grow
 from everytree.structure.grown import Grown
 from everytree.structure.importers.model import Imported
 from everytree.tables.column import Column, missing_code
+from everytree.tables.either import columns_of_one_tree, drawn_columns
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
@@ -204,19 +205,22 @@ class TreeStructure(GrownStructure):
                 n_folds = min(N_FOLDS, -(-ENOUGH_ROWS * N_FOLDS // len(rows)))
                 bags += [fold != k for k in range(n_folds)]
                 progress.step(N_FOLDS - n_folds)
-            one = partial(self._grow_one, rows, target, schema, settings, progress)
+            columns = columns_of_one_tree(schema.n_features, schema.either(len(rows)))
+            one = partial(self._grow_one, rows, target, schema, settings, progress, columns)
             with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
                 kept, *folds = pool.map(one, bags, seeds[: len(bags)])
         return [kept], folds or [kept]
 
     def _grow_one(
-        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, progress: Progress, in_bag: Any,
-        seed: int,
+        self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, progress: Progress,
+        columns: NDArray[np.int32], in_bag: Any, seed: int,
     ) -> Grown:  # fmt: skip
         growth = replace(self.growth, grower="random_forest", max_features=None, subsample=1.0)
         if isinstance(target, SeveralTargets):
             growth = replace(growth, grower=tree_for_several(growth, target.is_classification))
-        (grown,) = grow_trees(rows.at(in_bag), target, schema, settings, [seed], progress, growth)
+        (grown,) = grow_trees(
+            rows.at(in_bag), target, schema, settings, [seed], progress, growth, columns=lambda seed: columns
+        )  # fmt: skip
         return Grown(grown.tree, in_bag, grown.statistics)
 
 
@@ -247,12 +251,14 @@ def grow_trees(
     progress: Progress,
     growth: Growth,
     *,
+    columns: ColumnsOf | None = None,
     first: int = 0,
     step: int = 1,
 ) -> list[Grown]:
     """Trees grown on the codes, with multiway splits where they win evidence, and with the statistics of all rows.
 
-    Those before the `first` are not grown, and of those after it only every `step`-th.
+    Those before the `first` are not grown, and of those after it only every `step`-th. `columns` are those that each
+    may split on; where it is not given, codes of the same categories are drawn from.
     """
     if isinstance(target, SeveralTargets) and isinstance(growth.grower, str):
         return _grow_in_turn(rows, target, schema, settings, seeds, progress, growth, first)
@@ -269,7 +275,8 @@ def grow_trees(
         grow_on = target.grow_on(rows, growth.criterion)
     return grow(
         rows.codes, grow_on, growth, len(seeds), n_codes=schema.n_codes, has_missing=has_missing, seeds=seeds,
-        either=schema.either(len(rows)), first=first, step=step, group=rows.group, n_jobs=n_jobs,
+        columns=columns or partial(drawn_columns, schema.n_features, schema.either(len(rows))),
+        first=first, step=step, group=rows.group, n_jobs=n_jobs,
         finish=partial(with_statistics, rows, family, schema, growth), progress=progress.step,
     )  # fmt: skip
 
@@ -331,7 +338,7 @@ class ExactStructure:
             return fine
         if given.groups is not None:
             raise ValueError(f"{settings.owner} takes no groups: its priors are given, and it leaves no rows out")
-        with_inputs, rows = code_first_rows(given, target, y, weight, fine, settings)
+        with_inputs, rows, _ = code_first_rows(given, target, y, weight, fine, settings)
         return with_few_cuts(
             fine, rows.codes, with_inputs.grow_on(rows),
             max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self._depth,

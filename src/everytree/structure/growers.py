@@ -20,7 +20,6 @@ from everytree import _kernels
 from everytree.structure.draws import Draw
 from everytree.structure.grow_on import GrowOn
 from everytree.structure.grown import Grown
-from everytree.tables.either import Either, drawn_columns
 from everytree.trees.metatree import MetaTree
 
 Splitter = Literal["best", "random"]
@@ -30,6 +29,9 @@ Recipes = tuple[tuple[Splitter, MaxFeatures], ...]
 
 Finish = Callable[[MetaTree, NDArray[np.bool_], NDArray[np.int32]], Grown]
 """From a tree, the rows of its sample and their terminals to the structure."""
+
+ColumnsOf = Callable[[int], NDArray[np.int32]]
+"""From the seed of a tree to the columns that it may split on."""
 
 GROWERS: dict[str, dict[bool, Recipes]] = {
     "random_forest": {True: (("best", "sqrt"),), False: (("best", None), ("best", 0.5))},
@@ -92,7 +94,7 @@ def grow(
     n_codes: NDArray[Any],
     has_missing: NDArray[np.bool_],
     seeds: Sequence[int],
-    either: Either = (),
+    columns: ColumnsOf | None = None,
     first: int = 0,
     step: int = 1,
     group: NDArray[np.int64] | None = None,
@@ -115,8 +117,8 @@ def grow(
         Which columns have missing values; each split on one of them has a side for those.
     seeds : sequence of int
         One per tree.
-    either : sequence of pairs of int arrays
-        Columns of which a tree splits on the first or on the others, drawn by its seed.
+    columns : callable, optional
+        From the seed of a tree to the columns that it may split on; all by default.
     first : int
         Number of the first tree to grow, of `n_trees` in all; those before it are there already.
     step : int
@@ -132,7 +134,8 @@ def grow(
     grower = grow_on.grower(
         codes=np.ascontiguousarray(codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing
     )
-    one = partial(_grow_one, grower, codes.shape, growth, group, either)
+    every = np.arange(codes.shape[1], dtype=np.int32)
+    one = partial(_grow_one, grower, codes.shape, growth, group, columns or (lambda seed: every))
 
     def numbered(number: int) -> Grown:
         draw = growth.draw(seeds[number])
@@ -153,7 +156,7 @@ def _grow_one(
     shape: tuple[int, int],
     growth: Growth,
     group: NDArray[np.int64] | None,
-    either: Either,
+    columns_of: ColumnsOf,
     recipe: tuple[Splitter, MaxFeatures],
     draw: Draw,
 ) -> tuple[MetaTree, NDArray[np.bool_], NDArray[np.int32]]:
@@ -164,7 +167,7 @@ def _grow_one(
     in_bag = times > 0
     drawn, of_drawn = np.flatnonzero(in_bag), times[in_bag]
     sample = np.repeat(drawn, of_drawn)
-    fewest, columns = growth.min_samples_leaf, drawn_columns(n_features, either, draw.seed)
+    fewest, columns = growth.min_samples_leaf, columns_of(draw.seed)
     *arrays, terminal = grower.grow(
         sample=sample, columns=columns, seed=draw.seed, random_splits=splitter == "random",
         max_features=n_looked_at(max_features if growth.max_features == "auto" else growth.max_features, len(columns)),

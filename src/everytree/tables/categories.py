@@ -5,7 +5,7 @@ each row's own target into its code: where categories have few rows or columns a
 Three kinds of codes are free of that:
 
 - The **natural order**: numbers and texts that contain numbers by these, other texts alphabetically.
-- **Every order** of three categories that separates other ones: two columns make each of the three splits in two.
+- **Two orders** of three categories: between them, each of the three ways to split them in two is possible.
 - The **mean targets** of the categories, cross-fitted (see `pooling.py`): rows of fit are coded by the targets of other
   rows, and rows of a category that was not there at fit by the mean of all.
 """
@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.errors import ArgumentError
 from everytree.tables.column import Column, FitRows, labels_and_index
+from everytree.tables.cutting import sums_of
 from everytree.tables.pooling import CategoryMeans, directions, pools
 from everytree.tables.reading import Label, Values
 
-EVERY_ORDER = (0, 1, 2), (1, 0, 2)
-"""Of three categories: between them, each category has a place at an end."""
+TWO_ORDERS = (0, 1, 2), (1, 0, 2)
+"""Of three categories: in one or the other order, each category stands at an end."""
 
 MAX_OWN_CODES = 254
 """A column of more categories has no codes for each of them: these fit into a byte, beside the two reserved ones."""
@@ -44,7 +45,8 @@ MAX_AT_ONCE = 63
 """Largest number of categories that a split into all of them can have; missing ones are one more."""
 
 MAX_POOLS_AT_ONCE = 9
-"""Then pools are few: sums over all trees take long if a column has many codes."""
+"""Number of codes by mean targets, plus one, where all splits are summed: the time grows fast with the codes of a
+column."""
 
 RARE = 15
 """Mean number of rows of a category below which many categories are too rare for a child each."""
@@ -79,19 +81,20 @@ def fit_categories(
     new_place[order] = np.arange(len(order))
     places = new_place[index]
     known = places >= 0 if rows.weight is None else (places >= 0) & (rows.weight > 0.0)
-    n_rows_of = np.bincount(places[known], minlength=len(kept))
+    weight = None if rows.weight is None else rows.weight[known]
+    n_rows_of = _rows_of(places[known], weight, len(kept))
     _warn_about_names(label, kept, n_rows_of)
-    weight, has_new = None if rows.weight is None else rows.weight[known], share_of_new(n_rows_of) > MAX_NEW
+    has_new = share_of_new(n_rows_of) > MAX_NEW
     if at_once:
-        is_rare = len(kept) >= MANY and int(n_rows_of.sum()) < RARE * len(kept)
+        is_rare = len(kept) >= MANY and n_rows_of.sum() < RARE * len(kept)
         if len(kept) <= MAX_AT_ONCE and not is_rare:
             return [replace(own, categories=kept)]
         fewer = min(max_bins, MAX_POOLS_AT_ONCE)
         return _by_means(own, kept, places[known], rows.targets[known], weight, fewer, has_new)
     if len(kept) <= 2:
         return [replace(own, categories=kept)]
-    if len(kept) == len(EVERY_ORDER[0]):
-        return [replace(own, categories=tuple(kept[place] for place in each)) for each in EVERY_ORDER]
+    if len(kept) == len(TWO_ORDERS[0]):
+        return [replace(own, categories=tuple(kept[place] for place in each)) for each in TWO_ORDERS]
     by_means = _by_means(own, kept, places[known], rows.targets[known], weight, max_bins, has_new)
     has_own_codes = len(kept) <= MAX_OWN_CODES and not has_new
     return [replace(own, categories=kept), *by_means] if has_own_codes else by_means
@@ -108,9 +111,15 @@ def natural_key(label: Label) -> tuple[bool, tuple[tuple[int, float, str], ...],
     return True, tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts), label
 
 
-def share_of_new(n_rows_of: NDArray[np.int64]) -> float:
+def share_of_new(n_rows_of: FloatArray) -> float:
     """Good and Turing's estimate of the share of further rows with a category that has no row yet: those of one row."""
-    return float((n_rows_of == 1).sum() / max(int(n_rows_of.sum()), 1))
+    return float((n_rows_of == 1.0).sum() / max(n_rows_of.sum(), 1.0))
+
+
+def _rows_of(index: NDArray[np.int64], weight: FloatArray | None, n_labels: int) -> FloatArray:
+    """(n_labels,) rows of each category; a row of weight 2 is two, one of a smaller weight is one."""
+    counts = np.bincount(index, minlength=n_labels).astype(np.float64)
+    return counts if weight is None else np.maximum(sums_of(index, weight, n_labels), counts)
 
 
 def _as_number(text: str) -> float | None:
@@ -161,7 +170,7 @@ def _refuse_too_many(label: str, labels: Sequence[Any]) -> None:
         raise ArgumentError("X", f"has {len(labels)} categories, but at most {LARGEST_CODE} are possible", label)
 
 
-def _warn_about_names(label: str, labels: Sequence[Label], n_rows_of: NDArray[np.int64]) -> None:
+def _warn_about_names(label: str, labels: Sequence[Label], n_rows_of: FloatArray) -> None:
     """Warn of texts that differ in nearly every row."""
     if len(labels) < MIN_NAMES or share_of_new(n_rows_of) < NAME_SHARE or not isinstance(labels[0], str):
         return

@@ -12,8 +12,18 @@ Either = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 def drawn_columns(n_features: int, either: Either, seed: int) -> NDArray[np.int32]:
-    """Columns that a tree may split on: of each pair, one side or the other."""
+    """Columns that a tree of many may split on: of each pair, one side or the other."""
+    sides = np.random.default_rng(seed).integers(2, size=len(either))
+    return _without(n_features, [pair[side] for pair, side in zip(either, sides, strict=True)])
+
+
+def columns_of_one_tree(n_features: int, either: Either) -> NDArray[np.int32]:
+    """Columns that a tree by itself may split on: of each pair, the codes by mean targets."""
+    return _without(n_features, [own for own, _ in either])
+
+
+def _without(n_features: int, unused: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
     is_used = np.ones(n_features, dtype=bool)
-    for sides, side in zip(either, np.random.default_rng(seed).integers(2, size=len(either)), strict=True):
-        is_used[sides[side]] = False
+    for columns in unused:
+        is_used[columns] = False
     return np.flatnonzero(is_used).astype(np.int32)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 import everytree as et
 from cases import rng_for
@@ -143,6 +144,15 @@ def test_no_tree_splits_on_both_codes_of_rare_categories(kind):
         assert all(pooled for used in found for _, pooled in used)
     else:
         assert {pooled for used in found for _, pooled in used} == {False, True}
+
+
+def test_a_given_forest_splits_on_mean_targets_of_rare_categories():
+    table, y = noise(rng_for("given forest"), 300)
+    model = et.MetaForestClassifier(grower=RandomForestClassifier(5), random_state=0).fit(table, y)
+    assert len(model.schema_.either(300)) == 6
+    found = list(sides_of(model, [post.tree.feature for post in model.posteriors_]))
+    assert any(found)
+    assert all(pooled for used in found for _, pooled in used)
 
 
 def test_categories_of_many_rows_may_be_split_on_by_both():

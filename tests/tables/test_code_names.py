@@ -12,7 +12,7 @@ import everytree as et
 from cases import rng_for
 from everytree.tables.code_names import Codes, CodeWords, cut_texts, set_text
 from everytree.tables.column import Column
-from everytree.view.describe import describe
+from everytree.view.describe import Names, describe
 
 
 def numeric(*cuts: float) -> Column:
@@ -61,6 +61,8 @@ def shown_set(answer: str, everything: set[str]) -> set[str]:
     answer = answer.removesuffix(" or missing")
     if answer == "no value":
         return set()
+    if answer == "known":
+        return everything
     if answer.startswith("not in "):
         return everything - set(answer.removeprefix("not in ").split(", "))
     return set(answer.removeprefix("= ").removeprefix("in ").split(", "))
@@ -80,26 +82,13 @@ def codes_reaching(tree, node, feature, n_codes):
 
 
 @pytest.mark.parametrize("n_categories", [2, 3, 8])
-def test_answers_about_categories_are_the_sets_that_the_tree_sends_there(n_categories):
+def test_pictures_write_categories_without_an_order(n_categories):
     rng = np.random.default_rng(n_categories)
     names = [f"c{k}" for k in range(n_categories)]
     table = pd.DataFrame({"kind": rng.choice(names, 600), "flag": rng.random(600) < 0.5})
     effect = dict(zip(names, rng.normal(0.0, 3.0, n_categories), strict=True))
     y = table["kind"].map(effect) * np.where(table["flag"], 1.0, -0.5) + rng.normal(size=600)
     model = et.MetaTreeRegressor(max_depth=4, random_state=0).fit(table, y)
-    post, columns = model.posterior_, model.schema_.columns
-    drawing = describe(post, **model.drawing_options({}), max_depth=20)
-    seen = 0
-    for node in drawing.nodes[1:]:
-        tree, above = post.tree, int(post.tree.parent[node.number])
-        column, threshold = columns[int(tree.feature[above])], int(tree.threshold[above])
-        values = np.array(["no", "yes"] if column.kind == "boolean" else column.categories)
-        here, there = (
-            set(values[codes_reaching(tree, s, tree.feature[above], len(values))]) for s in (node.number, above)
-        )
-        assert shown_set(node.answer, there) == here
-        seen += column.kind == "categorical" and threshold >= 0
-    assert seen
     for picture in (model.to_text(max_depth=20), model.to_dot(max_depth=20)):
         assert "≤" not in picture
         assert ">" not in picture.replace("->", "")
@@ -163,3 +152,41 @@ def test_exact_models_say_where_missing_values_go():
     assert "more" not in only_missing
     above = et.ExactTreeClassifier(max_depth=1).fit(x[:, None], np.nan_to_num(x, nan=9.0) > 0.3).to_text()
     assert above.count("or missing") == 1
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 5, 8])
+@pytest.mark.parametrize("n_trees", [1, 20])
+def test_conditions_name_the_categories_that_the_tree_sends_there(n_categories, n_trees):
+    """The naive twin sends each category down, through splits on any column that codes its input."""
+    rng = rng_for("categories sent down", n_categories)
+    values = rng.integers(0, n_categories, 600)
+    table = pd.DataFrame({"town": [f"t{value}" for value in values], "flag": rng.random(600) < 0.5})
+    y = rng.normal(0.0, 3.0, n_categories)[values] * np.where(table["flag"], 1.0, -0.5) + rng.normal(size=600)
+    if n_trees == 1:
+        model = et.MetaTreeRegressor(max_depth=6, random_state=0).fit(table, y)
+        posts = [model.posterior_]
+    else:
+        model = et.MetaForestRegressor(n_trees, max_features=0.5, max_depth=6, random_state=0).fit(table, y)
+        posts = model.forest_.posteriors
+    schema, names = model.schema_, sorted(set(table["town"]))
+    codes = schema.encode(pd.DataFrame({"town": names, "flag": False})).astype(int)
+    most_columns = n_seen = 0
+    for tree in (post.tree for post in posts):
+        words = Names(tree, model.feature_names_in_, schema.code_names)
+        reaching: list[set[str]] = [set(names)]
+        columns: list[set[int]] = [set()]
+        for node in range(1, tree.n_nodes):  # parents before children
+            above = int(tree.parent[node])
+            feature, child, threshold = int(tree.feature[above]), node - tree.first_child[above], tree.threshold[above]
+            reaching.append(reaching[above])
+            columns.append(columns[above])
+            if schema.input_of[feature] != 0:
+                continue
+            goes_to = codes[:, feature] if threshold < 0 else codes[:, feature] > threshold
+            reaching[node] = reaching[above] & {name for name, to in zip(names, goes_to, strict=True) if to == child}
+            columns[node] = columns[above] | {feature}
+            assert shown_set(words.answer(above, child), reaching[above]) == reaching[node]
+            most_columns, n_seen = max(most_columns, len(columns[node])), n_seen + 1
+    assert n_seen >= 2
+    if n_trees > 1:
+        assert most_columns == (1 if n_categories == 2 else 2)

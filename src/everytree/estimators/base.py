@@ -275,11 +275,12 @@ class MetaEstimator(Explainable):
 
         Forests: rows that a tree was not grown on are predicted by such trees, without the row (and the others of its
         group) in their statistics. Single trees: every fifth row is predicted by a tree that was grown without it.
-        Boosting: every row by the chain that left it out. Ensembles: both. A long table is scored by a random sample.
+        Boosting: every row by the chain that left it out. Ensembles: by that chain and a forest grown without the rows
+        that this chain left out. A long table is scored by a random sample.
 
-        The scores are slightly too good, since a few numbers were chosen on these same rows: the strengths of the
-        priors, the sharpness, in boosting also the number of steps and in ensembles the weight. They are
-        slightly too bad, since a row is predicted by some of the trees alone.
+        The scores of forests and single trees are slightly too good, since the strengths of the priors and the
+        sharpness were chosen on these same rows. In boosting and ensembles nothing that decides for a row has seen it.
+        All scores are slightly too bad, since a row is predicted by a part of the trees, or by chains of fewer rows.
 
         Fits in batches score rows of their sample: in the forest of all rows, or, where rows come in groups or repeat
         each other, whose others may be beyond the sample, and in single trees, by the statistics of the sample alone.

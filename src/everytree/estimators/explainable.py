@@ -44,16 +44,16 @@ class Explainable(ShownInNotebooks, ABC):
         """Columns, cut points and categories."""
 
     def explain(self, X: Any, *, scale: Scale = "prediction", table: Any = None) -> Explanation:
-        """What each column adds to the predictions of some rows; all of it adds up to them.
+        """What each column contributes to the predictions of some rows; the contributions sum to the prediction.
 
-        With `scale="prediction"`, contributions add up to `predict_proba` for each class, or to the mean that `predict`
-        gives (for a count, in one unit of exposure). With `scale="trees"` they are exact Shapley values of what the
-        trees themselves add up to: probabilities before sharpening, scores (log-odds) of boosted classes, or centres of
+        With `scale="prediction"`, contributions sum to `predict_proba` for each class, or to the mean that `predict`
+        gives (for a count, in one unit of exposure). With `scale="trees"` they are exact Shapley values of the sum or
+        average of the trees: probabilities before sharpening, scores (log-odds) of boosted classes, or centres of
         boosted numbers. Both are the same where the prediction is a plain average over trees: for single trees, forests
-        of numbers, exact trees, and forests of classes without sharpening. Otherwise the contributions on the scale of
-        the trees are multiplied by the mean slope of what leads from there to the prediction, on the way from the mean
-        prediction to that of the row. What the mean on the scale of the trees differs from the start of this way is
-        shared among the columns by their importance.
+        of numbers, exact trees, and forests of classes without sharpening. Otherwise the prediction is a curved function
+        of the trees: each contribution is multiplied by the mean slope of that function between the mean prediction,
+        which is the `base`, and the prediction of the row. The start of this way on the scale of the trees is not quite
+        their mean; the difference is shared among the columns in proportion to their importance.
 
         The value of a set of columns is that of a walk through the trees that follows splits on these columns, and goes
         on to all children at other splits, by the shares of the rows there. Exact trees average over columns that are

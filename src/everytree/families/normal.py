@@ -79,6 +79,7 @@ class Normal(NativeFamily):
         floor = rounding(y) ** 2 / 12.0 / variance
         shares = [1e-6, 1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.8, 1.0, 1.3, 2.0, 4.0]
         ladder = [share for share in shares if share > min(floor, 0.5)]
+        first = next(share for share in ladder if share >= 0.1)
         noise = [share for share in ladder if 0.003 <= share <= 0.8]
         stages: list[dict[str, Sequence[float]]] = [
             {"noise": noise[::2] if len(noise) > 2 else noise, "split_prior": SPLIT_PRIORS},
@@ -86,7 +87,7 @@ class Normal(NativeFamily):
             {"noise": noise[1::2] or noise, "split_prior": SPLIT_PRIORS},
         ]
         ladders = {"noise": ladder, "strength": STRENGTHS}
-        return search_for(make, {"strength": 0.1, "shape": 2.0, "noise": 0.1}, given, split_prior, stages, ladders)
+        return search_for(make, {"strength": 0.1, "shape": 2.0, "noise": first}, given, split_prior, stages, ladders)
 
     def additive(self, statistics: FloatArray) -> FloatArray:
         """The weight, and the sums of y - m and of (y - m)**2 about the prior mean m."""

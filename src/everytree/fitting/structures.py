@@ -264,8 +264,10 @@ def grow_trees(
         return _grow_in_turn(rows, target, schema, settings, seeds, progress, growth, first)
     has_missing, n_jobs = np.array([column.has_missing for column in schema.columns]), resolve_n_jobs(settings.n_jobs)
     if not isinstance(growth.grower, str):
-        numbers = target.grow_on(rows)
-        return grow_as_given(rows.codes, numbers, growth.grower, has_missing, seeds[0], n_jobs, progress.step)
+        used = columns_of_one_tree(schema.n_features, schema.either(len(rows)))
+        return grow_as_given(
+            rows.codes, target.grow_on(rows), growth.grower, has_missing, seeds[0], n_jobs, progress.step, used
+        )
     family = target.counted_by(rows)
     assert family is not None, "several targets are grown on one by one"
     if growth.criterion == "evidence":

@@ -118,7 +118,7 @@ class OnlineForest(ABC):
             return self.trees.predict(self.trees.features.known(rows))
 
     def explain(self, X: Any) -> Explanation:
-        """What each feature adds to the predictions of some rows; all of it adds up to them.
+        """What each feature contributes to the predictions of some rows; the contributions sum to the prediction.
 
         Contributions are exact Shapley values of the average over the trees, as in `MetaForestClassifier.explain`.
 

@@ -77,21 +77,41 @@ function codesReaching(tree, s, feature) {
   return tree.feature[above] === feature ? codesOfChild(tree, above, s - tree.firstChild[above], codes) : codes;
 }
 
-// What a row says to go from a node to a child of it, as far as the way to the node leaves it open.
+// The codes of a column among those with names, and whether a missing value is among them.
+function reachedCodes(column, { low, high, missing }) {
+  const last = column.n_codes - 1;
+  return [low, Math.min(high, last), missing || (data.is_exact && column.has_missing && low <= last + 1 && high > last)];
+}
+
+// The other columns above a node that code the same input of categories: their categories, and whether a missing value
+// can reach the node.
+function columnsBeside(tree, s, feature) {
+  const input = data.columns[feature].input, features = new Set();
+  for (let above = s; above; above = tree.parent[above]) features.add(tree.feature[tree.parent[above]]);
+  const same = [...features].filter((other) => other !== feature && data.columns[other].input === input);
+  return same.filter((other) => !isOrdered(data.columns[other])).map((other) => {
+    const [low, high, missing] = reachedCodes(data.columns[other], codesReaching(tree, s, other));
+    return { names: new Set(namesOf(data.columns[other], low, high)), missing };
+  });
+}
+
+// The condition of the branch from a node to a child of it, as far as the path to the node leaves it open.
 function answerText(tree, s, offset, most = MOST_NAMED) {
-  const column = data.columns[tree.feature[s]], last = column.n_codes - 1;
-  const reached = ({ low, high, missing }) => [low, Math.min(high, last), missing || (data.is_exact && column.has_missing && low <= last + 1 && high > last)];
-  const above = codesReaching(tree, s, tree.feature[s]);
-  const [low, high, missing] = reached(codesOfChild(tree, s, offset, above));
-  if (low > high) return missing ? "missing" : "no value";
+  const feature = tree.feature[s], column = data.columns[feature], last = column.n_codes - 1;
+  const above = codesReaching(tree, s, feature), beside = isOrdered(column) ? [] : columnsBeside(tree, s, feature);
+  const isLeft = (name) => beside.every((other) => other.names.has(name));
+  const [low, high, ownMissing] = reachedCodes(column, codesOfChild(tree, s, offset, above));
+  const missing = ownMissing && beside.every((other) => other.missing);
+  const names = isOrdered(column) ? [] : namesOf(column, low, high).filter(isLeft);
+  if (low > high || (beside.length && !names.length)) return missing ? "missing" : "no value";
   const orMissing = missing ? " or missing" : "";
   if (isOrdered(column)) {
     const bounds = [...(low > 0 ? [`> ${codeName(column, low - 1)}`] : []), ...(high < last ? [`≤ ${codeName(column, high)}`] : [])];
     return (bounds.join(", ") || "known") + orMissing;
   }
-  const [first, end, missingBefore] = reached(above), names = namesOf(column, low, high);
-  const others = [...namesOf(column, first, low - 1), ...namesOf(column, high + 1, end)];
-  if (!others.length && ((missingBefore && !missing) || names.length > most)) return `known${orMissing}`;
+  const [first, end, missingBefore] = reachedCodes(column, above);
+  const others = [...namesOf(column, first, low - 1), ...namesOf(column, high + 1, end)].filter(isLeft);
+  if (!others.length && ((missingBefore && beside.every((other) => other.missing) && !missing) || names.length > most)) return `known${orMissing}`;
   return setText(names, others, most) + orMissing;
 }
 

@@ -47,11 +47,13 @@ def grow_as_given(
     seed: int,
     n_jobs: int,
     progress: Callable[[], object],
+    columns: NDArray[np.integer],
 ) -> list[Grown]:
-    """Grow a forest of the user's choice."""
+    """Grow a forest of the user's choice, on these columns; the others are constant for it."""
     from sklearn.base import clone
 
     table = as_floats(codes, has_missing)
+    table[:, ~np.isin(np.arange(table.shape[1]), columns)] = 0.0
     grown = clone(forest)
     for name, value in (("random_state", seed), ("n_jobs", n_jobs)):
         if name in grown.get_params() and grown.get_params()[name] is None:

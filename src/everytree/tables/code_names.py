@@ -72,26 +72,29 @@ class CodeWords(Sequence[str]):
         Whether the codes have a natural order.
     has_missing_code : bool
         Whether a missing value is one code more, after these.
+    input : int
+        The input column that is coded; several columns may code the same one. -1 if that is not known.
     """
 
     values: tuple[tuple[str, ...], ...]
     is_ordered: bool
     has_missing_code: bool = False
+    input: int = -1
 
     @classmethod
-    def of(cls, column: Column) -> CodeWords:
+    def of(cls, column: Column, input: int = -1) -> CodeWords:
         if column.kind in ("boolean", "categorical"):
             names = ["no", "yes"] if column.kind == "boolean" else [one_line(value) for value in column.categories]
             members: list[list[str]] = [[] for _ in range(column.n_codes)]
             for name, group in zip(names, column.groups or range(len(names)), strict=False):
                 if group >= 0:
                     members[group].append(name)
-            return cls(tuple(map(tuple, members)), is_ordered=False)
+            return cls(tuple(map(tuple, members)), is_ordered=False, input=input)
         names = [*cut_texts(column), "more"]
         if column.groups:
             last = {group: place for place, group in enumerate(column.groups)}
             names = [names[last.get(code, -1)] for code in range(column.n_codes)]
-        return cls(tuple((name,) for name in names), is_ordered=True)
+        return cls(tuple((name,) for name in names), is_ordered=True, input=input)
 
     def with_missing_code(self, has_missing_code: bool) -> CodeWords:
         """Return the same labels for a model in which a missing value may be one more code."""
@@ -103,19 +106,30 @@ class CodeWords(Sequence[str]):
     def __getitem__(self, code: Any) -> Any:
         return ", ".join(self.values[code])
 
-    def answer(self, codes: Codes, above: Codes) -> str:
-        """Condition of the branch to a node that some codes reach, from one that is reached by those `above`."""
+    def codes_same_input(self, other: Any) -> bool:
+        """Whether another column, too, is one of categories of the same input."""
+        if not isinstance(other, CodeWords) or self.is_ordered or other.is_ordered:
+            return False
+        return self.input == other.input >= 0
+
+    def answer(self, codes: Codes, above: Codes, beside: Sequence[tuple[CodeWords, Codes]] = ()) -> str:
+        """Condition of the branch to a node that some codes reach, from one that is reached by those `above`.
+
+        Other columns that code the same input limit its categories too: `beside` holds them and their codes above.
+        """
         own, missing = self._reached(codes)
-        if not own:
+        before, missing_before = self._reached(above)
+        known_above = not all(words._reached(reached)[1] for words, reached in beside)
+        missing, missing_before = missing and not known_above, missing_before and not known_above
+        names = self._names(own, beside)
+        if not (own if not beside else names):
             return "missing" if missing else NOTHING
         or_missing = " or missing" if missing else ""
         if self.is_ordered:
             lower = [f"> {self[own[0] - 1]}"] if own[0] > 0 else []
             upper = [f"≤ {self[own[-1]]}"] if own[-1] < len(self) - 1 else []
             return (", ".join(lower + upper) or "known") + or_missing
-        before, missing_before = self._reached(above)
-        others = self._names([code for code in before if code not in own])
-        names = self._names(own)
+        others = self._names([code for code in before if code not in own], beside)
         if not others and (missing_before > missing or len(names) > MAX_NAMED):  # only asked whether there is a value
             return "known" + or_missing
         return set_text(names, others) + or_missing
@@ -126,8 +140,10 @@ class CodeWords(Sequence[str]):
         is_missing = codes.missing or (self.has_missing_code and codes.low <= n <= codes.high)
         return range(max(codes.low, 0), min(codes.high + 1, n)), is_missing
 
-    def _names(self, codes: Sequence[int]) -> list[str]:
-        return [name for code in codes for name in self.values[code]]
+    def _names(self, codes: Sequence[int], beside: Sequence[tuple[CodeWords, Codes]] = ()) -> list[str]:
+        """The categories with these codes, as far as the codes of the columns beside leave them."""
+        left = [set(words._names(words._reached(reached)[0])) for words, reached in beside]
+        return [name for code in codes for name in self.values[code] if all(name in names for names in left)]
 
 
 def set_text(names: Sequence[str], others: Sequence[str]) -> str:

@@ -371,7 +371,7 @@ class Schema:
     @cached_property
     def code_names(self) -> list[CodeWords]:
         """Labels of the codes of each column: the category, or the largest number with the code."""
-        return [CodeWords.of(column) for column in self.columns]
+        return [CodeWords.of(column, int(k)) for column, k in zip(self.columns, self.input_of, strict=True)]
 
     def places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
         """Position in the table of each wanted column of this schema."""

@@ -338,20 +338,36 @@ class Names:
         threshold = int(tree.threshold[node])
         codes = above.child(threshold, child, int(tree.missing_child[node]))
         words = self.of_codes(feature)
-        return words.answer(codes, above) if isinstance(words, CodeWords) else self._plain(feature, codes, threshold)
+        if not isinstance(words, CodeWords):
+            return self._plain(feature, codes, threshold)
+        return words.answer(codes, above, self._beside(node, feature, words))
+
+    def _beside(self, node: int, feature: int, words: CodeWords) -> list[tuple[CodeWords, Codes]]:
+        """Other columns above a node that code the same input, and the codes with which a row can reach the node."""
+        found = {}
+        for above, _ in self._path(node):
+            other = int(self.tree.feature[above])
+            labels = self.of_codes(other)
+            if other != feature and isinstance(labels, CodeWords) and words.codes_same_input(labels):
+                found[other] = labels, self._reaching(node, other)
+        return list(found.values())
 
     def _reaching(self, node: int, feature: int) -> Codes:
         """The codes of a feature with which a row can reach a node."""
-        tree, path = self.tree, []
-        while node > 0:
-            above = int(tree.parent[node])
+        tree, codes = self.tree, Codes()
+        for above, child in self._path(node):
             if tree.feature[above] == feature:
-                path.append((above, node - int(tree.first_child[above])))
-            node = above
-        codes = Codes()
-        for above, child in reversed(path):
-            codes = codes.child(int(tree.threshold[above]), child, int(tree.missing_child[above]))
+                codes = codes.child(int(tree.threshold[above]), child, int(tree.missing_child[above]))
         return codes
+
+    def _path(self, node: int) -> list[tuple[int, int]]:
+        """The nodes from the root down to this one, without it, and which child of each the path goes on to."""
+        path = []
+        while node > 0:
+            above = int(self.tree.parent[node])
+            path.append((above, node - int(self.tree.first_child[above])))
+            node = above
+        return path[::-1]
 
     def _plain(self, feature: int, codes: Codes, threshold: int) -> str:
         """Like the answers of `CodeWords`, for codes that have an order."""

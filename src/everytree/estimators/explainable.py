@@ -50,10 +50,10 @@ class Explainable(ShownInNotebooks, ABC):
         gives (for a count, in one unit of exposure). With `scale="trees"` they are exact Shapley values of the sum or
         average of the trees: probabilities before sharpening, scores (log-odds) of boosted classes, or centres of
         boosted numbers. Both are the same where the prediction is a plain average over trees: for single trees, forests
-        of numbers, exact trees, and forests of classes without sharpening. Otherwise the prediction is a curved function
-        of the trees: each contribution is multiplied by the mean slope of that function between the mean prediction,
-        which is the `base`, and the prediction of the row. The start of this way on the scale of the trees is not quite
-        their mean; the difference is shared among the columns in proportion to their importance.
+        of numbers, exact trees, and forests of classes without sharpening. Otherwise the prediction is a curved
+        function of the trees: each contribution is multiplied by the mean slope of that function between the mean
+        prediction, which is the `base`, and the prediction of the row. On the scale of the trees, that start is not
+        quite their mean; the difference is shared among the columns in proportion to their importance.
 
         The value of a set of columns is that of a walk through the trees that follows splits on these columns, and goes
         on to all children at other splits, by the shares of the rows there. Exact trees average over columns that are

@@ -169,14 +169,13 @@ def test_progress_is_shown_on_standard_error_alone(capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("continuation", [None, "grown"])
-def test_a_column_that_is_all_missing_is_never_split_on(continuation):
+def test_a_column_that_is_all_missing_is_never_split_on():
     """Unlike one of a single value and missing ones: there, missing says something."""
-    rng = rng_for("all missing", continuation)
+    rng = rng_for("all missing")
     some = np.where(rng.random(120) < 0.5, 7.0, np.nan)
     X = np.column_stack([rng.normal(size=120), np.full(120, np.nan), some])
     y = (X[:, 0] + 3.0 * np.isnan(some) + rng.normal(size=120) > 1.5).astype(int)
-    model = et.ExactTreeClassifier(max_depth=2, continuation=continuation).fit(X, y)
+    model = et.ExactTreeClassifier(max_depth=2).fit(X, y)
     importance = model.feature_importances_
     assert importance[1] == 0.0
     assert importance[2] > 0.05

@@ -143,9 +143,6 @@ def test_counts_of_classes_by_bits_have_the_power_too():
         X, y, np.full(200, 1.0 + 1e-13)
     )
     assert by_bits.log_evidence == pytest.approx(by_sums.log_evidence, abs=1e-9)
-    assert by_bits.tempered(1.0).log_evidence == pytest.approx(
-        et.ExactPosterior([4] * 3, et.Bernoulli(0.5, 0.5), 2).fit(X, y).log_evidence, abs=1e-12
-    )
 
 
 def test_rows_of_weight_0_are_in_no_region():
@@ -179,7 +176,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="temperature must be a power"):
         et.ExactPosterior(N_CODES, et.Bernoulli(0.5, 0.5), temperature=2.0)
     continued = fitted(X, y, 1, 1.0)
-    with pytest.raises(ValueError, match="up to the models"):
+    with pytest.raises(ValueError, match="does not predict"):
         continued.probs(X)
     with pytest.raises(ValueError, match="without a continuation"):
         _ = post.fit(X, y).continued

@@ -147,7 +147,6 @@ CLASSIFIERS = {
     "tree": et.MetaTreeClassifier(**FAST),
     "forest": et.MetaForestClassifier(8, **FAST),
     "exact": et.ExactTreeClassifier(max_depth=2),
-    "continued": et.ExactTreeClassifier(max_depth=1, continuation="grown", max_cuts=8, **FAST),
     "boost": et.MetaBoostClassifier(12, n_chains=2, **FAST),
     "ensemble": et.MetaEnsembleClassifier(8, max_iter=12, **FAST),
 }
@@ -183,7 +182,6 @@ REGRESSORS = {
     "forest": et.MetaForestRegressor(8, **FAST),
     "forest of counts": et.MetaForestRegressor(8, family="poisson", **FAST),
     "exact": et.ExactTreeRegressor(max_depth=2),
-    "continued": et.ExactTreeRegressor(max_depth=1, continuation="grown", max_cuts=8, **FAST),
     **{f"boost {f}": et.MetaBoostRegressor(12, n_chains=2, family=f, **FAST) for f in ("lognormal", "poisson")},
     **{f"ensemble {f}": et.MetaEnsembleRegressor(8, max_iter=8, family=f, **FAST) for f in ("normal", "exponential")},
 }  # fmt: skip

@@ -314,7 +314,6 @@ MODELS = {
     "boosted": et.MetaBoostClassifier(max_iter=5, random_state=0),
     "ensemble numbers": et.MetaEnsembleRegressor(3, max_iter=5, random_state=0),
     "exact": et.ExactTreeClassifier(max_depth=2),
-    "continued": et.ExactTreeClassifier(max_depth=2, continuation="grown", random_state=0),
     "lines": et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0),
 }
 

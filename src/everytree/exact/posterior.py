@@ -71,16 +71,6 @@ class ContinuedRegions:
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    def conditions(self, region: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """Columns and codes of the conditions of one region."""
-        own = slice(int(self.start[region]), int(self.start[region + 1]))
-        return self.column[own], self.codes[own]
-
-    def key(self, region: int) -> bytes:
-        """The conditions of one region as bytes, which no other region has."""
-        columns, codes = self.conditions(region)
-        return columns.tobytes() + codes.tobytes()
-
 
 class ExactPosterior:
     """p(T, k | data) over every tree up to a given depth and every choice of its splits, computed exactly.
@@ -249,26 +239,6 @@ class ExactPosterior:
         bounds = float(engine.log_evidence()), float(engine.log_upper())
         self._max_seconds = None
         return self._keep(rows, bounds, list(engine.n_regions()), engine, given)
-
-    def tempered(self, temperature: float, given: ArrayLike | None = None) -> ExactPosterior:
-        """Return the posterior of the same rows with another temperature.
-
-        With a continuation, `given` are other log evidences of its regions; by default they stay as they are.
-        """
-        self._check_fitted()
-        other = self.without_rows(temperature)
-        other._max_seconds = self._max_seconds
-        codes, statistics, n_expanded = self._rows
-        if given is not None:
-            given = np.ascontiguousarray(given, dtype=np.float64)
-            if self._given is None or given.shape != self._given.shape or not np.isfinite(given).all():
-                raise ValueError("given must have one finite number for each region of the continuation")
-        values = self._given if given is None else given
-        engine = other._run_again(codes, statistics, n_expanded, values)
-        if values is not None:
-            return other._keep_continued(self._rows, values, engine)
-        bounds = float(engine.log_evidence()), float(engine.log_upper())
-        return other._keep(self._rows, bounds, list(engine.n_regions()), engine)
 
     def _run_again(
         self, codes: NDArray[np.uint16], statistics: FloatArray, n_expanded: list[int], given: FloatArray | None
@@ -618,8 +588,8 @@ class ExactPosterior:
         self._check_fitted()
         if self._given is not None:
             raise ValueError(
-                "predictions of a posterior with a continuation are up to the models of its last regions, weighted by "
-                "`continued`; ExactTreeClassifier and ExactTreeRegressor make them for trees that were grown"
+                "a posterior with a continuation does not predict: average the predictions of the models of its "
+                "regions, with the weights of `continued`"
             )
 
     def sums_of_leaves(self, X: ArrayLike) -> FloatArray:

@@ -16,38 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Columns, Tables
 from everytree.explaining.contributions import Contributions, complete, inverse_of, product_of
-from everytree.explaining.tree_sums import Asked, mass_of_table, tree_sum
+from everytree.explaining.tree_sums import Asked
 
 
 def exact_sum(asked: Asked, forest: ExactForest) -> Contributions:
     """Contributions to probabilities of classes, or to the mean."""
     weight = forest.rows.weight if asked.table is None else None
     rows = forest.read(forest.rows.codes if asked.table is None else asked.table)
-    sums = _of_tables(asked, forest.posterior, forest.read(asked.codes), rows, weight)
-    return _normalised(sums, forest.posterior)
-
-
-def continued_sum(asked: Asked, forest: ContinuedForest) -> Contributions:
-    """The same where trees go on below the splits near the root: before sharpening."""
-    weight = forest.rows.weight if asked.table is None else None
-    rows = forest.rows.codes if asked.table is None else asked.table
-    read = forest.columns.read
-    sums = _of_tables(asked, forest.posterior, read(asked.codes), read(rows), weight)
-    if forest.path_trees:
-        trees = [one.posterior.tree for one in forest.path_trees]
-        mass = mass_of_table(trees, forest.n_codes, rows, asked.n_jobs)
-        width = len(sums.base)
-        sums = sums.plus(tree_sum(asked, trees, mass, forest.tables, forest.weights, forest.n_codes, width))
-    return _normalised(sums, forest.posterior)
-
-
-def _normalised(sums: Contributions, posterior: ExactPosterior) -> Contributions:
-    """Sums divided by the mass of the leaves that hold a row, which is 1 but for what was left out."""
+    sums, posterior = _of_tables(asked, forest.posterior, forest.read(asked.codes), rows, weight), forest.posterior
+    # They are divided by the mass of the leaves that hold a row, which is 1 but for what was left out.
     if posterior.family.has_classes:
         total = Contributions(sums.base.sum(keepdims=True), sums.values.sum(axis=2, keepdims=True))
         return product_of(sums, inverse_of(total))

@@ -12,10 +12,9 @@ from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.mixed import LEAST, MixedCentres, MixedClasses
 from everytree.boosting.numbers import AboutCentre, BoostedNumbers, with_centre
 from everytree.boosting.trees import AdditiveTrees
-from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.explaining.contributions import Contributions, exp_of, log_of, probs_of, product_of
-from everytree.explaining.exact_sums import continued_sum, exact_sum
+from everytree.explaining.exact_sums import exact_sum
 from everytree.explaining.tree_sums import Asked, additive_sum, forest_sum
 from everytree.posterior.forest import Forest
 
@@ -30,8 +29,8 @@ def contributions_of(model: Any, asked: Asked, scale: Scale) -> Contributions:
         return _of_boosted_classes(model, asked, scale)
     if isinstance(model, ExactForest):
         return exact_sum(asked, model)
-    assert isinstance(model, Forest | ContinuedForest)
-    found = continued_sum(asked, model) if isinstance(model, ContinuedForest) else forest_sum(asked, model)
+    assert isinstance(model, Forest)
+    found = forest_sum(asked, model)
     if scale == "trees" or not model.family.has_classes or model.sharpness == 1.0:
         return found
     # A softmax of multiples of logarithms. The mean before sharpening is near that after it.

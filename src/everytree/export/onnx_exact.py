@@ -8,14 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from everytree.exact.continued import ContinuedForest
 from everytree.exact.prediction import Tables
-from everytree.exact.top_columns import TopColumns
-from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
-from everytree.export.onnx_trees import averaged
-from everytree.export.tables import table_of
 
 MAX_BYTES = 3 * 2**29
 """Maximum size of all tables; a graph holds at most 2 GiB."""
@@ -59,44 +54,7 @@ def _engine_codes(graph: Graph, model: Any) -> str:
     is_unseen = graph.add("Less", codes, graph.constant(np.array(0.0)))
     known = graph.add("Where", is_unseen, after, codes)
     known = graph.add("Where", graph.add("IsNaN", codes), graph.constant(n_codes), known)
-    known = graph.add("Cast", known, to=TensorProto.INT64)
-    return _few_codes(graph, model.forest_.columns, known) if is_continued(model) else known
-
-
-def is_continued(model: Any) -> bool:
-    """Whether trees go on below the splits that are summed over."""
-    return isinstance(model.forest_, ContinuedForest)
-
-
-def _few_codes(graph: Graph, columns: TopColumns, codes: str) -> str:
-    """The codes near the root: of known codes, of missing values, and of those that are unknown."""
-    tables = []
-    for own, n, missing in zip(columns.few_of, columns.n_few, columns.has_missing, strict=True):
-        unknown = [n] if n > 1 else [0]
-        tables.append(np.concatenate([own, [n - 1] if missing else unknown, unknown]))
-    first = np.cumsum([0] + [len(table) for table in tables[:-1]])
-    place = graph.add("Add", codes, graph.constant(first.astype(np.int64)))
-    return graph.add("Gather", graph.constant(np.concatenate(tables).astype(np.int64)), place)
-
-
-def below(graph: Graph, model: Any) -> str | None:
-    """(n_rows, n_values) sums over the trees of the regions that hold a row; nothing where no region has a tree."""
-    forest: ContinuedForest = model.forest_
-    if not forest.path_trees:
-        return None
-    tables = forest.tables
-    if not all(np.isfinite(table).all() for table in tables):
-        raise ValueError(
-            f"some leaves of this {type(model).__name__} have no finite mean or variance, so it cannot be exported; a "
-            f"prior of family {model.family!r} that is worth more rows gives them one"
-        )
-    columns = model.schema_.columns
-    trees = tuple(
-        table_of(path.posterior.tree, columns, table, np.zeros(len(table)))
-        for path, table in zip(forest.path_trees, tables, strict=True)
-    )
-    every = AveragedTrees(trees, forest.weights, model.schema_, None, 0.0, 1.0)
-    return averaged(graph, every, tree_inputs(graph, model.schema_))
+    return graph.add("Cast", known, to=TensorProto.INT64)
 
 
 def _sums(graph: Graph, tables: Tables, codes: str) -> str:

@@ -13,7 +13,7 @@ from everytree.export.graph import Graph
 from everytree.export.inputs import inputs_of
 from everytree.export.onnx_boosted import boosted_outputs
 from everytree.export.onnx_columns import tree_inputs
-from everytree.export.onnx_exact import below, is_continued, looked_up
+from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged
 from everytree.export.plain_trees import to_tables
@@ -78,14 +78,11 @@ def _of_forest(graph: Graph, trees: AveragedTrees) -> list[Any]:
 
 
 def _of_exact(graph: Graph, model: Any) -> list[Any]:
-    sums, sharpness = looked_up(graph, model), 1.0
-    if is_continued(model):
-        more, sharpness = below(graph, model), model.forest_.sharpness
-        sums = sums if more is None else graph.add("Add", sums, more)
+    sums = looked_up(graph, model)
     if hasattr(model, "classes_"):
         own = graph.constant(np.arange(len(model.classes_)))  # of one class, the leaf model has two
-        probs = sharpened(graph, graph.add("Gather", sums, own, axis=1), sharpness)
+        probs = sharpened(graph, graph.add("Gather", sums, own, axis=1), 1.0)
         return predicts_classes(graph, probs, model.classes_)
     total, first, second = (entry(graph, sums, k) for k in (0, 1, 2))
     first, second = (graph.add("Div", one, total) for one in (first, second))
-    return predicts_numbers(graph, *moments(graph, first, second, model.posterior_.centre, sharpness))
+    return predicts_numbers(graph, *moments(graph, first, second, model.posterior_.centre, 1.0))

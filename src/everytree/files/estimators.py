@@ -29,12 +29,10 @@ from everytree.estimators import (
 )
 from everytree.estimators.boost import BoostedEstimator
 from everytree.estimators.grown import GrownEstimator
-from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.boosted import read_boosted, write_boosted
-from everytree.files.continued import read_continued, write_continued
 from everytree.files.families import check_all
 from everytree.files.others import read_exact, write_exact
 from everytree.files.plain import read_plain, write_plain
@@ -128,12 +126,6 @@ def _write_fitted(to: Writer, model: Any) -> None:
     if isinstance(fitted.forest, ExactForest):
         write_exact(to.section("posterior"), fitted.forest.posterior)
         _write_rows(to.section("rows"), fitted.forest.rows)
-    elif isinstance(fitted.forest, ContinuedForest):
-        write_exact(to.section("posterior"), fitted.forest.posterior)
-        _write_rows(to.section("rows"), fitted.forest.rows)
-        write_continued(to.section("continued"), fitted.forest)
-        assert fitted.choice is not None, "priors of trees that are grown are chosen"
-        _write_choice(to.section("choice"), fitted.choice)
     elif isinstance(fitted.forest, BoostedClasses | BoostedNumbers | MixedClasses):
         write_boosted(to.section("boosted"), fitted.forest)
     else:
@@ -171,8 +163,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
         choice = _read_choice(of.section("choice"), forest.family)
         _check_forest(of, model, forest, schema)
     elif "continued" in of.values():
-        forest = _read_continued_forest(of, schema, row_names, is_classifier(model))
-        choice = _read_choice(of.section("choice"), forest.family)
+        raise of.error("continued", "holds trees below an exact sum, which are no longer made: fit the model again")
     else:
         forest = _read_exact_forest(of, schema, row_names, is_classifier(model))
     target = model.target_before_fit()
@@ -385,11 +376,3 @@ def _read_exact_forest(of: Reader, schema: Schema, row_names: list[str], is_clas
     is_known = forest.read(rows.codes) < np.array(posterior.n_codes)
     check_all(of.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
     return forest
-
-
-def _read_continued_forest(of: Reader, schema: Schema, row_names: list[str], is_classes: bool) -> ContinuedForest:
-    posterior = read_exact(of.section("posterior"))
-    if not hasattr(posterior, "n_rows"):
-        raise of.error("posterior", "has seen no rows, but the estimator is fitted")
-    rows = _read_rows(of.section("rows"), schema, row_names, posterior.family, is_classes)
-    return read_continued(of.section("continued"), posterior, schema, rows)

@@ -73,7 +73,28 @@ def _cuts(section: Values) -> list[NDArray[np.float64]] | None:
         return None
 
 
-_STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {1: _sums_as_pairs, 2: _cuts_as_arrays}
+_PRIORS_OF_EXACT_TREES = {"split_prior": 0.5, "alpha": 0.5, "max_depth": 4}
+"""What "auto" stood for."""
+
+
+def _without_continuations(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
+    """Version 3 to 4: exact trees have no parameters for trees below them, and priors are numbers."""
+    values = _copy(values)
+    parameters = values.get("parameters")
+    if isinstance(parameters, dict) and "continuation" in parameters:
+        for name in ("continuation", "temperature", "random_state"):
+            parameters.pop(name, None)
+        for name, number in _PRIORS_OF_EXACT_TREES.items():
+            if parameters.get(name) == "auto":
+                parameters[name] = number
+    return values, arrays
+
+
+_STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {
+    1: _sums_as_pairs,
+    2: _cuts_as_arrays,
+    3: _without_continuations,
+}
 """The step from each version to the next."""
 
 

@@ -22,7 +22,6 @@ from everytree.base.progress import Progress
 from everytree.boosting.classes import BoostedClasses
 from everytree.boosting.mixed import MixedClasses
 from everytree.boosting.numbers import BoostedNumbers
-from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.chosen_again import cross_fitted_splits
@@ -128,7 +127,7 @@ class GrownTrees:
     predict_out_of_bag: bool = False
 
 
-Model = Forest | ExactForest | ContinuedForest | BoostedClasses | BoostedNumbers | MixedClasses
+Model = Forest | ExactForest | BoostedClasses | BoostedNumbers | MixedClasses
 """What predicts rows of codes."""
 
 

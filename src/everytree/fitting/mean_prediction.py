@@ -8,7 +8,6 @@ import numpy as np
 
 from everytree.base.arrays import FloatArray
 from everytree.boosting.numbers import BoostedNumbers
-from everytree.exact.continued import ContinuedForest
 from everytree.exact.forest import ExactForest
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
@@ -19,7 +18,7 @@ MAX_ROWS = 10_000
 
 def is_plain_sum(model: Any) -> bool:
     """Whether predictions are sums of what trees say, so that their mean follows from the rows in each node."""
-    if isinstance(model, Forest | ContinuedForest):
+    if isinstance(model, Forest):
         return model.sharpness == 1.0 or not model.family.has_classes
     if isinstance(model, BoostedNumbers):
         return model.about.family == "normal"

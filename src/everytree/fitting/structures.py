@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ from everytree.base.progress import Progress
 from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import MAX_CATEGORIES, Kind
-from everytree.exact.top_columns import TopColumns
 from everytree.families.base import NativeFamily
-from everytree.fitting.continued import Continuation
 from everytree.fitting.fit import (
     GivenRows,
     GrownTrees,
@@ -46,16 +44,13 @@ from everytree.structure.grow_on import Evidence
 from everytree.structure.growers import ColumnsOf, Growth, grow
 from everytree.structure.grown import Grown
 from everytree.structure.importers.model import Imported
-from everytree.tables.column import Column, missing_code
+from everytree.tables.column import missing_code
 from everytree.tables.either import columns_of_one_tree, drawn_columns
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
 
 N_FOLDS = 5
-
-DEEP = 6
-"""Depth of the trees that say which cut points matter where trees go on: so many that regions overlap."""
 
 ENOUGH_ROWS = 10_000
 """Rows that say enough about priors: of long tables, not every fifth is left out in turn."""
@@ -312,82 +307,44 @@ def evidence_of(rows: Rows, family: NativeFamily) -> Evidence:
 
 @dataclass(frozen=True)
 class ExactStructure:
-    """All structures to a depth, none of them grown; or only near the root, with trees that are grown below.
+    """All structures to a depth, none of them grown.
 
     Attributes
     ----------
-    max_depth : int or "auto"
-    max_bins, max_cuts, split_prior, candidates, truncation, max_regions, continuation, temperature, random_state
+    max_depth, max_cuts, split_prior, candidates, truncation, max_regions
         As in `ExactTreeClassifier`.
     """
 
-    max_depth: int | Literal["auto"]
+    max_depth: int
     max_cuts: int
     split_prior: Any
     candidates: Any
     truncation: float
     max_regions: int
-    continuation: Literal["grown"] | None = None
-    temperature: float | Literal["auto"] = 1.0
-    random_state: Any = None
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
-        """Few cut points: those that say most about the target. Trees that go on below have all of them."""
+        """Few cut points: those that say most about the target."""
         fine = fit_schema(given, target, y, weight, settings, at_once=True)
-        if self.continuation is not None:
-            return fine
         if given.groups is not None:
             raise ValueError(f"{settings.owner} takes no groups: its priors are given, and it leaves no rows out")
         with_inputs, rows, _ = code_first_rows(given, target, y, weight, fine, settings)
         return with_few_cuts(
             fine, rows.codes, with_inputs.grow_on(rows),
-            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self._depth,
+            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=self.max_depth,
         )  # fmt: skip
 
     def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
-        has_missing = missing_branches(schema, rows)
-        if self.continuation is not None:
-            return self._continued(rows, target, schema, has_missing, settings)
-        n_codes = schema.n_codes.astype(np.int64)
-        family = given_family(rows, target, schema, settings, self._depth)
-        posterior = self._posterior(n_codes + has_missing, family, _kinds(schema), settings)
+        has_missing, n_codes = missing_branches(schema, rows), schema.n_codes.astype(np.int64)
+        family = given_family(rows, target, schema, settings, self.max_depth)
+        posterior = ExactPosterior(
+            [int(n) for n in n_codes + has_missing], family, self.max_depth, self.split_prior, kinds=_kinds(schema),
+            candidates=self.candidates, truncation=self.truncation, max_regions=self.max_regions,
+            n_jobs=settings.n_jobs,
+        )  # fmt: skip
         unseen = NoScores("its priors are given, and it leaves no rows out")
         return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), unseen=unseen)
-
-    @property
-    def _depth(self) -> int:
-        if self.max_depth == "auto":
-            return 4 if self.continuation is None else 2
-        return int(self.max_depth)
-
-    def _posterior(
-        self, n_codes: Any, family: NativeFamily, kinds: Sequence[Kind], settings: Settings
-    ) -> ExactPosterior:
-        split_prior = 0.5 if isinstance(self.split_prior, str) else self.split_prior
-        temperature = 1.0 if isinstance(self.temperature, str) else self.temperature
-        return ExactPosterior(
-            [int(n) for n in n_codes], family, self._depth, split_prior, kinds=kinds, candidates=self.candidates,
-            temperature=temperature, truncation=self.truncation, max_regions=self.max_regions, n_jobs=settings.n_jobs,
-        )  # fmt: skip
-
-    def _continued(
-        self, rows: Rows, target: Target, schema: Schema, has_missing: NDArray[np.bool_], settings: Settings
-    ) -> Learnt:
-        """A sum over few cut points near the root, and trees on all codes below."""
-        few = with_few_cuts(
-            schema, rows.codes, target.grow_on(rows),
-            max_bins=settings.max_bins, max_cuts=self.max_cuts, max_depth=DEEP,
-        )  # fmt: skip
-        columns = TopColumns(
-            [few_codes(fine, own) for fine, own in zip(schema.columns, few.columns, strict=True)],
-            _kinds(schema), has_missing,
-        )  # fmt: skip
-        posterior = self._posterior(columns.n_few, target.search(rows).first_family, columns.kinds, settings)
-        return Continuation(posterior, columns, self.temperature, self.random_state).learn(
-            rows, target, schema, settings
-        )
 
 
 def given_family(rows: Rows, target: Target, schema: Schema, settings: Settings, max_depth: int | None) -> NativeFamily:
@@ -415,13 +372,6 @@ def missing_branches(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
     is_missing: NDArray[np.bool_] = rows.codes == missing_code(rows.codes.dtype)
     has_missing = np.array([column.has_missing for column in schema.columns])
     return np.asarray(has_missing & ~is_missing.all(axis=0))
-
-
-def few_codes(fine: Column, few: Column) -> NDArray[np.int64]:
-    """The code by few cut points for each code by many, of which they are some."""
-    if fine.kind == "categorical" or len(fine.cuts) + 1 != fine.n_codes:
-        return np.arange(fine.n_codes)
-    return np.concatenate([[0], np.searchsorted(few.cuts, fine.cuts, side="right")])
 
 
 def _kinds(schema: Schema) -> list[Kind]:

@@ -113,7 +113,7 @@ def of_prediction(row_data: dict[str, Any]) -> dict[str, Any]:
 
 def of_leaf(model: Any, X: NDArray[Any], row_data: dict[str, Any]) -> dict[str, Any]:
     """What the leaf model wants to know of rows; lines want the numbers, scaled, missing ones at 0, and a 1."""
-    if not isinstance(model.forest_.family, et.LinearRegression):
+    if not isinstance(model.model_.family, et.LinearRegression):
         return row_data
     scaled = (X - model.input_mean_) / model.input_scale_
     return {"inputs": np.column_stack([np.where(np.isnan(scaled), 0.0, scaled), np.ones(len(X))])}

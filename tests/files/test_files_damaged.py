@@ -783,4 +783,4 @@ def test_rows_of_an_exact_estimator_have_codes_of_its_schema(path):
     forged = bytearray(data)
     forged[begin + 1] = 255
     path.write_bytes(join(header, bytes(forged)))
-    assert et.load(path).forest_.rows.codes[0, 1] == 255
+    assert et.load(path).model_.rows.codes[0, 1] == 255

@@ -130,9 +130,9 @@ def test_no_tree_splits_on_both_codes_of_rare_categories(kind):
     model = kind(random_state=0).fit(table, y)
     assert len(model.schema_.either(300)) == 6
     if kind is et.MetaBoostClassifier:  # a chain adds its trees up: each of the five has a side
-        nodes, n_nodes = model.forest_.trees.nodes["feature"], model.forest_.trees.n_nodes
+        nodes, n_nodes = model.model_.trees.nodes["feature"], model.model_.trees.n_nodes
         ends = np.cumsum([0, *n_nodes])
-        per_chain = np.cumsum([0, *model.forest_.n_steps])
+        per_chain = np.cumsum([0, *model.model_.chains.n_steps])
         trees = [nodes[ends[a] : ends[b]] for a, b in itertools.pairwise(per_chain)]
     else:
         trees = [post.tree.feature for post in model.posteriors_]

@@ -16,8 +16,8 @@ from everytree.batches.row_sample import RowSample
 from everytree.batches.sketch import SchemaSketch
 from everytree.fitting.fit import Fitted, GivenRows, Settings, code_more_rows
 from everytree.fitting.targets import Labels, Target
+from everytree.models.average import AverageModel
 from everytree.posterior.counts import ForestCounts, Tally
-from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 
 
@@ -60,32 +60,30 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     Where categories are pooled by the targets of the sample, its rows are not coded again: their codes must not contain
     their own targets. They stay counted as `fit` has coded them; `rule` says which rows they are.
     """
-    assert isinstance(fitted.forest, Forest)
+    forest = fitted.model.parts.averaged
     counted = rule if any(column.pooled for column in fitted.schema.columns) else None
-    counts = passes.count(ForestCounts(fitted.forest), *rows_and_features(fitted, settings, counted))
+    counts = passes.count(ForestCounts(forest), *rows_and_features(fitted, settings, counted))
     if counted is not None:
-        posts = fitted.forest.posteriors
+        posts = forest.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
-    return replace(fitted, forest=counts.forest(), batches=[counts.digest()], mean_prediction=None)
+    return replace(fitted, model=AverageModel(counts.forest()), batches=[counts.digest()], mean_prediction=None)
 
 
 def rows_and_features(
     fitted: Fitted, settings: Settings, counted: RowSample | None = None
 ) -> tuple[Callable[[Batch, int], Rows], list[str] | None]:
     """A function that makes rows of each batch but those that are counted already, and the features they need."""
-    assert isinstance(fitted.forest, Forest)
     asked = _asked(fitted)
     names, inputs = fitted.schema.input_names, np.unique(fitted.schema.input_of[asked])
     features = None if names is None else [names[k] for k in inputs]
-    light = replace(fitted, forest=fitted.forest.without_rows(), choice=None)
+    light = replace(fitted, model=AverageModel(fitted.model.parts.averaged.without_rows()), choice=None)
     # It may be sent to other processes.
     return partial(_rows_in, fitted=light, settings=settings, asked=asked, counted=counted), features
 
 
 def _asked(fitted: Fitted) -> NDArray[np.bool_]:
     """(n_features,) which columns some tree asks for, or a leaf: the others need not be read again."""
-    schema, forest = fitted.schema, fitted.forest
-    assert isinstance(forest, Forest)
+    schema, forest = fitted.schema, fitted.model.parts.averaged
     asked = np.zeros(schema.n_features, dtype=bool)
     for tree in forest.trees:
         asked[tree.feature[~tree.is_terminal]] = True

@@ -14,25 +14,14 @@ from everytree.base.progress import Progress
 from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.batches.source import Names, Source
 from everytree.batches.text_types import SeenTypes
-from everytree.boosting.numbers import BOOSTED_FAMILIES
 from everytree.cli.memory import too_long
 from everytree.cli.models import Counted, Memory, counted_files, row_columns, working
 from everytree.cli.options import Structure
 from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column, warn
 from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
 from everytree.cli.tables import OpenTable
-from everytree.estimators import (
-    ExactTreeClassifier,
-    ExactTreeRegressor,
-    MetaBoostClassifier,
-    MetaBoostRegressor,
-    MetaEnsembleClassifier,
-    MetaEnsembleRegressor,
-    MetaForestClassifier,
-    MetaForestRegressor,
-    MetaTreeClassifier,
-    MetaTreeRegressor,
-)
+from everytree.estimators.registry import STRUCTURES
+from everytree.families.registry import BOOSTED_FAMILIES
 from everytree.tables.reading import read_table
 from everytree.tables.texts import may_be_read
 
@@ -44,19 +33,6 @@ NEED_ALL_ROWS: dict[Structure, str] = {
     "exact": "--exact", "boost": "--model boost", "ensemble": "--model ensemble"
 }  # fmt: skip
 """Those that see every row at once, and the options that ask for them."""
-
-ESTIMATORS: dict[tuple[Structure, str], type[Any]] = {
-    ("forest", "class"): MetaForestClassifier,
-    ("forest", "number"): MetaForestRegressor,
-    ("boost", "class"): MetaBoostClassifier,
-    ("boost", "number"): MetaBoostRegressor,
-    ("ensemble", "class"): MetaEnsembleClassifier,
-    ("ensemble", "number"): MetaEnsembleRegressor,
-    ("tree", "class"): MetaTreeClassifier,
-    ("tree", "number"): MetaTreeRegressor,
-    ("exact", "class"): ExactTreeClassifier,
-    ("exact", "number"): ExactTreeRegressor,
-}
 
 MIN_NAMED_ROWS = 20
 """Rows from which a text that differs in each of them is a name."""
@@ -287,7 +263,9 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
         "relative_weights": wanted.relative_weights or None,
     }
     _check_options(kind, wanted)
-    return ESTIMATORS[wanted.structure, kind](**{name: value for name, value in given.items() if value is not None})
+    return STRUCTURES[wanted.structure][kind == "number"](
+        **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 def _check_options(kind: str, wanted: Wanted) -> None:

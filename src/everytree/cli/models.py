@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.words import number_of, with_article
-from everytree.boosting.mixed import MixedCentres, MixedClasses, boosted_trees
 from everytree.cli.problems import UserError, one_of
 from everytree.cli.rows import Stretch, TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading, open_table, table_in
 from everytree.cli.writing import check_output
 from everytree.estimators.base import MetaEstimator
-from everytree.estimators.boost import BoostedEstimator
 from everytree.files import Layout, ModelFileError, load_with_notes, save
 from everytree.files.locking import alone_with
 from everytree.online.base import OnlineForest
@@ -146,7 +144,7 @@ def open_model(path: str, *, estimator: bool = True, online: bool = False) -> Mo
         memory = Memory.read(notes.get(NOTES, {}))
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
-    is_fitted = isinstance(model, MetaEstimator) and hasattr(model, "forest_")
+    is_fitted = isinstance(model, MetaEstimator) and model.__sklearn_is_fitted__()
     if estimator and not is_fitted and not (online and isinstance(model, OnlineForest)):
         advice = ""
         if isinstance(model, OnlineForest):
@@ -286,18 +284,8 @@ def row_columns(source: TableRows, memory: Memory) -> dict[str, NDArray[Any]]:
 
 def described(model: Any) -> str:
     """A model in a few words."""
-    forest = model.forest_
-    n_trees = len(forest) if hasattr(forest, "posteriors") else 1
-    if isinstance(model, BoostedEstimator):
-        parts = [f"{len(boosted_trees(forest)):,} boosted trees", *_beside_boosted(forest)]
-        return f"{type(model).__name__} of {' and '.join(parts)}"
-    return f"{type(model).__name__}{f' of {n_trees} trees' if n_trees > 1 else ''}"
-
-
-def _beside_boosted(forest: Any) -> list[str]:
-    """The forest that boosted trees are mixed with."""
-    mixed = forest if isinstance(forest, MixedClasses) else forest.trees
-    return [f"a forest of {len(mixed.forest)}"] if isinstance(mixed, MixedClasses | MixedCentres) else []
+    size = model.model_.size
+    return f"{type(model).__name__}{f' of {size}' if size else ''}"
 
 
 def rows_placed(model: Any) -> NDArray[np.int64]:
@@ -307,12 +295,12 @@ def rows_placed(model: Any) -> NDArray[np.int64]:
 
 def n_rows_of(model: Any) -> int:
     """Rows that a fitted model has seen."""
-    return int(model.forest_.n_rows)
+    return int(model.model_.n_rows)
 
 
 def check_takes_rows(of: ModelFile) -> None:
     """Whether rows can be added to a model."""
-    if isinstance(of.model, BoostedEstimator):
+    if not hasattr(of.model, "partial_fit"):
         raise UserError(
             f"{of.path}: holds a {type(of.model).__name__}, to which no rows can be added: a boosted tree depends on "
             "all trees before it; fit it to all rows, or fit a forest"

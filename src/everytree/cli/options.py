@@ -12,7 +12,8 @@ import typer
 Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear"]
 """Those of `families.registry`, which takes long to import: a test compares the two."""
 
-Structure = Literal["forest", "boost", "ensemble", "tree", "exact"]
+Structure = Literal["forest", "boost", "ensemble", "tree", "exact", "sampled"]
+"""Those of `estimators.registry`, which takes long to import: a test compares the two."""
 
 Format = Literal["csv", "tsv", "parquet", "feather"]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
+from everytree.estimators.base import MetaEstimator
 from everytree.online.base import OnlineForest
 from everytree.view.describe import SHOW_ALL
 
@@ -26,7 +27,7 @@ def show_model(of: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     model = of.model
     if isinstance(model, OnlineForest):
         return _online_facts(of)
-    if not hasattr(model, "forest_"):
+    if not isinstance(model, MetaEstimator) or not model.__sklearn_is_fitted__():
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{of.path}: {model!r}\n{drawn}".rstrip()
     parts = [_facts(of), _importances(model, top), _tree(model, depth, all_splits)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_m
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import NoScores, Scores
 from everytree.fitting.targets import Target
+from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
@@ -59,6 +60,9 @@ class MetaEstimator(Explainable):
 
     fitted_: Fitted
     structures_: Imported
+    model_kinds: ClassVar[tuple[str, ...]]
+    """Kinds of the models that are fitted."""
+    has_one_tree: ClassVar[bool] = False
     _early: EarlyRows | None = None
     """The rows so far, kept as long as structures may be grown again on more of them."""
 
@@ -154,7 +158,7 @@ class MetaEstimator(Explainable):
             self._keep(again, every.X)
             self._keep_early(more)
             return self
-        self.forest_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
+        self.model_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         last_time = last_time_of(rows, fitted.last_time)
         self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
         self._keep_early(early if early is not None and early.add(given) else None)
@@ -200,13 +204,13 @@ class MetaEstimator(Explainable):
         mine, theirs = self.fitted_, other.fitted_
         _check_same_tables(mine, theirs)
         mine.target.check_same(theirs.target)
-        self.forest_.check_mergeable(other.forest_)
+        self.model_.check_mergeable(other.model_)
         if not allow_overlap and not set(mine.batches).isdisjoint(theirs.batches):
             raise OverlapError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "
                 "models that are to be merged start from blank(), or pass allow_overlap=True"
             )
-        self.forest_.merge(copy.deepcopy(other.forest_) if other.forest_ is self.forest_ else other.forest_)
+        self.model_.merge(copy.deepcopy(other.model_) if other.model_ is self.model_ else other.model_)
         batches = [*mine.batches, *theirs.batches]
         last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
         self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
@@ -232,7 +236,7 @@ class MetaEstimator(Explainable):
         self._check_fitted()
         empty = copy.copy(self)
         empty.fitted_ = replace(
-            self.fitted_, forest=self.forest_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
+            self.fitted_, model=self.model_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
             mean_prediction=None, last_time=None,
         )  # fmt: skip
         empty._keep_early(None)
@@ -241,9 +245,18 @@ class MetaEstimator(Explainable):
     # ---- fitted attributes ------------------------------------------------------------------------------------------
 
     @property
-    def forest_(self) -> Any:
-        """The forest; for exact estimators, an object with the same methods."""
-        return self._learnt().forest
+    def model_(self) -> Any:
+        """What predicts rows of codes: see `everytree.models`."""
+        return self._learnt().model
+
+    @property
+    def forest_(self) -> Forest:
+        """The average over trees, of estimators that are one."""
+        parts = self.model_.parts
+        if parts.forest is None or parts.additive is not None:
+            raise AttributeError(f"{type(self).__name__} is no average over trees and has no forest_; it has model_")
+        forest: Forest = parts.forest
+        return forest
 
     @property
     def schema_(self) -> Schema:
@@ -259,14 +272,14 @@ class MetaEstimator(Explainable):
     def log_evidence_(self) -> float:
         """Log of the average evidence of the structures."""
         self._check_fitted()
-        return float(self.forest_.log_evidence)
+        return float(self.model_.log_evidence)
 
     @property
     def feature_importances_(self) -> FloatArray:
         """(n_features,) expected gain in log evidence by the splits on each column, scaled to sum to 1."""
         self._check_fitted()
         of_input = np.zeros(self.n_features_in_)
-        np.add.at(of_input, self.schema_.input_of, self.forest_.feature_importances())
+        np.add.at(of_input, self.schema_.input_of, self.model_.feature_importances())
         return of_input
 
     @property
@@ -317,6 +330,9 @@ class MetaEstimator(Explainable):
         """Return the estimator that has the columns and trees: this one, or one of several outputs."""
         return self
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return not {"fitted_", "outputs_"}.isdisjoint(self.__dict__)
+
     def _check_fitted(self) -> None:
         """Raise unless the estimator is fitted."""
         check_is_fitted(self, "fitted_")
@@ -345,7 +361,7 @@ class MetaEstimator(Explainable):
         """
         codes = self._encode(X)
         columns = self._columns(X, len(codes), row_data)
-        dist: Predictive = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+        dist: Predictive = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
         return dist
 
     def _columns(self, X: Any, n_rows: int, row_data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

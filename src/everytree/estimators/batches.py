@@ -16,7 +16,6 @@ from everytree.estimators.grown import GrownEstimator
 from everytree.fitting.fit import fit_sample
 from everytree.fitting.targets import Target
 from everytree.fitting.weights import TotalWeight
-from everytree.posterior.forest import Forest
 
 
 class BatchedEstimator(GrownEstimator):
@@ -107,8 +106,7 @@ class BatchedEstimator(GrownEstimator):
         )
         if not sketch.is_complete:
             fitted = count_all(passes, fitted, settings, sketch.rule)
-            assert isinstance(fitted.forest, Forest)
-            fitted = replace(fitted, unseen=scored_by(fitted.forest))
+            fitted = replace(fitted, unseen=scored_by(fitted.model.parts.averaged))
         self._keep(fitted, given.X)
         self._keep_early(None)
         return self

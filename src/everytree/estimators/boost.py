@@ -10,10 +10,10 @@ import numpy as np
 from everytree.base.checks import is_auto, positive_number, whole_number
 from everytree.base.errors import ArgumentError
 from everytree.boosting.chains import BoostRule
-from everytree.boosting.numbers import BOOSTED_FAMILIES
 from everytree.estimators.base import CategoricalFeatures, MetaEstimator
 from everytree.estimators.classifier import Classification
 from everytree.estimators.regressor import Regression
+from everytree.families.registry import BOOSTED_FAMILIES
 from everytree.fitting.boosted import BoostStructure
 from everytree.fitting.fit import Fitted
 from everytree.fitting.targets import NumberTarget
@@ -54,11 +54,13 @@ class BoostedEstimator(MetaEstimator):
     @property
     def n_iter_(self) -> int:
         """Steps of the longest chain."""
-        return int(max(self.forest_.n_steps))
+        return int(max(self.model_.chains.n_steps))
 
 
 class _Boosting(BoostedEstimator):
     """The parameters of chains."""
+
+    model_kinds = ("boosted classes", "boosted numbers")
 
     max_iter: int
     learning_rate: float | Auto

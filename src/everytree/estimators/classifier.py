@@ -95,7 +95,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> FloatArray:
         """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
         codes = self._encode(X)
-        probs = self.forest_.probs(codes, n_jobs=self.n_jobs)
+        probs = self.model_.probs(codes, n_jobs=self.n_jobs)
         if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)

@@ -27,6 +27,7 @@ from everytree.estimators.regressor import Regression
 from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.targets import Target
+from everytree.models.average import AverageModel
 from everytree.posterior.counts import ForestCounts
 
 __all__ = ["DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor"]
@@ -58,7 +59,9 @@ class _OnDask(BatchedEstimator):
         local = self._plain(**parameters)
         learnt = {name: value for name, value in vars(self).items() if name not in (*parameters, "client")}
         if "fitted_" in learnt:
-            learnt["fitted_"] = replace(self.fitted_, forest=self.forest_.copy())  # each counts its own rows
+            learnt["fitted_"] = replace(
+                self.fitted_, model=AverageModel(self.forest_.copy())
+            )  # each counts its own rows
         local.__dict__.update(learnt)
         return local
 

@@ -20,6 +20,8 @@ from everytree.structure.growers import Growth
 class _Ensemble(BoostedEstimator):
     """A forest, and chains of boosted trees."""
 
+    model_kinds = ("mixed classes", "boosted numbers")
+
     n_estimators: int
     max_iter: int
     learning_rate: float | Auto
@@ -45,8 +47,7 @@ class _Ensemble(BoostedEstimator):
     @property
     def boost_weight_(self) -> float:
         """Weight of the boosted trees, chosen by rows that neither model had seen; the forest has the rest."""
-        forest = self.forest_
-        return float(forest.weight if hasattr(forest, "weight") else forest.trees.weight)
+        return float(self.model_.parts.weight)
 
 
 class MetaEnsembleClassifier(_Ensemble, Classification):

@@ -20,6 +20,8 @@ from everytree.tables.code_names import CodeWords
 class _ExactStructure(Readable):
     """All structures up to a depth; none is grown."""
 
+    model_kinds = ("exact",)
+
     max_cuts: int
     candidates: Any
     truncation: float
@@ -42,7 +44,7 @@ class _ExactStructure(Readable):
     def posterior_(self) -> ExactPosterior:
         """The posterior over every tree and every choice of splits."""
         self._check_fitted()
-        posterior: ExactPosterior = self.forest_.posterior
+        posterior: ExactPosterior = self.model_.parts.exact
         return posterior
 
     @property
@@ -59,7 +61,7 @@ class _ExactStructure(Readable):
     def map_posterior_(self) -> Posterior:
         """The posterior over the prunings of the most probable tree, for pictures of it."""
         self._check_fitted()
-        posterior: Posterior = self.forest_.in_tree(self.map_tree_.as_metatree())
+        posterior: Posterior = self.model_.pictured()
         return posterior
 
     def pictured(self) -> Posterior:

@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
 from everytree.base.words import short_number
-from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.numbers import BoostedNumbers
 from everytree.estimators.notebook import ShownInNotebooks
 from everytree.explaining.contributions import Contributions
 from everytree.explaining.effect import Effect, EffectRule, effect_of
 from everytree.explaining.explanation import Explanation
-from everytree.explaining.models import Scale, contributions_of
 from everytree.explaining.tree_sums import Asked
 from everytree.fitting.fit import Fitted
-from everytree.fitting.mean_prediction import is_plain_sum
+from everytree.models.model import Scale
 from everytree.tables.one_row import cells_of, rows_table
 from everytree.tables.reading import Table, read_table
 from everytree.tables.schema import Schema
@@ -35,7 +32,7 @@ class Explainable(ShownInNotebooks, ABC):
 
     @property
     @abstractmethod
-    def forest_(self) -> Any:
+    def model_(self) -> Any:
         """What predicts rows of codes."""
 
     @property
@@ -92,13 +89,13 @@ class Explainable(ShownInNotebooks, ABC):
         if table is not None:
             table = read_table(table, owner)
             others = self._encode(table)
-            mean = None if is_plain_sum(self.forest_) else np.atleast_1d(self._predicted(table).mean(axis=0))
+            mean = None if self.model_.is_sum_of_trees else np.atleast_1d(self._predicted(table).mean(axis=0))
         asked = Asked(codes, schema.input_of.astype(np.int32), schema.n_inputs, others, self.n_jobs, mean)
         classes = tuple(getattr(self, "classes_", ())) or None
         if classes is not None and len(classes) == 1:
             found = Contributions(np.ones(1), np.zeros((len(codes), schema.n_inputs, 1)))
         else:
-            found = contributions_of(self.forest_, asked, scale)
+            found = self.model_.contributions(asked, scale)
         prediction = self._predicted(rows) if scale == "prediction" else found.total()
         names = schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]
         return _explanation(found, prediction, tuple(names), _cells(schema, rows, owner), classes, self._what(scale))
@@ -163,13 +160,13 @@ class Explainable(ShownInNotebooks, ABC):
         codes = self._encode(X)
         columns = self._columns(X, len(codes), {})
         if columns:
-            return np.asarray(self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns).mean())
-        return np.asarray(self.forest_.moments(codes, n_jobs=self.n_jobs)[0])
+            return np.asarray(self.model_.predictive(codes, n_jobs=self.n_jobs, **columns).mean())
+        return np.asarray(self.model_.moments(codes, n_jobs=self.n_jobs)[0])
 
     def _check_explainable(self) -> None:
         """Raise unless the model is fitted and its leaves are classes or constants."""
         self._check_fitted()
-        family = self.forest_.family
+        family = self.model_.family
         if getattr(family, "mass", None) is None:
             what = (
                 "leaves that are lines" if "inputs" in family.row_data else f"leaves of a family of its own, {family}"
@@ -182,10 +179,8 @@ class Explainable(ShownInNotebooks, ABC):
     def _what(self, scale: Scale) -> str:
         """What the contributions add up to."""
         has_classes = hasattr(self, "classes_")
-        if scale == "trees" and isinstance(self.forest_, BoostedClasses):
-            return "score"
-        if scale == "trees" and isinstance(self.forest_, BoostedNumbers):
-            return "centre"
+        if scale == "trees" and self.model_.of_trees is not None:
+            return str(self.model_.of_trees)
         last_time = self._learnt().last_time
         if last_time is not None:
             return f"mean if rates go on beyond {short_number(last_time, 6)}"

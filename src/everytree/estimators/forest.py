@@ -50,14 +50,14 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         if not self.warm_start or fitted is None or fitted.origin is None:
             return structure
         assert isinstance(structure, ForestStructure)
-        n_before, n_trees = len(fitted.forest), structure.n_structures
+        n_before, n_trees = len(fitted.model.parts.averaged), structure.n_structures
         if n_trees < n_before:
             raise ArgumentError(
                 "n_estimators", f"is {n_trees}, but warm_start=True keeps the {n_before} trees there are"
             )
         if n_trees == n_before:
             warnings.warn("with warm_start=True and as many n_estimators as before, no trees are grown", stacklevel=4)
-        return replace(structure, earlier=EarlierTrees(fitted.schema, fitted.forest.trees, fitted.origin))
+        return replace(structure, earlier=EarlierTrees(fitted.schema, fitted.model.parts.averaged.trees, fitted.origin))
 
     def _check_for_parts(self, method: str) -> None:
         super()._check_for_parts(method)

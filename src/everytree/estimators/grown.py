@@ -32,6 +32,8 @@ from everytree.structure.growers import GROWERS, Growth
 class GrownEstimator(MetaEstimator):
     """Estimators that grow trees, count rows in them and choose priors."""
 
+    model_kinds = ("forest",)
+
     min_samples_leaf: int | float
     criterion: str
     max_leaf_nodes: int | None

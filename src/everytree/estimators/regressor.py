@@ -107,9 +107,9 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             self._warn_without("exposure")
         columns = self._columns(X, len(codes), row_data)
         if columns:
-            dist = self.forest_.predictive(codes, n_jobs=self.n_jobs, **columns)
+            dist = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
             return (dist.mean(), dist.std()) if return_std else dist.mean()
-        mean, variance = self.forest_.moments(codes, n_jobs=self.n_jobs)
+        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:

@@ -23,6 +23,8 @@ from everytree.sampling.consensus import ConsensusNode, consensus_tree
 class _SampledStructure(Readable):
     """Structures of one tree, drawn from their posterior."""
 
+    model_kinds = ("forest",)
+
     n_draws: int
     n_chains: int
     n_structures: int

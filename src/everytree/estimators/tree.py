@@ -20,6 +20,8 @@ from everytree.trees.decision_paths import decision_paths
 class _TreeStructure(Readable, BatchedEstimator):
     """One structure, grown on all rows."""
 
+    has_one_tree = True
+
     def _own_structure(self) -> TreeStructure:
         return TreeStructure(
             1 + N_FOLDS, self.random_state, self.weights, self.calibration == "auto", self._growth()

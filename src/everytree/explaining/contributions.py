@@ -24,6 +24,10 @@ N_POINTS = 32
 """Points at which the slope of a softmax of more than two classes is averaged."""
 
 
+LEAST = 1e-300
+"""Probabilities below this have no logarithm to work with."""
+
+
 @dataclass(frozen=True)
 class Contributions:
     """What each column adds to some numbers of each row.
@@ -63,6 +67,11 @@ class Contributions:
         """Give what one column adds to the others, by shares (n_rows, n_columns - 1) that sum to 1."""
         own, others = self.values[:, number], np.delete(self.values, number, axis=1)
         return Contributions(self.base, others + shares[:, :, None] * own[:, None, :])
+
+
+def safe_log(probs: FloatArray) -> FloatArray:
+    """Logarithms of probabilities, some of which may be 0."""
+    return np.asarray(np.log(np.maximum(probs, LEAST)))
 
 
 def log_of(given: Contributions) -> Contributions:

@@ -16,18 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Columns, Tables
 from everytree.explaining.contributions import Contributions, complete, inverse_of, product_of
 from everytree.explaining.tree_sums import Asked
 
 
-def exact_sum(asked: Asked, forest: ExactForest) -> Contributions:
-    """Contributions to probabilities of classes, or to the mean."""
-    weight = forest.rows.weight if asked.table is None else None
-    rows = forest.read(forest.rows.codes if asked.table is None else asked.table)
-    sums, posterior = _of_tables(asked, forest.posterior, forest.read(asked.codes), rows, weight), forest.posterior
+def exact_sum(
+    asked: Asked,
+    posterior: ExactPosterior,
+    codes: NDArray[np.uint16],
+    rows: NDArray[np.uint16],
+    weight: FloatArray | None,
+) -> Contributions:
+    """Contributions to probabilities of classes, or to the mean.
+
+    Parameters
+    ----------
+    asked : Asked
+    posterior : ExactPosterior
+    codes : (n_asked, n_features) uint16
+        Of the rows to explain, as the posterior reads them.
+    rows : (n_rows, n_features) uint16
+        Whose shares count.
+    weight : (n_rows,) float64 or None
+    """
+    sums = _of_tables(asked, posterior, codes, rows, weight)
     # They are divided by the mass of the leaves that hold a row, which is 1 but for what was left out.
     if posterior.family.has_classes:
         total = Contributions(sums.base.sum(keepdims=True), sums.values.sum(axis=2, keepdims=True))

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.estimators import (
-    ExactTreeClassifier,
-    ExactTreeRegressor,
-    MetaBoostClassifier,
-    MetaBoostRegressor,
-    MetaEnsembleClassifier,
-    MetaEnsembleRegressor,
-    MetaForestClassifier,
-    MetaForestRegressor,
-    MetaTreeClassifier,
-    MetaTreeRegressor,
-)
+from everytree.estimators.base import MetaEstimator
 from everytree.estimators.outputs import refuse_several_outputs
-
-FORESTS = (MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor)
-BOOSTED = (MetaBoostClassifier, MetaBoostRegressor, MetaEnsembleClassifier, MetaEnsembleRegressor)
-EXACT = (ExactTreeClassifier, ExactTreeRegressor)
+from everytree.estimators.registry import ESTIMATORS
 
 
 def check_exportable(model: Any) -> None:
     """Raise unless the model is a fitted estimator whose leaves are classes or constants."""
-    name, known = type(model).__name__, (*FORESTS, *BOOSTED, *EXACT)
-    if not isinstance(model, known):
-        raise TypeError(f"model must be one of {[one.__name__ for one in known]}, fitted, not a {name}")
+    name = type(model).__name__
+    if name not in ESTIMATORS or not isinstance(model, MetaEstimator):
+        raise TypeError(f"model must be one of {[*ESTIMATORS]}, fitted, not a {name}")
     refuse_several_outputs(model)
-    if not hasattr(model, "forest_"):
-        how = "fit" if isinstance(model, BOOSTED) else "fit, or partial_fit,"
+    if not model.__sklearn_is_fitted__():
+        how = "fit, or partial_fit," if hasattr(model, "partial_fit") else "fit"
         raise ValueError(f"this {name} is not fitted yet: call {how} and export it then")
-    family = model.forest_.family
+    family = model.model_.family
     if getattr(family, "mass", None) is None:
         what = "leaves that are lines" if "inputs" in family.row_data else f"leaves of a family of its own, {family}"
         raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")
@@ -41,7 +27,7 @@ def check_exportable(model: Any) -> None:
 def check_has_trees(model: Any) -> None:
     """Raise unless the model can be exported as trees."""
     check_exportable(model)
-    if isinstance(model, EXACT):
+    if model.model_.parts.exact is not None:
         raise TypeError(
             f"model is a {type(model).__name__}, whose average over every choice of splits is not a set of trees; "
             "to_onnx takes it as it is, or fit a MetaForest or MetaTree estimator to the same rows"

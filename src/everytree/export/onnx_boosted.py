@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from everytree.boosting.mixed import LEAST
+from everytree.explaining.contributions import LEAST
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
@@ -60,9 +60,11 @@ def _centre(graph: Graph, trees: SummedTrees, scores: str, table: str) -> str:
     if trees.forest is None:
         return by_boosting
     by_forest, _ = _moments(graph, trees.forest, table)
-    if trees.family in ("poisson", "exponential"):
+    link = trees.link
+    assert link is not None
+    if link.sign and not link.averages_logs:
         by_forest = graph.add("Log", by_forest)
-        if trees.family == "exponential":
+        if link.sign < 0:
             by_forest = graph.add("Neg", by_forest)
         # A mean of zero has no logarithm.
         by_forest = graph.add("Where", graph.add("IsInf", by_forest), by_boosting, by_forest)
@@ -71,14 +73,16 @@ def _centre(graph: Graph, trees: SummedTrees, scores: str, table: str) -> str:
 
 def _about_centre(graph: Graph, trees: SummedTrees, centre: str, table: str) -> tuple[str, str]:
     """(n_rows,) mean and variance of targets, from those of the residuals."""
+    link = trees.link
     assert trees.residuals is not None
+    assert link is not None
     as_column = graph.add("Unsqueeze", centre, graph.constant(np.array([1])))
     mean, variance = _moments(graph, trees.residuals, graph.add("Concat", table, as_column, axis=1))
-    if trees.family == "normal":
+    if not link.sign:
         return graph.add("Add", centre, mean), variance
-    scale = graph.add("Exp", graph.add("Neg", centre) if trees.family == "exponential" else centre)
+    scale = graph.add("Exp", graph.add("Neg", centre) if link.sign < 0 else centre)
     of_noise = None
-    if trees.family == "poisson":  # the noise of counts grows as their mean does, the rest as its square
+    if link.in_exposure:  # the noise of counts grows as their mean does, the rest as its square
         of_noise = graph.add("Mul", scale, mean)
         variance = graph.add("Max", graph.add("Sub", variance, mean), graph.constant(number(0.0)))
     spread = graph.add("Mul", graph.add("Mul", scale, scale), variance)

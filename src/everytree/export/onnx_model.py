@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from everytree.export.averaged import AveragedTrees
-from everytree.export.checks import EXACT, check_exportable
+from everytree.export.checks import check_exportable
 from everytree.export.graph import Graph
 from everytree.export.inputs import inputs_of
 from everytree.export.onnx_boosted import boosted_outputs
@@ -63,7 +63,7 @@ def to_onnx(model: Any) -> ModelProto:
 
 
 def _outputs(graph: Graph, model: Any) -> list[Any]:
-    if isinstance(model, EXACT):
+    if model.model_.parts.exact is not None:
         return _of_exact(graph, model)
     trees = to_tables(model)
     return boosted_outputs(graph, trees) if isinstance(trees, SummedTrees) else _of_forest(graph, trees)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from everytree.export.averaged import AveragedTrees, averaged_trees
-from everytree.export.checks import BOOSTED, check_has_trees
+from everytree.export.checks import check_has_trees
 from everytree.export.summed import SummedTrees, summed_trees
 
 
@@ -38,4 +38,6 @@ def to_tables(model: Any) -> AveragedTrees | SummedTrees:
     ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
     """
     check_has_trees(model)
-    return summed_trees(model) if isinstance(model, BOOSTED) else averaged_trees(model, model.forest_, model.schema_)
+    if model.model_.parts.additive is not None:
+        return summed_trees(model)
+    return averaged_trees(model, model.forest_, model.schema_)

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.mixed import MixedCentres, MixedClasses
-from everytree.boosting.numbers import BoostedNumbers
 from everytree.export.averaged import AveragedTrees
 from everytree.export.checks import check_has_trees
 from everytree.export.plain_trees import to_tables
@@ -95,10 +93,12 @@ def _check_explainable(model: Any) -> None:
     """Raise unless what the model predicts is a sum over trees."""
     check_has_trees(model)
     name = type(model).__name__
-    found = model.forest_.trees if isinstance(model.forest_, BoostedNumbers) else model.forest_
-    has_logs = isinstance(found, MixedCentres) and found.about.family not in ("normal", "lognormal")
-    if has_logs or isinstance(found, MixedClasses):
-        what = "probabilities" if isinstance(found, MixedClasses) else "means"
+    parts = model.model_.parts
+    if parts.forest is None or parts.additive is None:
+        return
+    link = None if parts.residuals is None else parts.residuals.family.link
+    if link is None or (link.sign and not link.averages_logs):
+        what = "probabilities" if link is None else "means"
         others = " or ".join(name.replace("Ensemble", kind) for kind in ("Boost", "Forest"))
         raise ValueError(
             f"this {name} averages logarithms of {what}, and that of a forest is not a sum over its trees, so that it "

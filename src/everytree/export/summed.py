@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.mixed import MixedCentres, MixedClasses
-from everytree.boosting.numbers import BoostedNumbers
-from everytree.boosting.trees import AdditiveTrees
 from everytree.export.averaged import AveragedTrees, averaged_trees
 from everytree.export.tables import TreeTable, column_names, leaf_alone, read_inputs, table_of
-from everytree.posterior.forest import Forest
+from everytree.families.link import Link
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.tables.column import free_name
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
@@ -69,6 +67,11 @@ class SummedTrees:
     weight: float
     sharpness: float
 
+    @property
+    def link(self) -> Link | None:
+        """How targets lie about their centres; None for classes."""
+        return None if self.family is None else NUMBER_FAMILIES[self.family].link
+
     def inputs(self, X: Any) -> FloatArray:
         """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
         return read_inputs(self.schema, X, type(self).__name__)
@@ -81,38 +84,18 @@ class SummedTrees:
 
 def summed_trees(model: Any) -> SummedTrees:
     """Return a boosted model or an ensemble as plain trees."""
-    found, schema = model.forest_, model.schema_
-    if isinstance(found, BoostedNumbers):
-        about = averaged_trees(model, found.residuals, with_centre(schema, found.centre_codes))
-        part = found.trees
-        if isinstance(part, MixedCentres):
-            return _summed(model, part.trees, family=found.about.family, residuals=about, forest=part.forest,
-                           weight=part.weight)  # fmt: skip
-        assert isinstance(part, AdditiveTrees)
-        return _summed(model, part, family=found.about.family, residuals=about)
-    if isinstance(found, MixedClasses):
-        return _summed(model, found.boosted.trees, forest=found.forest, weight=found.weight, sharpness=found.sharpness)
-    return _summed(model, found.trees)
-
-
-def _summed(
-    model: Any,
-    additive: AdditiveTrees,
-    *,
-    family: str | None = None,
-    residuals: AveragedTrees | None = None,
-    forest: Forest | None = None,
-    weight: float = 1.0,
-    sharpness: float = 1.0,
-) -> SummedTrees:
-    """Return the trees of scores, with the other parts of the model."""
-    schema, classes, base = model.schema_, getattr(model, "classes_", None), additive.base
-    trees = tuple(_table(tree, value, schema) for tree, value in additive.metatrees())
+    parts, schema, classes = model.model_.parts, model.schema_, getattr(model, "classes_", None)
+    residuals = family = None
+    if parts.residuals is not None:
+        residuals = averaged_trees(model, parts.residuals, with_centre(schema, parts.centre))
+        family = parts.residuals.family.kernel
+    trees = tuple(_table(tree, value, schema) for tree, value in parts.additive.metatrees())
+    base = parts.additive.base
     if classes is not None and len(classes) == 1:  # trees have two classes, and the other one never occurs
         trees, base = (), np.zeros(1)
     trees = trees or (leaf_alone(0.0),) * len(base)
-    mixed_with = None if forest is None else averaged_trees(model, forest, schema)
-    return SummedTrees(trees, base, schema, classes, family, residuals, mixed_with, weight, sharpness)
+    mixed_with = None if parts.forest is None else averaged_trees(model, parts.forest, schema)
+    return SummedTrees(trees, base, schema, classes, family, residuals, mixed_with, parts.weight, parts.sharpness)
 
 
 def _table(tree: MetaTree, value: FloatArray, schema: Schema) -> TreeTable:

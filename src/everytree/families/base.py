@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
+from everytree.families.link import Link
 from everytree.families.prior_search import Search
 from everytree.families.traits import REAL_LINE, RowColumn, Seen, Support
 
@@ -175,6 +176,8 @@ class NativeFamily(Family):
     has_one_noise : bool
         Whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
         columns do not matter.
+    link : Link or None
+        How targets lie about boosted centres; None where the family cannot be boosted.
     """
 
     kernel: ClassVar[str]
@@ -187,6 +190,7 @@ class NativeFamily(Family):
     is_in_browser: ClassVar[bool] = False
     grows_standardised: ClassVar[bool] = False
     has_one_noise: ClassVar[bool] = False
+    link: ClassVar[Link | None] = None
     size: int = 0
 
     # ---- for estimators of numbers ---------------------------------------------------------------------------------

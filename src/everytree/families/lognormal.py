@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.link import AddedToLogarithm, Link
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import LogStudentMixtures, Students
 from everytree.families.traits import Support
@@ -51,6 +52,7 @@ class LogNormal(NativeFamily):
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     grows_standardised: ClassVar[bool] = True
     has_one_noise: ClassVar[bool] = True
+    link: ClassVar[Link | None] = AddedToLogarithm()
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     sigma: ArrayLike = 1.0

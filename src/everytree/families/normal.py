@@ -12,6 +12,7 @@ from scipy.special import gammaincinv, stdtrit
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.link import Added, Link
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, rounding, search_for, variance_about
 from everytree.families.student import StudentComponents
 
@@ -36,6 +37,7 @@ class Normal(NativeFamily):
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     is_in_browser: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
+    link: ClassVar[Link | None] = Added()
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     shape: ArrayLike = 1.0

@@ -12,6 +12,7 @@ from scipy.special import betainc, betaincc, gammaincinv
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.link import Link, LogRateOfCounts, LogRateOfTimes
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, overall_rate, search_for, strengths
 from everytree.families.special import log_negative_binomial
 from everytree.families.traits import CENSORED, COUNTS, EXPOSURE, TIMES, RowColumn, Seen, Support
@@ -68,6 +69,7 @@ class Poisson(_Rate):
     support: ClassVar[Support] = COUNTS
     never_negative: ClassVar[tuple[int, ...] | None] = (0, 2)
     mass: ClassVar[slice | None] = slice(2, 3)
+    link: ClassVar[Link | None] = LogRateOfCounts()
 
     @classmethod
     def prior_search(
@@ -130,6 +132,7 @@ class Exponential(_Rate):
     given_columns: ClassVar[tuple[RowColumn, ...]] = (CENSORED,)
     support: ClassVar[Support] = TIMES
     is_scored_by_log: ClassVar[bool] = True
+    link: ClassVar[Link | None] = LogRateOfTimes()
     grows_standardised: ClassVar[bool] = True
 
     @classmethod

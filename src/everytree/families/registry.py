@@ -20,3 +20,6 @@ NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
     family.kernel: family for family in FAMILIES.values() if not family.has_classes
 }
 """Families of numbers by their name in regressors."""
+
+BOOSTED_FAMILIES = tuple(name for name, family in NUMBER_FAMILIES.items() if family.link is not None)
+"""Names of the families of numbers that can be boosted."""

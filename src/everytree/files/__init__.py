@@ -44,18 +44,6 @@ _KINDS: dict[str, tuple[type, Write, Read]] = {
     "Schema": (Schema, write_schema, read_schema),
     "Forest": (Forest, write_forest, read_forest),
 }
-_ESTIMATORS = (
-    "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
-    "MetaEnsembleClassifier", "MetaEnsembleRegressor",
-    "MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor",
-    "SampledTreeClassifier", "SampledTreeRegressor",
-)  # fmt: skip
-
-
-_ONLINE = ("OnlineForestClassifier", "OnlineForestRegressor")
-_NAMES = [*_KINDS, *_ESTIMATORS, *_ONLINE]
-
-
 Layout = Literal["packed", "compressed", "mappable"]
 
 
@@ -101,7 +89,7 @@ def save(
     kind = _kind(name)
     if kind is None or kind[0] is not type(model):
         local = "; save model.to_local()" if hasattr(model, "to_local") else ""
-        raise TypeError(f"model is a {name}, but files hold {', '.join(_NAMES)}{local}")
+        raise TypeError(f"model is a {name}, but files hold {', '.join(_names())}{local}")
     if layout not in get_args(Layout):
         raise ValueError(f"layout must be one of {', '.join(map(repr, get_args(Layout)))}, but is {layout!r}")
     to = Writer.empty(is_packed=layout != "mappable")
@@ -154,7 +142,7 @@ def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tupl
     name = contents.metadata.get("kind", "")
     kind = _kind(name)
     if kind is None:
-        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {_NAMES}")
+        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {_names()}")
     of = Reader.of(path, contents)
     model = kind[2](of)
     of.finish()
@@ -184,16 +172,25 @@ def _notes_of(path: object, text: str) -> dict[str, Any]:
 
 def _kind(name: str) -> tuple[type, Write, Read] | None:
     """The class of a name, and the functions that write and read it; estimators import scikit-learn or river."""
-    if name in _ESTIMATORS:
-        from everytree.files.estimators import KINDS
-        from everytree.files.outputs import read_with_outputs, write_with_outputs
+    if name in _KINDS:
+        return _KINDS[name]
+    from everytree.estimators.registry import ESTIMATORS
+    from everytree.files import online
+    from everytree.files.outputs import read_with_outputs, write_with_outputs
 
-        return KINDS[name], write_with_outputs, lambda of: read_with_outputs(of, KINDS[name])
-    if name in _ONLINE:
-        from everytree.files import online
-
+    if name in ESTIMATORS:
+        return ESTIMATORS[name], write_with_outputs, lambda of: read_with_outputs(of, ESTIMATORS[name])
+    if name in online.KINDS:
         return online.KINDS[name], online.write_online, lambda of: online.read_online(of, online.KINDS[name])
-    return _KINDS.get(name)
+    return None
+
+
+def _names() -> list[str]:
+    """Everything that files hold."""
+    from everytree.estimators.registry import ESTIMATORS
+    from everytree.files import online
+
+    return [*_KINDS, *ESTIMATORS, *online.KINDS]
 
 
 def _only(of: Reader, things: list[Any]) -> Any:

@@ -10,54 +10,23 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.mixed import MixedClasses
-from everytree.boosting.numbers import BoostedNumbers
-from everytree.estimators import (
-    ExactTreeClassifier,
-    ExactTreeRegressor,
-    MetaBoostClassifier,
-    MetaBoostRegressor,
-    MetaEnsembleClassifier,
-    MetaEnsembleRegressor,
-    MetaForestClassifier,
-    MetaForestRegressor,
-    MetaTreeClassifier,
-    MetaTreeRegressor,
-    SampledTreeClassifier,
-    SampledTreeRegressor,
-)
-from everytree.estimators.boost import BoostedEstimator
-from everytree.estimators.grown import GrownEstimator
-from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
-from everytree.files.boosted import read_boosted, write_boosted
 from everytree.files.families import check_all
-from everytree.files.others import read_exact, write_exact
+from everytree.files.models import Table, read_model, write_model
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
-from everytree.files.trees import read_forest, read_trees, write_forest, write_trees
-from everytree.fitting.fit import Fitted, Model
+from everytree.files.trees import read_trees, write_trees
+from everytree.fitting.fit import Fitted
 from everytree.fitting.helpful_splits import HelpfulSplits
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
 from everytree.fitting.search import Choice
 from everytree.fitting.targets import Target
-from everytree.posterior.forest import Forest
-from everytree.posterior.rows import Rows
+from everytree.models.model import Model
 from everytree.structure.importers.model import Imported
 from everytree.tables.schema import Schema
-
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        ExactTreeClassifier, ExactTreeRegressor, MetaBoostClassifier, MetaBoostRegressor, MetaEnsembleClassifier,
-        MetaEnsembleRegressor, MetaForestClassifier, MetaForestRegressor, MetaTreeClassifier, MetaTreeRegressor,
-        SampledTreeClassifier, SampledTreeRegressor,
-    )
-}  # fmt: skip
 
 
 def write_estimator(to: Writer, model: Any) -> None:
@@ -123,14 +92,9 @@ def _write_fitted(to: Writer, model: Any) -> None:
         write_plain(to, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
         to.put_arrays(input_mean=model.input_mean_, input_scale=model.input_scale_)
-    if isinstance(fitted.forest, ExactForest):
-        write_exact(to.section("posterior"), fitted.forest.posterior)
-        _write_rows(to.section("rows"), fitted.forest.rows)
-    elif isinstance(fitted.forest, BoostedClasses | BoostedNumbers | MixedClasses):
-        write_boosted(to.section("boosted"), fitted.forest)
-    else:
-        write_forest(to.section("forest"), fitted.forest)
-        _write_choice(to.section("choice"), model.choice_)
+    write_model(to, fitted.model)
+    if fitted.choice is not None:
+        _write_choice(to.section("choice"), fitted.choice)
     if fitted.out_of_bag is not None:
         _write_out_of_bag(to.section("out_of_bag"), fitted.out_of_bag)
     if fitted.helpful is not None:
@@ -153,34 +117,28 @@ def _read_fitted(of: Reader, model: Any) -> None:
         if schema.input_names is None:
             raise of.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
-    row_names, choice = _read_row_names(of), None
-    forest: Model
-    if isinstance(model, BoostedEstimator):
-        is_mixed = isinstance(model, MetaEnsembleClassifier | MetaEnsembleRegressor)
-        forest = read_boosted(of.section("boosted"), schema, is_classifier(model), is_mixed)
-    elif isinstance(model, GrownEstimator | SampledTreeClassifier | SampledTreeRegressor):
-        forest = read_forest(of.section("forest"))
-        choice = _read_choice(of.section("choice"), forest.family)
-        _check_forest(of, model, forest, schema)
-    elif "continued" in of.values():
-        raise of.error("continued", "holds trees below an exact sum, which are no longer made: fit the model again")
-    else:
-        forest = _read_exact_forest(of, schema, row_names, is_classifier(model))
+    row_names = _read_row_names(of)
+    learnt = read_model(of, Table(schema, row_names, is_classifier(model)), model.model_kinds)
+    if model.has_one_tree and len(learnt.parts.averaged) != 1:
+        raise of.error("forest", f"has {len(learnt.parts.averaged)} trees, but a {type(model).__name__} has one")
+    choice = _read_choice(of.section("choice"), learnt.family) if "choice" in of else None
+    if choice is None and "forest" in model.model_kinds:
+        raise of.error("choice", "is missing")
     target = model.target_before_fit()
     if is_classifier(model):
-        target = replace(target, classes=_read_classes(of, forest.family))
+        target = replace(target, classes=_read_classes(of, learnt.family))
     else:
-        _check_numbers(of, model, forest.family, row_names)
+        _check_numbers(of, model, learnt.family, row_names)
     if "input_mean" in of:
-        mean, scale = _read_inputs(of, schema, forest.family)
+        mean, scale = _read_inputs(of, schema, learnt.family)
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(of), _read_batches(of)
     oob = _read_out_of_bag(of.section("out_of_bag"), target) if "out_of_bag" in of.values() else None
     unseen = _read_unseen(of, is_classifier(model))
     model.fitted_ = Fitted(
-        target, schema, forest, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
-        helpful=_read_helpful(of, forest), groups=of.value("groups", str) if "groups" in of else None,
-        mean_prediction=_read_mean(of, forest), last_time=_read_last_time(of),
+        target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
+        helpful=_read_helpful(of, learnt), groups=of.value("groups", str) if "groups" in of else None,
+        mean_prediction=_read_mean(of, learnt), last_time=_read_last_time(of),
     )  # fmt: skip
 
 
@@ -241,13 +199,6 @@ def _read_inputs(of: Reader, schema: Schema, family: NativeFamily) -> tuple[Floa
     return mean, scale
 
 
-def _check_forest(of: Reader, model: Any, forest: Forest, schema: Schema) -> None:
-    if not np.array_equal(forest.n_codes, schema.n_codes):
-        raise of.error("forest.n_codes", "are not those of the schema")
-    if isinstance(model, MetaTreeClassifier | MetaTreeRegressor) and len(forest) != 1:
-        raise of.error("forest", f"has {len(forest)} trees, but a {type(model).__name__} has one")
-
-
 def _write_choice(to: Writer, choice: Choice) -> None:
     for name in ("split_prior", "parameters", "score", "sharpness"):
         write_plain(to, name, getattr(choice, name))
@@ -282,13 +233,14 @@ def _read_out_of_bag(of: Reader, target: Target) -> OutOfBag:
     return OutOfBag(prediction, log_scores, score)
 
 
-def _read_helpful(of: Reader, forest: Model) -> HelpfulSplits | None:
+def _read_helpful(of: Reader, model: Model) -> HelpfulSplits | None:
     """Which splits help other rows; files of earlier versions do not say it."""
     if "helpful" not in of:
         return None
     section = of.section("helpful")
     tree, n_rows = section.value("tree", int), section.value("n_rows", int)
-    if not isinstance(forest, Forest) or not 0 <= tree < len(forest) or n_rows < 1:
+    forest = model.parts.forest
+    if forest is None or not 0 <= tree < len(forest) or n_rows < 1:
         raise section.error("tree", f"must be a tree of the forest, judged by some rows, but is {tree}")
     shape = forest.trees[tree]
     prob = section.array("prob", np.float64, (shape.n_nodes,))
@@ -297,11 +249,11 @@ def _read_helpful(of: Reader, forest: Model) -> HelpfulSplits | None:
     return HelpfulSplits(tree, prob, n_rows, section.value("is_cross_fitted", bool))
 
 
-def _read_mean(of: Reader, forest: Model) -> FloatArray | None:
+def _read_mean(of: Reader, model: Model) -> FloatArray | None:
     """Mean prediction of the rows of fit; files of earlier versions do not have it."""
     if "mean_prediction" not in of:
         return None
-    family = forest.family
+    family = model.family
     mean = of.array("mean_prediction", np.float64, (family.size if family.has_classes else 1,))
     is_right = (mean >= 0.0) & (mean <= 1.0 + 1e-9) if family.has_classes else np.isfinite(mean)
     check_all(of, "mean_prediction", mean, is_right, "must be probabilities, or a finite mean")
@@ -339,40 +291,3 @@ def _read_score(of: Reader, name: str) -> Any:
     if not isinstance(value, float) and not (value is None and name in ("r2", "coverage")):
         raise of.error(name, f"must be a number, but is {value!r:.200}")
     return value
-
-
-# ---- the rows of an exact fit ---------------------------------------------------------------------------------------
-
-
-def _write_rows(to: Writer, rows: Rows) -> None:
-    weight = {} if rows.weight is None else {"weight": rows.weight}
-    to.put_arrays(codes=rows.codes, y=rows.y, **weight, **rows.row_data)
-
-
-def _read_rows(of: Reader, schema: Schema, row_names: list[str], family: NativeFamily, is_classes: bool) -> Rows:
-    """Read rows that the leaf model accepts."""
-    codes = of.array("codes", schema.dtype, (None, schema.n_features))
-    y = of.array("y", np.int64 if is_classes else np.float64, (len(codes),))
-    weight = of.array("weight", np.float64, (len(codes),)) if "weight" in of else None
-    row_data = {
-        name: of.array(name, np.float64, (len(codes), None) if name == "inputs" else (len(codes),))
-        for name in row_names
-    }
-    with of.checking("y"):
-        family.statistics(y, weight, **row_data)
-    return Rows(codes, y, weight, row_data)
-
-
-def _read_exact_forest(of: Reader, schema: Schema, row_names: list[str], is_classes: bool) -> ExactForest:
-    posterior = read_exact(of.section("posterior"))
-    if not hasattr(posterior, "n_rows"):
-        raise of.error("posterior", "has seen no rows, but the estimator is fitted")
-    has_missing = np.array([column.has_missing for column in schema.columns])
-    n_codes = schema.n_codes.astype(np.int64)
-    if posterior.n_codes != (n_codes + has_missing).tolist():
-        raise of.error("posterior.state.n_codes", "are not those of the schema")
-    rows = _read_rows(of.section("rows"), schema, row_names, posterior.family, is_classes)
-    forest = ExactForest(posterior, has_missing, n_codes, rows)
-    is_known = forest.read(rows.codes) < np.array(posterior.n_codes)
-    check_all(of.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
-    return forest

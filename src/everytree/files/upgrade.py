@@ -77,23 +77,44 @@ _PRIORS_OF_EXACT_TREES = {"split_prior": 0.5, "alpha": 0.5, "max_depth": 4}
 """What "auto" stood for."""
 
 
-def _without_continuations(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
-    """Version 3 to 4: exact trees have no parameters for trees below them, and priors are numbers."""
+def _models_by_kind(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
+    """Version 3 to 4: the kind of a model is written; exact trees have no trees below them, and priors are numbers."""
     values = _copy(values)
-    parameters = values.get("parameters")
+    for _, section in _sections(values):
+        kind = _kind_of_model(section)
+        if kind is not None:
+            section["model_kind"] = kind
+        _only_the_sum(section.get("parameters"))
+    return values, arrays
+
+
+def _kind_of_model(section: Values) -> str | None:
+    """What the sections of a fitted estimator say it is."""
+    if "row_data" not in section:
+        return None
+    boosted = section.get("boosted")
+    if isinstance(boosted, dict):
+        is_mixed = "mixed_sharpness" in boosted
+        return "mixed classes" if is_mixed else "boosted classes" if "sharpness" in boosted else "boosted numbers"
+    if "continued" in section:
+        return "trees below an exact sum"
+    return "forest" if "forest" in section else "exact"
+
+
+def _only_the_sum(parameters: Any) -> None:
+    """Leave out the parameters of trees below an exact sum."""
     if isinstance(parameters, dict) and "continuation" in parameters:
         for name in ("continuation", "temperature", "random_state"):
             parameters.pop(name, None)
         for name, number in _PRIORS_OF_EXACT_TREES.items():
             if parameters.get(name) == "auto":
                 parameters[name] = number
-    return values, arrays
 
 
 _STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {
     1: _sums_as_pairs,
     2: _cuts_as_arrays,
-    3: _without_continuations,
+    3: _models_by_kind,
 }
 """The step from each version to the next."""
 

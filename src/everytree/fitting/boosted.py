@@ -16,10 +16,9 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
-from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.numbers import AboutCentre, BoostedNumbers, Centres, with_centre
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
+from everytree.families.link import Link
 from everytree.families.prior_search import overall_rate
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
 from everytree.fitting.grow_on import standardised
@@ -27,7 +26,8 @@ from everytree.fitting.scores import NoScores
 from everytree.fitting.structures import ForestStructure, fit_schema
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
 from everytree.fitting.unseen import UnseenRows
-from everytree.posterior.forest import Forest
+from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
+from everytree.models.centres import Centres
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import MovedPredictive
 from everytree.structure.growers import Growth
@@ -71,11 +71,12 @@ class BoostStructure:
             model, left_out, fold = self.classes(rows, target, schema, settings)
             return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
         assert isinstance(target, NumberTarget)
-        about = AboutCentre(target.family)
-        centres = self.centres(rows, about, schema, settings)
+        link = link_of(target)
+        boosted = self.centres(rows, link, schema, settings)
+        centres = Centres(boosted.trees, link)
         return numbers_about(
-            rows, centres.left_out, centres.trees, about, centres, target, schema, settings, self.random_state
-        )  # fmt: skip
+            rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.random_state
+        )
 
     def classes(
         self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
@@ -86,18 +87,20 @@ class BoostStructure:
         boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
         trees = self._counted(AdditiveTrees.average(boosted.chains, boosted.factor), rows, settings)
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
-        model = BoostedClasses(trees, boosted.gains, sharpness, boosted.split_prior, boosted.n_steps, len(rows))
+        chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
+        model = BoostedClasses(trees, sharpness, chains, len(rows))
         return model, softmax(class_scores(boosted.base + boosted.departure), axis=1), boosted.fold
 
-    def centres(self, rows: Rows, about: AboutCentre, schema: Schema, settings: Settings) -> BoostedCentres:
+    def centres(self, rows: Rows, link: Link, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers, in a unit of their own."""
-        likelihood, centre, scale = _in_own_unit(about.likelihood(rows), rows.weight)
+        likelihood, centre, scale = _in_own_unit(likelihood_of(link, rows), rows.weight)
         boosted = self._boost(rows, likelihood, schema, settings, FLATTENED)
         trees = AdditiveTrees.average(boosted.chains, boosted.factor, unit=scale, shift=centre)
         # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
         counted = self._counted(trees, rows, settings)
-        return BoostedCentres(counted, left_out, boosted.fold, boosted.gains, boosted.split_prior, boosted.n_steps)
+        chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
+        return BoostedCentres(counted, left_out, boosted.fold, chains)
 
     @staticmethod
     def _counted(trees: AdditiveTrees, rows: Rows, settings: Settings) -> AdditiveTrees:
@@ -121,14 +124,24 @@ class BoostStructure:
 
 
 class BoostedCentres(NamedTuple):
-    """Centres of numbers: by trees, and (n_rows,) those `left_out`; for the other attributes see `Boosted`."""
+    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`."""
 
     trees: AdditiveTrees
     left_out: FloatArray
     fold: NDArray[np.int64]
-    gains: FloatArray
-    split_prior: float
-    n_steps: list[int]
+    chains: Chains
+
+
+def link_of(target: NumberTarget) -> Link:
+    """How targets lie about their centres."""
+    link = target.leaves.link
+    assert link is not None, "estimators check that the family can be boosted"
+    return link
+
+
+def likelihood_of(link: Link, rows: Rows) -> Likelihood:
+    """Targets as scores predict them."""
+    return Likelihood(*link.likelihood(np.asarray(rows.y, dtype=np.float64), rows.row_data))
 
 
 def _in_own_unit(likelihood: Likelihood, weight: FloatArray | None) -> tuple[Likelihood, float, float]:
@@ -154,8 +167,7 @@ def numbers_about(
     rows: Rows,
     honest: FloatArray,
     centres: Centres,
-    about: AboutCentre,
-    boosted: BoostedCentres,
+    chains: Chains,
     target: NumberTarget,
     schema: Schema,
     settings: Settings,
@@ -175,23 +187,24 @@ def numbers_about(
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
-    row_data = about.row_data(dict(rows.row_data), honest)
+    row_data = centres.link.row_data_of_leaf(rows.row_data, honest)
     if "exposure" in row_data:
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
-    about_rows = Rows(
-        with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight, row_data, rows.group
-    )  # fmt: skip
+    of_leaves = centres.link.to_leaf(rows.y, honest)
+    about_rows = Rows(with_centre(rows.codes, honest, own), of_leaves, rows.weight, row_data, rows.group)
     structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
     learnt = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings)
-    assert isinstance(learnt.forest, Forest)
-    model = BoostedNumbers(centres, about, own, learnt.forest, boosted.gains, boosted.split_prior, boosted.n_steps)
+    model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
     unseen = learnt.unseen
-    return Learnt(model, unseen=unseen if isinstance(unseen, NoScores) else partial(_moved, unseen, about, honest))
+    if not isinstance(unseen, NoScores):
+        unseen = partial(_moved, unseen, centres.link, honest)
+    return Learnt(model, unseen=unseen)
 
 
-def _moved(about_centres: Callable[[], UnseenRows], about: AboutCentre, centres: FloatArray) -> UnseenRows:
+def _moved(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
     """What is said of unseen rows about their centres, moved to these."""
     unseen = about_centres()
-    if about.family == "poisson":  # its exposure has the centre
+    if link.in_exposure:
         return unseen
-    return replace(unseen, predicted=MovedPredictive(unseen.predicted, *about.moved_by(centres[unseen.numbers])))
+    moved_by = link.shift_and_scale(centres[unseen.numbers])
+    return replace(unseen, predicted=MovedPredictive(unseen.predicted, *moved_by))

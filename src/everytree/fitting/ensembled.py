@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.mixed import LEAST, MixedCentres, MixedClasses, mix, mix_probs
-from everytree.boosting.numbers import AboutCentre
-from everytree.fitting.boosted import BoostStructure, numbers_about
+from everytree.explaining.contributions import LEAST
+from everytree.fitting.boosted import BoostStructure, likelihood_of, link_of, numbers_about
 from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
 from everytree.fitting.sharpness import best_sharpness
 from everytree.fitting.structures import ForestStructure
 from everytree.fitting.targets import ClassTarget, NumberTarget, Target
 from everytree.fitting.unseen import UnseenRows
+from everytree.models.centres import Centres, mix
+from everytree.models.mixed import MixedClasses, mix_probs
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.tables.schema import Schema
@@ -86,16 +87,16 @@ class EnsembleStructure:
         return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
-        about = AboutCentre(target.family)
-        own = replace(target, family="normal") if target.family == "lognormal" else target
-        on_scale = replace(rows, y=np.log(rows.y)) if target.family == "lognormal" else rows
-        boosted = self.boost.centres(rows, about, schema, settings)
-        by_boosting, likelihood = boosted.left_out, about.likelihood(rows)
+        link = link_of(target)
+        own = replace(target, family="normal") if link.averages_logs else target
+        on_scale = replace(rows, y=np.log(rows.y)) if link.averages_logs else rows
+        boosted = self.boost.centres(rows, link, schema, settings)
+        by_boosting, likelihood = boosted.left_out, likelihood_of(link, rows)
         forest = self._learn(on_scale, own, schema, settings, self.forest.n_structures)
         mean = self._by_others(
             on_scale, boosted.fold, own, schema, settings, lambda own, codes: own.moments(codes)[0]
         )  # fmt: skip
-        by_forest = by_boosting if mean is None else about.centre_of_mean(mean)
+        by_forest = by_boosting if mean is None else link.centre_of(mean)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
         errors = likelihood.losses(by_boosting[:, None])
@@ -111,16 +112,13 @@ class EnsembleStructure:
         left_out = np.empty_like(by_boosting)
         for each in _each(boosted.fold):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(~each))
-        centres = MixedCentres(forest, boosted.trees, weight_by(np.ones(len(rows), dtype=bool)), about)
-        return numbers_about(
-            rows, left_out, centres, about, boosted, target, schema, settings, self.boost.random_state
-        )  # fmt: skip
+        centres = Centres(boosted.trees, link, forest, weight_by(np.ones(len(rows), dtype=bool)))
+        return numbers_about(rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.random_state)
 
     def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:
         structure = replace(self.forest, n_structures=n_trees)
         learnt = learn_forest(structure.grow(rows, target, schema, settings), target, schema, settings)
-        assert isinstance(learnt.forest, Forest)
-        return learnt.forest
+        return learnt.model.parts.averaged
 
     def _by_others(
         self,

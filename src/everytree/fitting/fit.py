@@ -1,6 +1,6 @@
 """From a table and its target to a model, top to bottom.
 
-    table, target -> codes -> structures -> counts -> priors -> forest
+    table, target -> codes -> structures -> counts -> priors -> model
 
 `fit` is the whole of it; `learn_forest` is its second half, from the trees that a structure has grown to the forest.
 """
@@ -19,10 +19,6 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.mixed import MixedClasses
-from everytree.boosting.numbers import BoostedNumbers
-from everytree.exact.forest import ExactForest
 from everytree.families.base import NativeFamily
 from everytree.fitting.chosen_again import cross_fitted_splits
 from everytree.fitting.held_out import HeldOut, held_out
@@ -36,6 +32,8 @@ from everytree.fitting.targets import GrowthTarget, Target
 from everytree.fitting.tempering import tempered_weights
 from everytree.fitting.unseen import GROWN_ON_ALL, UnseenRows, scores_of, unseen_rows
 from everytree.fitting.weights import TotalWeight, read_weight, scaled_weight, weight_factor
+from everytree.models.average import AverageModel
+from everytree.models.model import Model
 from everytree.posterior.counts import Tally, count
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
@@ -127,10 +125,6 @@ class GrownTrees:
     predict_out_of_bag: bool = False
 
 
-Model = Forest | ExactForest | BoostedClasses | BoostedNumbers | MixedClasses
-"""What predicts rows of codes."""
-
-
 class Structure(Protocol):
     """The chooser of the splits."""
 
@@ -179,7 +173,7 @@ class Fitted:
     ----------
     target : Target
     schema : Schema
-    forest : Model
+    model : Model
     choice : Choice or None
         None where no priors were chosen.
     row_names : list of str
@@ -207,7 +201,7 @@ class Fitted:
 
     target: Target
     schema: Schema
-    forest: Model
+    model: Model
     choice: Choice | None
     row_names: list[str]
     weight_factor: float
@@ -361,7 +355,7 @@ class Learnt(NamedTuple):
     it of a forest of more rows in the same trees.
     """
 
-    forest: Model
+    model: Model
     choice: Choice | None = None
     out_of_bag: OutOfBag | None = None
     origin: Origin | None = None
@@ -380,7 +374,7 @@ class Learnt(NamedTuple):
         return Fitted(
             target,
             schema,
-            self.forest,
+            self.model,
             self.choice,
             sorted(rows.row_data),
             factor,
@@ -389,7 +383,7 @@ class Learnt(NamedTuple):
             oob,
             unseen,
             self.helpful,
-            mean_prediction=mean_prediction(self.forest, rows, n_jobs),
+            mean_prediction=mean_prediction(self.model, rows, n_jobs),
             last_time=last_time_of(rows),
         )
 
@@ -426,7 +420,7 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
         unseen = partial(unseen_rows, held, choice, None if stand_in else forest.weights)
     helpful = _helpful(grown, forest, choice, target, schema, n_jobs)
     unseen_by = None if stand_in or held.has_companions else partial(_unseen_by, held, choice)
-    return Learnt(forest, choice, oob, Origin.of(grown), unseen, helpful, unseen_by)
+    return Learnt(AverageModel(forest), choice, oob, Origin.of(grown), unseen, helpful, unseen_by)
 
 
 def _unseen_by(held: HeldOut, choice: Choice, forest: Forest) -> UnseenRows:

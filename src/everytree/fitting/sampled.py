@@ -18,6 +18,7 @@ from everytree.fitting.scores import NoScores
 from everytree.fitting.search import Choice
 from everytree.fitting.structures import fit_schema, given_family
 from everytree.fitting.targets import Target
+from everytree.models.average import AverageModel
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
@@ -74,7 +75,7 @@ class SampledStructure:
         forest = self._forest(placed, family, columns, temperature, self.n_draws, settings, seed)
         chosen: dict[str, Any] = {"temperature": temperature}
         choice = Choice(family, self.split_prior, chosen, score)
-        return Learnt(forest, choice, unseen=NoScores("its structures were drawn given all rows"))
+        return Learnt(AverageModel(forest), choice, unseen=NoScores("its structures were drawn given all rows"))
 
     def _choose(
         self, rows: Rows, family: NativeFamily, columns: SampledColumns, settings: Settings, seed: int

@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.exact.forest import ExactForest
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.regions import MAX_CATEGORIES, Kind
 from everytree.families.base import NativeFamily
@@ -36,6 +35,7 @@ from everytree.fitting.grown_tree import with_statistics
 from everytree.fitting.scores import NoScores
 from everytree.fitting.several import SeveralTargets
 from everytree.fitting.targets import GrowthTarget, NumberTarget, Target
+from everytree.models.exact import ExactModel
 from everytree.posterior.counts import count
 from everytree.posterior.rows import Rows
 from everytree.structure.cut_choice import with_few_cuts
@@ -344,7 +344,7 @@ class ExactStructure:
             n_jobs=settings.n_jobs,
         )  # fmt: skip
         unseen = NoScores("its priors are given, and it leaves no rows out")
-        return Learnt(ExactForest.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), unseen=unseen)
+        return Learnt(ExactModel.fit(posterior, has_missing, n_codes, rows, bool(settings.verbose)), unseen=unseen)
 
 
 def given_family(rows: Rows, target: Target, schema: Schema, settings: Settings, max_depth: int | None) -> NativeFamily:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.classes import predictive_of_probs
 from everytree.fitting.baselines import (
     as_if_folds_were_drawn,
     frequencies_of_others,
@@ -28,6 +27,7 @@ from everytree.fitting.targets import ClassTarget, NumberTarget, Target
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
 from everytree.tables.repeats import consecutive, repeated_rows

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import Family
+from everytree.families.categorical import Bernoulli, Categorical
 from everytree.predictive.mixture import Mixture
 from everytree.predictive.predictive import Predictive
 
@@ -211,3 +212,11 @@ def _distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
     which = np.empty(len(order), dtype=np.int64)
     which[order] = np.cumsum(is_new) - 1
     return order[is_new], which
+
+
+def predictive_of_probs(probs: FloatArray) -> Predictive:
+    """Distributions over classes with these probabilities."""
+    place = np.arange(len(probs) + 1)
+    paths = Paths(place, place[:-1], np.zeros(len(probs)), place[:-1].astype(np.int32))
+    family = Bernoulli() if probs.shape[1] == 2 else Categorical(probs.shape[1])
+    return PathPredictive(family, probs, paths, {})

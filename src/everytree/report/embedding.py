@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.mixed import MixedClasses, boosted_trees
-from everytree.boosting.numbers import BoostedNumbers
+from everytree.boosting.trees import AdditiveTrees
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Leaves
 from everytree.families.base import NativeFamily
+from everytree.models.model import Parts
 from everytree.report.subject import Subject
 from everytree.tables.code_names import DAY, cut_texts
 from everytree.tables.column import Column
@@ -88,7 +87,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
         "classes": words.classes,
         "last_time": words.last_time,
         "colours": list(CLASS_COLOURS),
-        "sharpness": float(getattr(getattr(model.forest_, "forest", model.forest_), "sharpness", 1.0)),
+        "sharpness": 1.0 if subject.parts.forest is None else float(subject.parts.forest.sharpness),
         "inputs": inputs,
         "columns": columns,
         "features": words.features,
@@ -124,7 +123,8 @@ def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
     budget = budget // 2 if subject.is_exact else budget
     trees = trees_data(subject.posts, subject.weights, n_codes, budget, can_predict)
     _add_helpful(trees, subject)
-    leaves = leaves_data(subject.average, budget) if subject.is_exact and can_predict else None
+    posterior = subject.parts.exact
+    leaves = leaves_data(posterior, budget) if posterior is not None and can_predict else None
     asked = _asked(subject.posts, trees["kept"], len(n_codes))
     if leaves is not None:
         asked[leaves.pop("asked")] = True
@@ -137,14 +137,14 @@ def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
 
 def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
     """Boosted trees of classes and the forest that they are mixed with, if there is room for all of them."""
-    forest, n_codes = subject.model.forest_, subject.model.schema_.n_codes
+    parts, n_codes = subject.parts, subject.model.schema_.n_codes
     asked = np.zeros(len(n_codes), dtype=bool)
     nothing = {
         "can_predict": False, "trees": None, "leaves": None, "left_out": 0.0, "boosted": None, "asked": asked,
     }  # fmt: skip
-    if isinstance(forest, BoostedNumbers):
+    if parts.additive is None or parts.residuals is not None:
         return nothing
-    boosted, trees = boosted_data(forest, n_codes), None
+    boosted, trees = boosted_data(parts.additive, parts, n_codes), None
     budget -= _n_bytes(boosted["arrays"].values())
     if budget < 0:
         return nothing
@@ -153,7 +153,7 @@ def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
         if trees["left_out"] > EXACT:  # in a mean of logarithms it has no bound
             return nothing
         asked |= _asked(subject.posts, trees["kept"], len(n_codes))
-    features = boosted_trees(forest).nodes["feature"]
+    features = parts.additive.nodes["feature"]
     asked[features[features >= 0]] = True
     return {**nothing, "can_predict": True, "trees": trees, "boosted": boosted}
 
@@ -329,12 +329,10 @@ def _asked(posts: Sequence[TreeNodes], kept: Sequence[NDArray[np.bool_]], n_feat
     return asked
 
 
-def boosted_data(model: BoostedClasses | MixedClasses, n_codes: NDArray[Any]) -> dict[str, Any]:
+def boosted_data(trees: AdditiveTrees, parts: Parts, n_codes: NDArray[Any]) -> dict[str, Any]:
     """Boosted trees of classes; with a forest, the weight and the sharpness of the mixture."""
-    trees = boosted_trees(model)
     feature, threshold = trees.nodes["feature"], trees.nodes["threshold"]
     inner = feature >= 0
-    mixture = (model.weight, model.sharpness) if isinstance(model, MixedClasses) else (1.0, 1.0)
     arrays = {
         "sizes": packed(trees.n_nodes),
         "feature": packed(feature + 1),
@@ -342,7 +340,7 @@ def boosted_data(model: BoostedClasses | MixedClasses, n_codes: NDArray[Any]) ->
         "missing_child": packed(trees.nodes["missing_child"][inner] + 1),
         "value": packed(trees.value),
     }
-    return {"arrays": arrays, "base": trees.base.tolist(), "weight": mixture[0], "sharpness": mixture[1]}
+    return {"arrays": arrays, "base": trees.base.tolist(), "weight": parts.weight, "sharpness": parts.sharpness}
 
 
 # ---- exact models ---------------------------------------------------------------------------------------------------

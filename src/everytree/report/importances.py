@@ -53,7 +53,7 @@ def importances(subject: Subject) -> Importances:
 
 def _of_boosted(model: MetaEstimator) -> Importances:
     middle = model.feature_importances_
-    both = hasattr(model.forest_, "forest")
+    both = model.model_.parts.forest is not None
     where = "the forest and the boosted trees, by their weights" if both else "the boosted trees"
     meaning = f"Share of the expected gain in log evidence that splits on the column bring in {where}."
     return Importances(middle, middle, middle, None, meaning)
@@ -92,7 +92,7 @@ def _drawn_gains(post: Posterior) -> FloatArray:
 
 
 def _of_exact(model: MetaEstimator) -> Importances:
-    posterior: Any = model.forest_.posterior
+    posterior: Any = model.model_.parts.exact
     counts = np.zeros((DRAWS, len(posterior.n_codes)))
     for count, drawn in zip(counts, posterior.sample_trees(DRAWS, rng=0), strict=True):
         np.add.at(count, drawn.feature[drawn.feature >= 0], 1.0)

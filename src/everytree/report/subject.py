@@ -8,13 +8,10 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.classes import BoostedClasses
-from everytree.boosting.numbers import BoostedNumbers
-from everytree.estimators import ExactTreeClassifier, ExactTreeRegressor
 from everytree.estimators.base import MetaEstimator
-from everytree.estimators.boost import BoostedEstimator
 from everytree.estimators.outputs import refuse_several_outputs
 from everytree.families.base import NativeFamily
+from everytree.models.model import Parts
 from everytree.posterior.posterior import Posterior
 from everytree.report.words import Words
 
@@ -27,10 +24,8 @@ class Subject:
     ----------
     model : estimator
     words : Words
-    is_exact : bool
-        Whether the average is over every choice of splits too.
-    is_boosted : bool
-        Whether it is made of boosted trees, which are too many and too small to be drawn.
+    parts : Parts
+        What its predictions are made of.
     posts, weights : list
         The meta-trees and their weights; of an exact model the prunings of its most probable tree, of boosted trees
         those of the forest that they are mixed with.
@@ -40,8 +35,7 @@ class Subject:
 
     model: Any
     words: Words
-    is_exact: bool
-    is_boosted: bool
+    parts: Parts
     posts: list[Posterior]
     weights: list[float]
     first: int
@@ -55,39 +49,42 @@ class Subject:
                 f"classifier or regressor, or a pipeline that ends with one, not {type(model).__name__}"
             )
         refuse_several_outputs(model)
-        check_is_fitted(model, "forest_")
-        is_exact = isinstance(model, ExactTreeClassifier | ExactTreeRegressor)
-        is_boosted = isinstance(model, BoostedEstimator)
-        posts, weights = [], []
-        if is_exact:
-            posts, weights = [model.map_posterior_], [1.0]
-        elif not isinstance(model.forest_, BoostedClasses | BoostedNumbers):
-            forest = model.forest_.forest if is_boosted else model.forest_
-            posts, weights = list(forest.posteriors), forest.weights.tolist()
+        check_is_fitted(model, "fitted_")
+        parts, posts, weights = model.model_.parts, [], []
+        if parts.exact is not None:
+            posts, weights = [model.model_.pictured()], [1.0]
+        elif parts.forest is not None and parts.residuals is None:
+            posts, weights = list(parts.forest.posteriors), parts.forest.weights.tolist()
         first = max(range(len(posts)), key=lambda i: (weights[i], posts[i].log_evidence), default=0)
-        return cls(model, Words.of(model, names), is_exact, is_boosted, posts, weights, first)
+        return cls(model, Words.of(model, names), parts, posts, weights, first)
 
     @property
-    def average(self) -> Any:
-        """The object that averages: a forest, or the posterior over every tree."""
-        return self.model.forest_.posterior if self.is_exact else self.model.forest_
+    def is_exact(self) -> bool:
+        """Whether the average is over every choice of splits too."""
+        return self.parts.exact is not None
+
+    @property
+    def is_boosted(self) -> bool:
+        """Whether it is made of boosted trees, which are too many and too small to be drawn."""
+        return self.parts.additive is not None
 
     @property
     def family(self) -> NativeFamily:
         """The leaf model."""
-        family: NativeFamily = getattr(self.average, "forest", self.average).family  # that of a forest in a mixture
+        in_mixture = self.parts.forest if self.parts.residuals is None else None
+        family: NativeFamily = self.model.model_.family if in_mixture is None else in_mixture.family
         return family
 
     @property
     def n_rows(self) -> int:
-        return int(self.average.n_rows)
+        return int(self.model.model_.n_rows)
 
     @property
     def helpful(self) -> FloatArray | None:
         """For the tree that is shown first: how probable it is that each split helps rows it was not chosen on."""
         if self.is_exact or self.is_boosted or not hasattr(self.model, "helpful_splits_"):
             return None
-        is_first = len(self.posts) == 1 or self.model.forest_.best_tree() == self.first
+        is_first = len(self.posts) == 1 or self.parts.averaged.best_tree() == self.first
         return self.model.helpful_splits_ if is_first else None
 
     @property

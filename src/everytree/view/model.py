@@ -24,14 +24,14 @@ def model_html(model: Any) -> str:
 
 
 def _title(model: Any) -> Iterator[str]:
-    n_rows = model.forest_.n_rows
+    n_rows = model.model_.n_rows
     facts = [f"{n_rows:,} row{'' if n_rows == 1 else 's'}", f"{model.n_features_in_:,} columns"]
     if hasattr(model, "classes_"):
         names = [one_line(label) for label in model.classes_]
         shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         facts.append(f"classes {shown}")
-    if hasattr(model, "posteriors_") and len(model.posteriors_) > 1:
-        facts.append(f"{len(model.posteriors_):,} trees")
+    if model.model_.size:
+        facts.append(model.model_.size)
     yield f"<b>{escape(type(model).__name__)}</b> &nbsp; {escape(', '.join(facts))}"
     yield f'<details style="font-size:85%"><summary>parameters</summary>{escape(repr(model))}</details>'
 

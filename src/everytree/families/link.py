@@ -1,0 +1,107 @@
+"""How targets of a family lie about a centre that a sum of trees predicts.
+
+A boosted model of numbers predicts the centre of each row: a mean, or the logarithm of one. Its leaves then see targets
+about their centres, and what they say is moved back by a shift and a scale.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+
+RowData = Mapping[str, NDArray[Any]]
+
+
+class Link(ABC):
+    """Targets about their centres; with centre c, the mean of a target is the mean of a leaf times exp(sign * c).
+
+    Attributes
+    ----------
+    sign : int
+        0 where the centre is added to the mean instead.
+    averages_logs : bool
+        Whether trees that average targets see their logarithms.
+    in_exposure : bool
+        Whether leaves see the centre as a factor of the exposure.
+    """
+
+    sign: ClassVar[int] = 0
+    averages_logs: ClassVar[bool] = False
+    in_exposure: ClassVar[bool] = False
+
+    @abstractmethod
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        """Loss of the scores, its targets and their exposures."""
+
+    def to_leaf(self, y: FloatArray, centre: FloatArray) -> FloatArray:
+        """Targets as leaves see them."""
+        shift, scale = self.shift_and_scale(centre)
+        return np.asarray((y - shift) / scale)
+
+    def row_data_of_leaf(self, row_data: RowData, centre: FloatArray) -> dict[str, NDArray[Any]]:
+        """The row data as leaves see them."""
+        del centre
+        return dict(row_data)
+
+    def shift_and_scale(self, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By which targets of leaves are moved."""
+        return np.zeros(len(centre)), np.exp(self.sign * centre)
+
+    def centre_of(self, mean: FloatArray) -> FloatArray:
+        """Centres from what trees average: means, or means of logarithms."""
+        if self.averages_logs or not self.sign:
+            return mean
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.sign * np.log(mean))
+
+
+class Added(Link):
+    """y = c + what a leaf says."""
+
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        return "squared", y, None
+
+    def shift_and_scale(self, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return centre, np.ones(len(centre))
+
+
+class AddedToLogarithm(Link):
+    """y = exp(c) times what a leaf says."""
+
+    sign = 1
+    averages_logs = True
+
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        return "squared", np.log(y), None
+
+
+class LogRateOfCounts(Link):
+    """y is a count in an exposure that is exp(c) times as large for the leaf."""
+
+    sign = 1
+    in_exposure = True
+
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        return "rate", y, row_data.get("exposure")
+
+    def to_leaf(self, y: FloatArray, centre: FloatArray) -> FloatArray:
+        return y
+
+    def row_data_of_leaf(self, row_data: RowData, centre: FloatArray) -> dict[str, NDArray[Any]]:
+        return {**row_data, "exposure": row_data.get("exposure", np.ones(len(centre))) * np.exp(centre)}
+
+
+class LogRateOfTimes(Link):
+    """y exp(c) is the time that a leaf sees: c is the logarithm of a rate."""
+
+    sign = -1
+
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        censored = row_data.get("censored", np.zeros(len(y)))
+        return "rate", np.where(censored > 0.0, 0.0, 1.0), y

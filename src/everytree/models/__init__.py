@@ -1,0 +1,1 @@
+"""Models: what predicts rows of codes."""

@@ -1,0 +1,193 @@
+"""What every model can do: the joint between what is fitted and what explains, writes, exports or shows it.
+
+A model predicts rows of codes. Whoever holds one asks the methods and attributes below, never for its class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.boosting.trees import AdditiveTrees
+from everytree.exact.posterior import ExactPosterior
+from everytree.explaining.contributions import Contributions
+from everytree.explaining.tree_sums import Asked
+from everytree.posterior.forest import Forest
+from everytree.posterior.posterior import Posterior
+from everytree.predictive.predictive import Predictive
+from everytree.tables.schema import Schema
+
+Scale = Literal["prediction", "trees"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What predictions are made of; a part that a model does not have is None.
+
+    Attributes
+    ----------
+    forest : Forest or None
+        Trees whose predictions are averaged.
+    additive : AdditiveTrees or None
+        Trees whose values are added to scores.
+    weight : float
+        Of the scores; the forest beside them has the rest.
+    sharpness : float
+        Of the mixture of both.
+    residuals : Forest or None
+        How targets lie about their centres; its last column is the centre.
+    centre : Schema or None
+        Of the centre as a column.
+    exact : ExactPosterior or None
+        The sum over every tree and every choice of splits.
+    """
+
+    forest: Forest | None = None
+    additive: AdditiveTrees | None = None
+    weight: float = 1.0
+    sharpness: float = 1.0
+    residuals: Forest | None = None
+    centre: Schema | None = None
+    exact: ExactPosterior | None = None
+
+    @property
+    def averaged(self) -> Forest:
+        """The forest, of models that have one."""
+        assert self.forest is not None, "this model averages no trees"
+        return self.forest
+
+
+class Model(ABC):
+    """What predicts rows of codes.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in files.
+    of_trees : str or None
+        What sums over trees are, where they are not on the scale of predictions: a "score" of classes, or a "centre".
+    """
+
+    kind: ClassVar[str]
+    of_trees: ClassVar[str | None] = None
+
+    @property
+    @abstractmethod
+    def family(self) -> Any:
+        """The leaf model."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows that it has seen."""
+
+    # ---- predictions ----------------------------------------------------------------------------------------------
+
+    def probs(self, X: NDArray[Any], *, n_jobs: int | None = None) -> FloatArray:
+        """(n_rows, n_classes) probability of each class; for families of classes."""
+        raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
+
+    def moments(self, X: NDArray[Any], *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each row's target; for families of numbers, in one unit of exposure."""
+        raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
+
+    @abstractmethod
+    def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row."""
+
+    def means(self, X: NDArray[Any], *, n_jobs: int | None = None) -> FloatArray:
+        """(n_rows, n_classes) probabilities, or (n_rows,) means in one unit of exposure."""
+        if self.family.has_classes:
+            return self.probs(X, n_jobs=n_jobs)
+        return self.moments(X, n_jobs=n_jobs)[0]
+
+    # ---- explanations ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def feature_importances(self) -> FloatArray:
+        """(n_features,) importances of the columns of codes, scaled to sum to 1."""
+
+    @property
+    @abstractmethod
+    def is_sum_of_trees(self) -> bool:
+        """Whether `means` are sums of what trees say, so that their mean follows from the rows in each node."""
+
+    @abstractmethod
+    def contributions(self, asked: Asked, scale: Scale) -> Contributions:
+        """Contributions of columns to `means`, or to the sums over trees from which they are made."""
+
+    def importances_of_inputs(self, asked: Asked) -> FloatArray:
+        """(n_inputs,) importances that sum to 1; equal ones where nothing is split on."""
+        found = np.bincount(asked.inputs, self.feature_importances(), asked.n_inputs)
+        total = found.sum()
+        return np.asarray(found / total if total > 0.0 else np.full(asked.n_inputs, 1.0 / asked.n_inputs))
+
+    # ---- parts and words ------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def parts(self) -> Parts:
+        """What predictions are made of."""
+
+    @property
+    @abstractmethod
+    def size(self) -> str:
+        """Its trees in a few words; empty where there is one."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """How it predicts."""
+
+    @abstractmethod
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Evidence, sizes and weights, each with its name."""
+
+
+class UpdatableModel(Model):
+    """A model that counts rows: more of them can be added at any time."""
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float:
+        """Log probability of the targets that it has seen, given their columns."""
+
+    @abstractmethod
+    def update(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: FloatArray | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Count more rows. If it fails, nothing changes."""
+
+    @abstractmethod
+    def check_mergeable(self, other: Self) -> None:
+        """Raise unless the other has the same trees and priors."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another model. Returns itself."""
+
+    @abstractmethod
+    def without_rows(self) -> Self:
+        """Return the same trees and priors without rows."""
+
+    @abstractmethod
+    def pictured(self) -> Posterior:
+        """The prunings of one tree, for pictures: of many, that of the largest evidence; the most probable of all."""
+
+
+def scaled(gains: FloatArray) -> FloatArray:
+    """Gains as shares of their sum."""
+    total = gains.sum()
+    return gains / total if total > 0.0 else gains.copy()

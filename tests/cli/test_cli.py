@@ -411,7 +411,10 @@ def test_options_that_do_not_go_together(folder, here, capfd):
     assert "are for numbers, but this model has classes" in fails(capfd, "predict", *wines, "--interval", ".9")
     assert "--proba is for classes" in fails(capfd, "predict", *numbers, "--proba")
     assert "between 0 and 1" in fails(capfd, "predict", *numbers, "--interval", "90")
-    assert "--trees is for forests" in fails(capfd, "fit", wines[1], "-y", "class", "--exact", "--trees", "3")
+    error = fails(capfd, "fit", wines[1], "-y", "class", "--exact", "--trees", "3")
+    assert "--trees is for --model forest or ensemble, but not for exact" in error
+        capfd, "fit", wines[1], "-y", "class", "--exact", "--trees", "3"
+    )
     assert "--family poisson is for" in fails(
         capfd, "fit", wines[1], "-y", "class", "--kind", "class", "--family", "poisson"
     )

@@ -142,9 +142,9 @@ def test_the_size_of_leaves_and_the_columns_of_splits():
 
 def test_options_of_trees_that_have_no_use_for_them(capfd):
     fit = ["fit", "t.csv", "-y", "y", "--model"]
-    assert "--min-leaf is for forests" in fails(capfd, *fit, "ensemble", "--min-leaf", "3")
-    assert "--min-leaf is for forests" in fails(capfd, *fit, "exact", "--min-leaf", "3")
-    assert "--max-features is for forests" in fails(capfd, *fit, "tree", "--max-features", "2")
+    assert "--min-leaf is for --model forest or boost or tree" in fails(capfd, *fit, "ensemble", "--min-leaf", "3")
+    assert "--min-leaf is for --model forest or boost or tree" in fails(capfd, *fit, "exact", "--min-leaf", "3")
+    assert "--max-features is for --model forest or boost" in fails(capfd, *fit, "tree", "--max-features", "2")
     assert "boosting takes a share" in fails(capfd, *fit, "boost", "--max-features", "2")
     for wrong in ("0", "1.5", "-1", "many"):
         assert "--max-features" in fails(capfd, *FIT, f"--max-features={wrong}", code=2)

@@ -348,7 +348,7 @@ def test_boosted_trees_keep_their_rows_in_files_and_pickles(tmp_path):
     et.save(model, tmp_path / "model.everytree")
     for copy in (pickle.loads(pickle.dumps(model)), et.load(tmp_path / "model.everytree")):
         np.testing.assert_array_equal(copy.explain(new).values, why)
-    trees = model.forest_.trees
+    trees = model.model_.parts.additive
     ends = [tree.route(model.schema_.encode(X)) for tree, _ in trees.metatrees()]
     counted = np.concatenate([mass_of_ends(tree, own) for (tree, _), own in zip(trees.metatrees(), ends, strict=True)])
     np.testing.assert_array_equal(trees.mass, counted)

@@ -113,12 +113,12 @@ def test_columns_may_have_the_names_of_outputs_and_of_the_centre(kind):
 def test_centres_at_cut_points_of_the_residuals():
     """One bit more in a centre, and its row would be on the other side of the cut."""
     model, (X, _, _) = Case(et.MetaBoostRegressor, "normal", {"max_iter": 60}).fitted(300)
-    numbers = model.forest_
+    numbers = model.model_
     (column,) = numbers.centre_codes.columns
-    centres = np.unique(numbers.trees.scores(model.schema_.encode(X))[:, 0])
+    centres = np.unique(numbers.centres.scores(model.schema_.encode(X))[:, 0])
     cuts = centres[np.linspace(0, len(centres) - 1, len(column.cuts)).astype(int)]
     moved = replace(numbers, centre_codes=Schema.from_columns([replace(column, cuts=cuts)]))
-    model.fitted_ = replace(model.fitted_, forest=moved)
+    model.fitted_ = replace(model.fitted_, model=moved)
     check_equal(model, X)
 
 
@@ -234,8 +234,8 @@ def test_what_the_parts_are_put_together_by():
     model, _ = CASES[6].fitted(200)
     tables = et.to_tables(model)
     assert tables.weight == model.boost_weight_
-    assert tables.sharpness == model.forest_.sharpness
-    assert tables.forest.sharpness == model.forest_.forest.sharpness
+    assert tables.sharpness == model.model_.sharpness
+    assert tables.forest.sharpness == model.model_.forest.sharpness
     assert tables.residuals is None
     model, _ = CASES[0].fitted(200)
     tables = et.to_tables(model)
@@ -259,7 +259,8 @@ EXPLAINED = [*CASES[:6], *CASES[8:10]]
 
 def explained(model: Any, X: Any) -> NDArray[Any]:
     """(n_rows, n_scores) scores of the model itself, on which the docstring of `to_shap` says explanations are."""
-    return model.forest_.trees.scores(model.schema_.encode(X))
+    codes = model.schema_.encode(X)
+    return (model.model_.trees if hasattr(model, "classes_") else model.model_.centres).scores(codes)
 
 
 @no_exposure

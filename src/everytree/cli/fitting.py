@@ -29,11 +29,6 @@ MAX_CLASSES = 10
 """Whole numbers with no more distinct values than this are taken for classes, unless told otherwise."""
 CLASS_ADVICE = "; --kind class takes it for a class"
 
-NEED_ALL_ROWS: dict[Structure, str] = {
-    "exact": "--exact", "boost": "--model boost", "ensemble": "--model ensemble"
-}  # fmt: skip
-"""Those that see every row at once, and the options that ask for them."""
-
 MIN_NAMED_ROWS = 20
 """Rows from which a text that differs in each of them is a name."""
 
@@ -80,7 +75,7 @@ class Wanted:
     @property
     def needs_all_rows(self) -> bool:
         """Whether it cannot be fitted in batches, nor be updated."""
-        return self.structure in NEED_ALL_ROWS
+        return not hasattr(STRUCTURES[self.structure][0], "fit_batches")
 
 
 def fit_model(
@@ -93,7 +88,7 @@ def fit_model(
         return fit_rows(rows, memory, wanted, say), counted_files(table, rows.stretches)
     if wanted.needs_all_rows:
         raise UserError(
-            f"{found}, but {NEED_ALL_ROWS[wanted.structure]} needs all of them there; allow more by --memory, give it "
+            f"{found}, but --model {wanted.structure} needs all of them there; allow more by --memory, give it "
             "fewer rows, or fit a forest or a --tree, which do not"
         )
     say(f"{found}: fitting in batches, structures from a sample of {SAMPLE_ROWS:,} rows, statistics from all")
@@ -250,46 +245,53 @@ class TargetSummary:
         return "class" if is_class else "number"
 
 
+PARAMETERS = {
+    "n_estimators": "--trees", "max_depth": "--depth", "min_samples_leaf": "--min-leaf",
+    "max_features": "--max-features", "random_state": "--seed", "family": "--family",
+    "relative_weights": "--relative-weights",
+}  # fmt: skip
+"""The options that are parameters of estimators."""
+
+
 def make_estimator(kind: str, wanted: Wanted) -> Any:
     """The estimator with its parameters."""
-    seed = None if wanted.structure == "exact" else wanted.seed or 0  # the same command gives the same model
+    number = int(kind == "number")
+    estimator: type[Any] = STRUCTURES[wanted.structure][number]
+    known = _parameters(estimator)
     given = {
         "n_estimators": wanted.trees,
         "max_depth": wanted.depth,
         "min_samples_leaf": wanted.min_leaf,
         "max_features": wanted.max_features,
-        "random_state": seed,
+        "random_state": (wanted.seed or 0) if "random_state" in known else wanted.seed,  # the same fit every time
         "family": wanted.family,
         "relative_weights": wanted.relative_weights or None,
     }
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given.keys() - known:
+        others = [one for one, both in STRUCTURES.items() if name in _parameters(both[number])]
+        raise UserError(f"{PARAMETERS[name]} is for --model {' or '.join(others)}, but not for {wanted.structure}")
     _check_options(kind, wanted)
-    return STRUCTURES[wanted.structure][kind == "number"](
-        **{name: value for name, value in given.items() if value is not None}
-    )
+    return estimator(**given)
+
+
+def _parameters(estimator: type[Any]) -> set[str]:
+    return {*estimator().get_params(deep=False)}
 
 
 def _check_options(kind: str, wanted: Wanted) -> None:
-    """Options that the model would have no use for."""
-    structure, is_boosted = wanted.structure, wanted.structure in ("boost", "ensemble")
-    if wanted.trees is not None and structure == "boost":
-        raise UserError("--trees is for forests and ensembles; boosting adds trees as long as they help")
-    if wanted.trees is not None and structure not in ("forest", "ensemble"):
-        raise UserError("--trees is for forests, but --tree and --exact have one tree")
-    if wanted.depth is not None and structure == "ensemble":
-        raise UserError("--depth is for forests, trees and boosting; an ensemble chooses it itself")
-    if wanted.min_leaf is not None and structure in ("ensemble", "exact"):
-        raise UserError(f"--min-leaf is for forests, trees and boosting, but not for --model {structure}")
-    if wanted.max_features is not None and structure not in ("forest", "boost"):
-        raise UserError(f"--max-features is for forests and boosting, but not for --model {structure}")
-    if wanted.max_features is not None and structure == "boost" and not isinstance(wanted.max_features, float):
+    """Options whose values the model would have no use for."""
+    structure, estimator = wanted.structure, STRUCTURES[wanted.structure][0]
+    is_share = wanted.max_features is None or isinstance(wanted.max_features, float)
+    if structure == "boost" and not is_share:
         raise UserError(
             f"--max-features {wanted.max_features} is for forests; boosting takes a share such as 0.5, or all"
         )
     if wanted.groups is not None and structure == "exact":
-        raise UserError("--groups is for forests and trees; --exact leaves no rows out")
-    if wanted.empty and is_boosted:
+        raise UserError("--groups is for models that leave rows out; --model exact leaves none out")
+    if wanted.empty and not hasattr(estimator(), "blank"):
         raise UserError(f"--empty is for models that count rows; --model {structure} has no structures without rows")
-    if kind == "number" and is_boosted and (wanted.family or "normal") not in BOOSTED_FAMILIES:
+    if kind == "number" and not hasattr(estimator(), "blank") and (wanted.family or "normal") not in BOOSTED_FAMILIES:
         known = ", ".join(BOOSTED_FAMILIES)
         raise UserError(f"--family {wanted.family} cannot be boosted; --model {structure} takes {known}")
 

@@ -80,7 +80,7 @@ function codesReaching(tree, s, feature) {
 // The codes of a column among those with names, and whether a missing value is among them.
 function reachedCodes(column, { low, high, missing }) {
   const last = column.n_codes - 1;
-  return [low, Math.min(high, last), missing || (data.is_exact && column.has_missing && low <= last + 1 && high > last)];
+  return [low, Math.min(high, last), missing || (data.missing_is_code && column.has_missing && low <= last + 1 && high > last)];
 }
 
 // The other columns above a node that code the same input of categories: their categories, and whether a missing value

@@ -72,7 +72,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
         for column, place in zip(model.schema_.columns, model.schema_.input_of, strict=True)
     ]
     budget = max(MAX_BYTES - 3 * len(json.dumps(columns)) // 4, MAX_BYTES // 4)  # columns are text already
-    parts = boosted_parts(subject, budget) if subject.is_boosted else tree_parts(subject, budget)
+    parts = tree_parts(subject, budget) if subject.is_drawn else boosted_parts(subject, budget)
     can_predict, asked = parts["can_predict"], parts["asked"]
     inputs = inputs_data(subject)
     for k, field in enumerate(inputs):
@@ -91,7 +91,7 @@ def model_data(subject: Subject) -> dict[str, Any]:
         "inputs": inputs,
         "columns": columns,
         "features": words.features,
-        "is_exact": subject.is_exact,
+        "missing_is_code": subject.parts.exact is not None,
         "weights": subject.weights,
         "evidence": [post.log_evidence for post in subject.posts],
         "first_shown": subject.first,
@@ -120,10 +120,10 @@ def tree_parts(subject: Subject, budget: int) -> dict[str, Any]:
     """The trees of a forest, or those of an exact model that are drawn and its leaf regions."""
     family, n_codes = subject.family, subject.model.schema_.n_codes
     can_predict = family.is_in_browser and family.has_one_prior
-    budget = budget // 2 if subject.is_exact else budget
+    posterior = subject.parts.exact
+    budget = budget if posterior is None else budget // 2
     trees = trees_data(subject.posts, subject.weights, n_codes, budget, can_predict)
     _add_helpful(trees, subject)
-    posterior = subject.parts.exact
     leaves = leaves_data(posterior, budget) if posterior is not None and can_predict else None
     asked = _asked(subject.posts, trees["kept"], len(n_codes))
     if leaves is not None:
@@ -179,8 +179,8 @@ def inputs_data(subject: Subject) -> list[dict[str, Any]]:
                 "kind": kind,
                 "categories": [str(value) for value in categories],
                 "range": slider_range(cuts, kind) if kind in ("numeric", "datetime") and len(cuts) else None,
-                "may_miss": not subject.is_exact or any(column.has_missing for column in columns),
-                "may_be_new": not subject.is_exact,
+                "may_miss": subject.parts.exact is None or any(column.has_missing for column in columns),
+                "may_be_new": subject.parts.exact is None,
             }
         )
     return inputs

@@ -37,14 +37,14 @@ def facts(subject: Subject, target_name: str | None) -> Iterator[tuple[str, str]
 def expert_facts(subject: Subject) -> Iterator[tuple[str, str]]:
     """Evidence, size and leaf model."""
     yield from subject.model.model_.facts()
-    if not subject.is_boosted:
+    if subject.is_drawn:
         yield "Leaf model", re.sub(r"\d+\.\d+", lambda digits: number(float(digits[0])), one_line(subject.family))
 
 
 def priors(subject: Subject) -> Iterator[tuple[str, str]]:
     """Priors that were chosen on rows unseen by the trees, or given."""
     choice: Any = getattr(subject.model, "choice_", None)
-    if subject.is_boosted:
+    if not subject.is_drawn:
         yield "split_prior", number(subject.model.model_.chains.split_prior)
         return
     if choice is None:

@@ -46,9 +46,9 @@ class Importances:
 
 def importances(subject: Subject) -> Importances:
     """Importances by the expected gain in evidence, or by the expected number of splits for exact models."""
-    if subject.is_boosted:
+    if not subject.is_drawn:
         return _of_boosted(subject.model)
-    return _of_exact(subject.model) if subject.is_exact else _of_trees(subject.model)
+    return _of_trees(subject.model) if subject.parts.exact is None else _of_exact(subject.model)
 
 
 def _of_boosted(model: MetaEstimator) -> Importances:

@@ -86,7 +86,7 @@ function encode(values) {
 }
 
 // Models of every tree have one more code for missing values, where there were any.
-const missingCode = (column) => (data.is_exact && column.has_missing ? column.n_codes : MISSING);
+const missingCode = (column) => (data.missing_is_code && column.has_missing ? column.n_codes : MISSING);
 
 // How many cuts are strictly below a number.
 function countBelow(cuts, x) {

@@ -223,7 +223,7 @@ def report_page(
         "no_whatif": escape(_no_whatif(subject, data)),
         "contains": escape(_contains(len(data["examples"]), listed_columns(data))),
     }
-    if not subject.is_boosted:
+    if subject.is_drawn:
         sections |= _tree_sections(subject)
     return Page(filled(sections, data), listed_columns(data))
 
@@ -237,7 +237,7 @@ def _are_whole(model: Any) -> bool:
 
 def _drawn(subject: Subject) -> str:
     """Say which tree the picture shows."""
-    if subject.is_exact:
+    if subject.parts.exact is not None:
         return "The prunings of the single most probable tree; the model itself averages over every other tree too."
     if len(subject.posts) == 1:
         return "The one meta-tree of the model."
@@ -246,7 +246,7 @@ def _drawn(subject: Subject) -> str:
 
 def _no_whatif(subject: Subject, data: dict[str, Any]) -> str:
     """Why the page's script predicts nothing; empty where it does, and for boosted trees, whose pages lack the part."""
-    if data["kernel"] is not None or subject.is_boosted:
+    if data["kernel"] is not None or not subject.is_drawn:
         return ""
     leaves = type(subject.family).__name__
     return f"The script of this page cannot predict by {leaves} leaves; in Python, model.predictive(rows) does."

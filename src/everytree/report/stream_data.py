@@ -68,7 +68,7 @@ def stream_data(
     inputs = [] if rows is None else [_input(stream.forest, rows, k, name, options[k]) for k, name in enumerate(names)]
     nothing: dict[str, Any] = {
         "kernel": None, "prior": [], "classes": [], "colours": list(CLASS_COLOURS), "sharpness": 1.0, "inputs": inputs,
-        "columns": [], "features": [], "is_exact": False, "weights": [], "evidence": [], "first_shown": 0,
+        "columns": [], "features": [], "missing_is_code": False, "weights": [], "evidence": [], "first_shown": 0,
         "leaves": None, "left_out": 0.0, "boosted": None, "trees": None,
     }  # fmt: skip
     if rows is None or any(len(one["categories"]) > MAX_CATEGORIES for one in inputs):

@@ -59,14 +59,9 @@ class Subject:
         return cls(model, Words.of(model, names), parts, posts, weights, first)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the average is over every choice of splits too."""
-        return self.parts.exact is not None
-
-    @property
-    def is_boosted(self) -> bool:
-        """Whether it is made of boosted trees, which are too many and too small to be drawn."""
-        return self.parts.additive is not None
+    def is_drawn(self) -> bool:
+        """Whether there is a tree to draw: boosted trees are too many and too small."""
+        return self.parts.additive is None
 
     @property
     def family(self) -> NativeFamily:
@@ -82,7 +77,7 @@ class Subject:
     @property
     def helpful(self) -> FloatArray | None:
         """For the tree that is shown first: how probable it is that each split helps rows it was not chosen on."""
-        if self.is_exact or self.is_boosted or not hasattr(self.model, "helpful_splits_"):
+        if self.parts.exact is not None or not self.is_drawn or not hasattr(self.model, "helpful_splits_"):
             return None
         is_first = len(self.posts) == 1 or self.parts.averaged.best_tree() == self.first
         return self.model.helpful_splits_ if is_first else None

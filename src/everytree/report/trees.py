@@ -63,7 +63,7 @@ def _line(drawing: Drawing, node: DrawnNode) -> str:
 
 def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
     """Probability, number of leaves and text of each of the most probable trees, best first."""
-    if subject.is_exact:
+    if subject.parts.exact is not None:
         for exact in subject.model.posterior_.top_trees(MAX_TREES):
             drawing = _described(subject.model.model_.in_tree(exact.as_metatree()), subject.words)
             leaves = {node.number for node in drawing.nodes if node.is_terminal}

@@ -247,7 +247,7 @@ class TargetSummary:
 
 PARAMETERS = {
     "n_estimators": "--trees", "max_depth": "--depth", "min_samples_leaf": "--min-leaf",
-    "max_features": "--max-features", "random_state": "--seed", "family": "--family",
+    "max_features": "--max-features", "family": "--family",
     "relative_weights": "--relative-weights",
 }  # fmt: skip
 """The options that are parameters of estimators."""
@@ -263,12 +263,12 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
         "max_depth": wanted.depth,
         "min_samples_leaf": wanted.min_leaf,
         "max_features": wanted.max_features,
-        "random_state": (wanted.seed or 0) if "random_state" in known else wanted.seed,  # the same fit every time
+        "random_state": (wanted.seed or 0) if "random_state" in known else None,  # the same command, the same model
         "family": wanted.family,
         "relative_weights": wanted.relative_weights or None,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    for name in given.keys() - known:
+    for name in sorted(given.keys() - known):
         others = [one for one, both in STRUCTURES.items() if name in _parameters(both[number])]
         raise UserError(f"{PARAMETERS[name]} is for --model {' or '.join(others)}, but not for {wanted.structure}")
     _check_options(kind, wanted)

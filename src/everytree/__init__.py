@@ -30,10 +30,6 @@ if TYPE_CHECKING:
         from_xgboost,
     )
     from everytree.estimators import scorers as scorers
-    from everytree.estimators.dask import DaskMetaForestClassifier as DaskMetaForestClassifier
-    from everytree.estimators.dask import DaskMetaForestRegressor as DaskMetaForestRegressor
-    from everytree.estimators.dask import DaskMetaTreeClassifier as DaskMetaTreeClassifier
-    from everytree.estimators.dask import DaskMetaTreeRegressor as DaskMetaTreeRegressor
     from everytree.exact import ExactPosterior
     from everytree.export import onnx_inputs, shap_inputs, to_shap, to_tables
     from everytree.export import to_onnx as to_onnx
@@ -120,9 +116,6 @@ _HOMES = {
         "MetaEnsembleClassifier", "MetaEnsembleRegressor", "MetaForestClassifier", "MetaForestRegressor",
         "MetaTreeClassifier", "MetaTreeRegressor", "SampledTreeClassifier", "SampledTreeRegressor", "from_lightgbm",
         "from_sklearn", "from_xgboost", "scorers",
-    ),
-    "estimators.dask": (
-        "DaskMetaForestClassifier", "DaskMetaForestRegressor", "DaskMetaTreeClassifier", "DaskMetaTreeRegressor",
     ),
     "exact": ("ExactPosterior",),
     "export": ("onnx_inputs", "shap_inputs", "to_onnx", "to_shap", "to_tables"),

@@ -1,44 +1,64 @@
-"""The base class of all estimators: parameters become a target and a structure; the fitted state is one object."""
+"""What all estimators do: parameters become a target and a structure, and what is learnt is one object.
+
+An estimator is this class, with the methods for classes or for numbers, and the parameters of a structure. What takes
+more than a few lines stands in functions beside it: of explanations, pictures, batches and several outputs.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
-from everytree.base.checks import resolve_n_jobs
-from everytree.base.errors import OverlapError
+from everytree.base.errors import ArgumentError, OverlapError
+from everytree.batches.batch import Roles
+from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.estimators.availability import only_where
+from everytree.estimators.batches import fit_batches
 from everytree.estimators.early_rows import EarlyRows
-from everytree.estimators.explainable import Explainable
+from everytree.estimators.explaining import explanation
+from everytree.estimators.outputs import fit_several, refuse_several_outputs
+from everytree.estimators.parameters import CategoricalFeatures, check_parameters
+from everytree.estimators.showing import drawing_options, fitted_html
+from everytree.explaining.effect import Effect, EffectRule, effect_of
+from everytree.explaining.explanation import Explanation
 from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit, last_time_of
 from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.outputs import output_columns
 from everytree.fitting.scores import NoScores, Scores
+from everytree.fitting.search import Choice
 from everytree.fitting.targets import Target
+from everytree.models.model import Scale
 from everytree.posterior.forest import Forest
+from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
 from everytree.structure.importers.model import Imported
 from everytree.tables.named_columns import series_name, split_off
+from everytree.tables.one_row import rows_table
+from everytree.tables.reading import Table
 from everytree.tables.schema import Schema
 from everytree.tables.schema_difference import schema_difference
 
 NO_ROWS = NoScores("it has seen no rows")
 ADDED_LATER = NoScores("rows were added after they were left out; only fit leaves rows out")
 
-CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
+AFTER_ALL_TREES = "a boosted tree depends on all trees before it, so that more rows need a new fit"
+TOO_MANY_TREES = "boosted trees are too many and too small to be drawn"
 
 
-class MetaEstimator(Explainable):
+class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator around one `Fitted`.
 
     Attributes
@@ -47,22 +67,30 @@ class MetaEstimator(Explainable):
         Everything that was learnt.
     structures_ : Imported
         Structures imported from another library, which `fit` keeps.
+    outputs_ : list of estimators
+        Only if y had several columns: a fitted estimator for each of them.
     """
 
-    # Parameters that every estimator has; declared for the reader, set by the subclasses' signatures.
-    max_depth: Any
-    split_prior: Any
+    # Parameters that every estimator has; declared for the reader, listed by each.
     max_bins: int
     categorical_features: CategoricalFeatures
     relative_weights: bool
     n_jobs: int | None
     verbose: int
 
-    fitted_: Fitted
-    structures_: Imported
+    # What a kind of estimator is and can do.
     model_kinds: ClassVar[tuple[str, ...]]
     """Kinds of the models that are fitted."""
     has_one_tree: ClassVar[bool] = False
+    counts_rows: ClassVar[bool] = True
+    """Whether rows can be added, and a tree can be drawn."""
+    grows_trees: ClassVar[bool] = False
+    """Whether trees are grown that do not depend on each other, so that batches and several outputs are possible."""
+
+    fitted_: Fitted
+    structures_: Imported
+    outputs_: list[Self]
+    _outputs_oob: OutOfBag | None = None
     _early: EarlyRows | None = None
     """The rows so far, kept as long as structures may be grown again on more of them."""
 
@@ -76,18 +104,16 @@ class MetaEstimator(Explainable):
     def _structure(self) -> Structure:
         """Return the object that chooses the splits."""
 
-    def _check_parameters(self) -> None:
-        """Raise for invalid values of parameters."""
-        resolve_n_jobs(self.n_jobs)
-        if not isinstance(self.relative_weights, bool | np.bool_):
-            raise ValueError(f"relative_weights must be True or False, but is {self.relative_weights!r}")
-
-    def _check_for_parts(self, method: str) -> None:
-        """Raise for parameters that need all rows at once, where a method is given some of them after others."""
-
     def _structure_of_fit(self) -> Structure:
         """Return the same for `fit` itself, which may go on with what an earlier one has grown."""
         return self._structure()
+
+    def _check_parameters(self) -> None:
+        """Raise for invalid values of parameters, alone or together."""
+        check_parameters(self)
+
+    def _check_incremental(self, method: str) -> None:
+        """Raise for parameters that need all rows at once, where a method is given some of them after others."""
 
     def _settings(self) -> Settings:
         return Settings(
@@ -106,30 +132,85 @@ class MetaEstimator(Explainable):
 
     def _fit(self, given: GivenRows) -> Self:
         """Fit a table in memory; a fit that fails changes nothing."""
+        columns = output_columns(given.y) if self.grows_trees else None
+        if columns is not None:
+            fit_several(self, given, columns)
+            return self
         self._check_parameters()
         fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
         self._keep(self._scored(fitted, given.y), given.X)
         self._keep_early(None)
         return self
 
-    def _oob_of_fit(self) -> OutOfBag | None:
-        """Return what trees say of rows of `fit` that they were not grown on, where it was asked for."""
-        return self._learnt().out_of_bag
-
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
-        """Return the fitted state with the score of its own rows, where there is one."""
+        """Return the fitted state with the score of its own rows, where it was asked for."""
         del y
-        return fitted
+        return replace(fitted, out_of_bag=None)
 
-    def _scored_outputs(self, outputs: Sequence[Self], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
-        """Return the score of the rows of a fit to several outputs, where there is one."""
-        del outputs, columns
-        return None
+    @only_where("grows_trees", "its structures are chosen by all rows at once")
+    def fit_batches(
+        self,
+        batches: Any,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        groups: str | None = None,
+        sample_rows: int = SAMPLE_ROWS,
+        **row_columns: str,
+    ) -> Self:
+        """Learn from a table that does not fit in memory, in two passes over its batches.
+
+        The first pass reads every row for the columns (kinds, categories, missing values, classes) and keeps a uniform
+        sample of the rows. On the sample, structures are grown and priors are chosen as in `fit`. The second pass
+        counts every row of every batch once, so statistics, evidence, split probabilities and predictions are those of
+        all rows: up to rounding, the same as from `partial_fit` with all rows at once in these structures. If the
+        sample holds all rows, the result is that of `fit` and there is no second pass. `unseen_` has the scores of rows
+        of the sample, as after `fit`.
+
+        Parameters
+        ----------
+        batches : path, dataset, relation, iterable or callable
+            The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a pyarrow
+            dataset or table; a DuckDB relation or a polars LazyFrame, computed in each pass; a list or another object
+            that can be iterated more than once, or a function that returns an iterator. Batches are Arrow record
+            batches, data frames of any library, or tuples `(X, y)` or `(X, y, sample_weight)`. All have the same
+            columns, of the same kinds.
+        target : str, optional
+            Name of the column of targets; not with tuples.
+        sample_weight : str, optional
+            Name of the column of weights; a row of weight 0 counts as absent.
+        groups : str, optional
+            Name of the column of groups, whose rows belong together; see `fit`.
+        sample_rows : int
+            Size of the sample.
+        **row_columns
+            Names of the columns with the row data of the family, such as `exposure="time"`.
+
+        Returns
+        -------
+        The estimator itself; a fit that fails leaves it unchanged.
+
+        Examples
+        --------
+        >>> import numpy as np, everytree as et
+        >>> rng = np.random.default_rng(0)
+        >>> tables = [rng.normal(size=(500, 3)) for _ in range(4)]
+        >>> batches = [(X, X[:, 0] > 0) for X in tables]
+        >>> model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit_batches(batches, sample_rows=1000)
+        >>> model.forest_.n_rows
+        2000
+        """
+        roles = Roles.of(target, sample_weight, {**row_columns, "groups": groups})
+        fit_batches(self, batches, roles, sample_rows)
+        return self
 
     def _fit_first(self, given: GivenRows, target: Target) -> Self:
         """Fit the first rows of several calls, and keep them until there are enough to grow structures on."""
+        refuse_several_outputs(self)
+        if output_columns(given.y) is not None:
+            raise ArgumentError("y", "has several columns; their first rows are learnt by fit, not by partial_fit")
         self._check_parameters()
-        self._check_for_parts("partial_fit")
+        self._check_incremental("partial_fit")
         fitted = replace(fit(given, target, self._structure(), self._settings()), unseen=ADDED_LATER)
         early = None
         if not hasattr(self, "structures_"):
@@ -176,6 +257,8 @@ class MetaEstimator(Explainable):
 
     def _keep(self, fitted: Fitted, X: Any) -> None:
         """Keep the fitted state, and the names of the columns where all of them are text, as scikit-learn does."""
+        for name in ("outputs_", "_outputs_oob"):
+            self.__dict__.pop(name, None)
         names = fitted.schema.input_names
         given: Any = getattr(X, "column_names", None) or getattr(X, "columns", names)
         self.__dict__.pop("feature_names_in_", None)
@@ -183,6 +266,7 @@ class MetaEstimator(Explainable):
             self.feature_names_in_ = np.array(names, dtype=object)
         self.fitted_ = fitted
 
+    @only_where("counts_rows", AFTER_ALL_TREES)
     def merge(self, other: Self, *, allow_overlap: bool = False) -> Self:
         """Add the rows of another fitted estimator with the same columns, structures and priors. Returns itself.
 
@@ -217,6 +301,7 @@ class MetaEstimator(Explainable):
         self._keep_early(None)
         return self
 
+    @only_where("counts_rows", AFTER_ALL_TREES)
     def blank(self) -> Self:
         """A copy with the same columns, structures and priors that has seen no rows.
 
@@ -271,12 +356,45 @@ class MetaEstimator(Explainable):
     @property
     def log_evidence_(self) -> float:
         """Log of the average evidence of the structures."""
+        if not self.counts_rows:
+            raise AttributeError(f"{type(self).__name__} has no log_evidence_: {AFTER_ALL_TREES}")
         self._check_fitted()
         return float(self.model_.log_evidence)
 
     @property
+    def choice_(self) -> Choice:
+        """The priors and the sharpness that were chosen, and their score."""
+        choice = self._learnt().choice
+        if choice is None:
+            raise AttributeError(f"{type(self).__name__} has no choice_: its priors are given, not chosen")
+        return choice
+
+    @property
+    def posteriors_(self) -> tuple[Posterior, ...]:
+        """One posterior for each tree of the average."""
+        return self.forest_.posteriors
+
+    @property
+    def weights_(self) -> FloatArray:
+        """(n_trees,) weights of the trees of the average."""
+        return self.forest_.weights
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of columns of y."""
+        if self._several:
+            return len(self._several)
+        self._learnt()
+        return 1
+
+    @property
     def feature_importances_(self) -> FloatArray:
-        """(n_features,) expected gain in log evidence by the splits on each column, scaled to sum to 1."""
+        """(n_features,) expected gain in log evidence by the splits on each column, scaled to sum to 1.
+
+        Exact trees: the expected number of splits on it. Of several outputs, the mean.
+        """
+        if self._several:
+            return np.asarray(np.mean([one.feature_importances_ for one in self._several], axis=0))
         self._check_fitted()
         of_input = np.zeros(self.n_features_in_)
         np.add.at(of_input, self.schema_.input_of, self.model_.feature_importances())
@@ -326,19 +444,27 @@ class MetaEstimator(Explainable):
         written: Path = import_module("everytree.report").write_report(self, table, path, **options)
         return written
 
+    @property
+    def _several(self) -> list[Self]:
+        """The estimators of the outputs; empty if there is one output."""
+        outputs: list[Self] = self.__dict__.get("outputs_", [])
+        return outputs
+
     def _with_trees(self) -> Self:
         """Return the estimator that has the columns and trees: this one, or one of several outputs."""
-        return self
+        return self._several[0] if self._several else self
 
     def __sklearn_is_fitted__(self) -> bool:
         return not {"fitted_", "outputs_"}.isdisjoint(self.__dict__)
 
     def _check_fitted(self) -> None:
         """Raise unless the estimator is fitted."""
+        refuse_several_outputs(self)
         check_is_fitted(self, "fitted_")
 
     def _learnt(self) -> Fitted:
         """Return the fitted state, or raise AttributeError: scikit-learn tests by `hasattr` for attributes."""
+        refuse_several_outputs(self)
         fitted: Fitted | None = self.__dict__.get("fitted_")
         if fitted is None:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
@@ -368,6 +494,156 @@ class MetaEstimator(Explainable):
         """Return the row data that the family needs for rows to predict."""
         return self.fitted_.target.columns(self.schema_, X, n_rows, row_data)
 
+    # ---- explanations -----------------------------------------------------------------------------------------------
+
+    def explain(self, X: Any, *, scale: Scale = "prediction", table: Any = None) -> Explanation:
+        """What each column contributes to the predictions of some rows; the contributions sum to the prediction.
+
+        With `scale="prediction"`, contributions sum to `predict_proba` for each class, or to the mean that `predict`
+        gives (for a count, in one unit of exposure). With `scale="trees"` they are exact Shapley values of the sum or
+        average of the trees: probabilities before sharpening, scores (log-odds) of boosted classes, or centres of
+        boosted numbers. Both are the same where the prediction is a plain average over trees: for single trees, forests
+        of numbers, exact trees, and forests of classes without sharpening. Otherwise the prediction is a curved
+        function of the trees: each contribution is multiplied by the mean slope of that function between the mean
+        prediction, which is the `base`, and the prediction of the row. On the scale of the trees, that start is not
+        quite their mean; the difference is shared among the columns in proportion to their importance.
+
+        The value of a set of columns is that of a walk through the trees that follows splits on these columns, and goes
+        on to all children at other splits, by the shares of the rows there. Exact trees average over columns that are
+        not in the set as if they were independent.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table, or one row
+            One row may be a dict of its values, a pandas Series or a list.
+        scale : {"prediction", "trees"}
+        table : (n_table_rows, n_features) table, optional
+            Rows whose shares count instead of those of fit: contributions are then relative to these rows, and `base`
+            is their mean prediction.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = et.MetaTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> why = model.explain(X.iloc[[70]])
+        >>> bool(abs(why.base + why.values[0].sum(axis=0) - model.predict_proba(X.iloc[[70]])[0]).max() < 1e-12)
+        True
+        """
+        return explanation(self, X, scale, table)
+
+    def effect(
+        self,
+        column: Any,
+        table: Any,
+        *,
+        max_points: int = 40,
+        max_rows: int | None = 1000,
+        spread: float = 0.8,
+    ) -> Effect:
+        """The effect of a column: the average prediction of rows that all have the same value in it.
+
+        This is the partial dependence, the exact average of the model over the rows. Values of the column are those of
+        the rows; numbers that the model cannot tell apart are one point.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or number of a column.
+        table : (n_rows, n_features) table
+            Rows to average over.
+        max_points : int
+            Of a column with more distinct numbers, so many points, about as many rows at each.
+        max_rows : int or None
+            Of a longer table, a random sample of so many rows, the same in every call; None for all rows.
+        spread : float
+            Share of the rows' predictions that lies between `low` and `high`.
+
+        Returns
+        -------
+        Effect
+        """
+        self._check_fitted()
+        rule, owner = EffectRule(max_points, max_rows, spread), type(self).__name__
+        found = effect_of(self._predicted, self.schema_, rows_table(table, owner), column, rule, owner)
+        return replace(found, classes=tuple(getattr(self, "classes_", ())) or None)
+
+    def plot_effect(self, column: Any, table: Any, *, of: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw the effect of a column with its spread over the rows; returns matplotlib's axes.
+
+        Parameters
+        ----------
+        column, table, **options
+            As in `effect`.
+        of : class label, optional
+            By default the second of two classes, or all of more.
+        ax : matplotlib.axes.Axes, optional
+        """
+        return self.effect(column, table, **options).plot(of=of, ax=ax)
+
+    @abstractmethod
+    def _predicted(self, X: Table) -> FloatArray:
+        """Probabilities of classes, or means (in one unit of exposure)."""
+
+    # ---- pictures ---------------------------------------------------------------------------------------------------
+
+    @only_where("counts_rows", TOO_MANY_TREES)
+    def pictured(self) -> Posterior:
+        """The posterior over the prunings of the tree that pictures show.
+
+        Of a forest the one that explains the rows best; of exact trees the most probable one.
+        """
+        self._check_fitted()
+        posterior: Posterior = self.model_.pictured()
+        return posterior
+
+    @property
+    def helpful_splits_(self) -> FloatArray:
+        """(n_nodes,) for the splits of `pictured()`: the probability that each helps rows on which it was not chosen.
+
+        Posterior split probabilities of grown trees are nearly all 1, because splits were chosen on the rows that count
+        in them. Here a split is judged by other rows, which are predicted better by it or by a leaf, with even odds
+        before any of them is seen. Forests: rows that the tree was not grown on. Single trees: every fifth row, by the
+        split of the node's region that is chosen without it; 0.5 where fewer than six rows are in a node, or six splits
+        above it. NaN at leaves.
+
+        Not there where no rows were left out: in exact trees, imported structures and trees that are grown on all rows;
+        nor where another tree has become the best one since.
+        """
+        helpful = self._learnt().helpful
+        if helpful is None or helpful.tree != self.forest_.best_tree():
+            raise AttributeError(
+                f"this {type(self).__name__} has no helpful_splits_: no rows were left out for its tree"
+            )
+        return helpful.prob
+
+    @only_where("counts_rows", TOO_MANY_TREES)
+    def to_text(self, **options: Any) -> str:
+        """The tree drawn with characters, the probability of each split on it; options as in `Posterior.to_text`.
+
+        Splits that probably do not help rows on which they were not chosen (`helpful_splits_` below one half) are left
+        out of this and all other pictures, and counted; `min_helps=0` shows them. Predictions are averages over all
+        prunings, whatever a picture shows.
+        """
+        return self.pictured().to_text(**drawing_options(self, options))
+
+    @only_where("counts_rows", TOO_MANY_TREES)
+    def to_dot(self, **options: Any) -> str:
+        """The tree as Graphviz source; options as in `Posterior.to_dot`."""
+        return self.pictured().to_dot(**drawing_options(self, options))
+
+    @only_where("counts_rows", TOO_MANY_TREES)
+    def plot(self, **options: Any) -> Any:
+        """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
+        from everytree.view.plot import plot_tree
+
+        return plot_tree(self.pictured(), **drawing_options(self, options))
+
     # ---- scikit-learn -----------------------------------------------------------------------------------------------
 
     def __sklearn_clone__(self) -> Self:
@@ -384,7 +660,16 @@ class MetaEstimator(Explainable):
         tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         tags.target_tags.required = True
+        tags.target_tags.multi_output = self.grows_trees
         return tags
+
+    def _repr_html_inner(self) -> str:
+        return fitted_html(self) or super()._repr_html_inner()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
+        own = fitted_html(self) if "text/html" in bundle else None  # not if scikit-learn is set to show text
+        return bundle if own is None else bundle | {"text/html": own}
 
 
 def _check_same_tables(mine: Fitted, theirs: Fitted) -> None:

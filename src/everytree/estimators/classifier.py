@@ -9,20 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from everytree.base.arrays import FloatArray
-from everytree.estimators.base import MetaEstimator
-from everytree.fitting.class_weight import check_class_weight, weights_by_class
+from everytree.base.arrays import FloatArray, check_lengths
+from everytree.estimators.availability import only_where
+from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.outputs import columns_to_score, labels_of, refuse_several_outputs
+from everytree.fitting.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
+from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets import ClassTarget
 from everytree.fitting.weights import read_weight
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
+from everytree.tables.reading import Table
 
 
-class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
-    """Estimators whose targets are classes."""
+class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
+    """Estimators whose targets are classes; with several outputs, answers are lists with one entry for each."""
 
-    alpha: Any
-    class_weight: Any = None
+    alpha: Any = "auto"
+    split_prior: Any = "auto"
+    class_weight: ClassWeight = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
@@ -44,6 +49,7 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         given = self._given(X, y, sample_weight, {}, groups)
         return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)))
 
+    @only_where("counts_rows", AFTER_ALL_TREES)
     def partial_fit(
         self,
         X: Any,
@@ -82,18 +88,22 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         return self._fit_more(given, allow_overlap=allow_overlap)
 
     @property
-    def classes_(self) -> NDArray[Any]:
-        """(n_classes,) labels in ascending order."""
+    def classes_(self) -> Any:
+        """(n_classes,) labels in ascending order; a list of such arrays for several outputs."""
+        if self._several:
+            return [one.classes_ for one in self._several]
         classes: NDArray[Any] = self._learnt().target.attributes()["classes_"]
         return classes
 
     @property
-    def n_classes_(self) -> int:
-        """Number of classes."""
-        return len(self.classes_)
+    def n_classes_(self) -> Any:
+        """Number of classes; a list of such numbers for several outputs."""
+        return [one.n_classes_ for one in self._several] if self._several else len(self.classes_)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """(n_rows, n_classes) probability of each class, in the order of `classes_`."""
+    def predict_proba(self, X: Any) -> Any:
+        """(n_rows, n_classes) probability of each class, in the order of `classes_`; a list for several outputs."""
+        if self._several:
+            return [one.predict_proba(X) for one in self._several]
         codes = self._encode(X)
         probs = self.model_.probs(codes, n_jobs=self.n_jobs)
         if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
@@ -117,27 +127,38 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             raise ValueError(f"y has {len(target)} entries, but X has {len(log_probs)} rows")
         return np.asarray(log_probs[np.arange(len(target)), target])
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any) -> Any:
         """Log of `predict_proba`."""
+        if self._several:
+            return [one.predict_log_proba(X) for one in self._several]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
+        """(n_rows,) or (n_rows, n_outputs) most probable classes."""
+        if self._several:
+            return labels_of(self._several, X)
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose most probable class is the true one; arguments as in `fit`."""
+        """Return the share of rows whose most probable class is the true one; arguments as in `fit`.
+
+        Of several outputs, whose classes are all predicted.
+        """
+        if self._several:
+            predicted, columns = self.predict(X), columns_to_score(self, y)
+            check_lengths(len(predicted), {"y": columns[0]})
+            is_right = np.all([predicted[:, place] == column for place, column in enumerate(columns)], axis=0)
+            return float(np.average(is_right, weights=read_weight(sample_weight, len(is_right))))
         X, given = split_off(X, {"y": y, "sample_weight": sample_weight})
         return float(super().score(X, given["y"], given["sample_weight"]))
 
     # ---- implementation ---------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_class_weight(self.class_weight)
+    def _predicted(self, X: Table) -> FloatArray:
+        return np.asarray(self.predict_proba(X))
 
     def _check_classes(self, classes: Any) -> None:
         """Raise if classes are named that are not those of the first call."""
@@ -146,9 +167,17 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
     def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
         """Return the weights of rows, multiplied by those of their classes."""
+        if not is_all:
+            refuse_several_outputs(self)
         if self.class_weight is None:
             return sample_weight
         check_class_weight(self.class_weight)
+        columns = output_columns(y) if is_all and self.grows_trees else None
+        if columns is not None:
+            each = [self.target_before_fit().read(column) for column in columns]
+            of_class = weights_by_classes(self.class_weight, each)
+            weight = read_weight(sample_weight, len(of_class))
+            return of_class if weight is None else of_class * weight
         labels = self.target_before_fit().read(y)
         weight = read_weight(sample_weight, len(labels))
         of_class = weights_by_class(self.class_weight, labels, is_all=is_all)
@@ -161,4 +190,5 @@ class Classification(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
+        tags.classifier_tags.multi_label = self.grows_trees
         return tags

@@ -4,45 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.base.checks import is_auto, positive_number, whole_number
+from sklearn.base import is_classifier
+
+from everytree.base.checks import is_auto
 from everytree.boosting.chains import BoostRule
-from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.boost import Auto, BoostedEstimator, check_boosted_family, target_of_boosting
-from everytree.estimators.classifier import Classification
-from everytree.estimators.regressor import Regression
+from everytree.estimators.base import MetaEstimator
+from everytree.estimators.classifier import Classifier
+from everytree.estimators.parameters import (
+    BOOSTED_FAMILY,
+    CATEGORICAL_FEATURES,
+    CLASS_WEIGHT,
+    LEARNING_RATE,
+    MAX_BINS,
+    MAX_ITER,
+    N_ESTIMATORS,
+    N_JOBS,
+    RANDOM_STATE,
+    RELATIVE_WEIGHTS,
+    VERBOSE,
+    Auto,
+    CategoricalFeatures,
+    estimator,
+    parameter,
+)
+from everytree.estimators.regressor import Regressor
 from everytree.fitting.boosted import BoostStructure
+from everytree.fitting.class_weight import ClassWeight
 from everytree.fitting.ensembled import EnsembleStructure
 from everytree.fitting.structures import ForestStructure
-from everytree.fitting.targets import NumberTarget
 from everytree.structure.growers import Growth
 
 
-class _Ensemble(BoostedEstimator):
+@estimator
+class _Ensemble(MetaEstimator):
     """A forest, and chains of boosted trees."""
 
-    model_kinds = ("mixed classes", "boosted numbers")
+    n_estimators: int = parameter(N_ESTIMATORS, default=100, kw_only=False)
+    max_iter: int = parameter(MAX_ITER, default=1000)
+    learning_rate: float | Auto = parameter(LEARNING_RATE, default="auto")
+    max_bins: int = parameter(MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(N_JOBS, default=None)
+    random_state: Any = parameter(RANDOM_STATE, default=None)
+    verbose: int = parameter(VERBOSE, default=0)
 
-    n_estimators: int
-    max_iter: int
-    learning_rate: float | Auto
-    split_prior = "auto"
+    model_kinds = ("mixed classes", "boosted numbers")
+    counts_rows = False
 
     def _structure(self) -> EnsembleStructure:
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
-        forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", self._sharpens(), Growth())
+        is_sharpened = is_classifier(self)  # of a forest of numbers only the means are used
+        forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth())
         return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True))
 
-    def _sharpens(self) -> bool:
-        """Whether the forest is sharpened by itself."""
-        return True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        whole_number("n_estimators", self.n_estimators, 1)
-        whole_number("max_iter", self.max_iter, 1)
-        if not is_auto(self.learning_rate):
-            positive_number("learning_rate", self.learning_rate)
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the longest chain."""
+        return int(max(self.model_.chains.n_steps))
 
     @property
     def boost_weight_(self) -> float:
@@ -50,34 +70,12 @@ class _Ensemble(BoostedEstimator):
         return float(self.model_.parts.weight)
 
 
-class MetaEnsembleClassifier(_Ensemble, Classification):
+@estimator
+class MetaEnsembleClassifier(_Ensemble, Classifier):
     """A meta-forest and boosted meta-trees, mixed by how well each predicts rows that it has not seen.
 
     Forests are better on small and noisy tables, boosting on smooth and clean ones; the mixture is as good as the
     better one, and often better than both.
-
-    Parameters
-    ----------
-    n_estimators : int
-        Trees of the forest; see `MetaForestClassifier`.
-    max_iter
-        Of boosting; see `MetaBoostClassifier`.
-    learning_rate
-        Of boosting; see `MetaBoostClassifier`.
-    max_bins
-        As in `MetaForestClassifier`.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    class_weight
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    random_state
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
 
     Examples
     --------
@@ -89,62 +87,15 @@ class MetaEnsembleClassifier(_Ensemble, Classification):
     True
     """
 
-    alpha = "auto"
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        max_iter: int = 1000,
-        learning_rate: float | Auto = "auto",
-        max_bins: int = 255,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
 
 
-class MetaEnsembleRegressor(_Ensemble, Regression):
+@estimator
+class MetaEnsembleRegressor(_Ensemble, Regressor):
     """A meta-forest and boosted meta-trees for numbers, with full predictive distributions.
 
     The centre of a row is a weighted mean of what both say. Another meta-forest learns how targets lie about the
     centres that were given to rows which the models had not seen, with the centre as one more column.
-
-    Parameters
-    ----------
-    n_estimators : int
-        Trees of the forest; see `MetaForestRegressor`.
-    family : {"normal", "lognormal", "poisson", "exponential"}
-        As in `MetaBoostRegressor`.
-    max_iter
-        Of boosting; see `MetaBoostClassifier`.
-    learning_rate
-        Of boosting; see `MetaBoostClassifier`.
-    max_bins
-        As in `MetaForestClassifier`.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    random_state
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
 
     Examples
     --------
@@ -156,39 +107,4 @@ class MetaEnsembleRegressor(_Ensemble, Regression):
     True
     """
 
-    prior = "auto"
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        family: str = "normal",
-        max_iter: int = 1000,
-        learning_rate: float | Auto = "auto",
-        max_bins: int = 255,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.family = family
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def target_before_fit(self) -> NumberTarget:
-        return target_of_boosting(self)
-
-    def _sharpens(self) -> bool:
-        return False  # only its mean is used
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_boosted_family(self.family)
+    family: str = parameter(BOOSTED_FAMILY, default="normal")

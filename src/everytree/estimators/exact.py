@@ -4,41 +4,56 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from everytree.base.checks import whole_number
-from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.classifier import Classification
-from everytree.estimators.readable import Readable
-from everytree.estimators.regressor import Regression
+from everytree.estimators.base import MetaEstimator
+from everytree.estimators.classifier import Classifier
+from everytree.estimators.parameters import (
+    CANDIDATES,
+    CATEGORICAL_FEATURES,
+    DEPTH_OF_SUM,
+    FAMILY,
+    FEW_BINS,
+    GIVEN_ALPHA,
+    GIVEN_PRIOR,
+    GIVEN_SPLIT_PRIOR,
+    MAX_CUTS,
+    MAX_REGIONS,
+    N_JOBS,
+    RELATIVE_WEIGHTS,
+    TRUNCATION,
+    VERBOSE,
+    CategoricalFeatures,
+    estimator,
+    parameter,
+)
+from everytree.estimators.regressor import Regressor
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.trees import ExactTree
 from everytree.fitting.structures import ExactStructure
-from everytree.fitting.targets import ClassTarget, NumberTarget
 from everytree.posterior.posterior import Posterior
-from everytree.tables.code_names import CodeWords
 
 
-class _ExactStructure(Readable):
+@estimator
+class _Exact(MetaEstimator):
     """All structures up to a depth; none is grown."""
 
-    model_kinds = ("exact",)
+    max_depth: int = parameter(DEPTH_OF_SUM, default=4, kw_only=False)
+    max_cuts: int = parameter(MAX_CUTS, default=40)
+    split_prior: Any = parameter(GIVEN_SPLIT_PRIOR, default=0.5)
+    candidates: Literal["all", "nontrivial"] = parameter(CANDIDATES, default="all")
+    truncation: float = parameter(TRUNCATION, default=1e-6)
+    max_regions: int = parameter(MAX_REGIONS, default=20_000_000)
+    max_bins: int = parameter(FEW_BINS, default=8)
+    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(N_JOBS, default=None)
+    verbose: int = parameter(VERBOSE, default=0)
 
-    max_cuts: int
-    candidates: Any
-    truncation: float
-    max_regions: int
+    model_kinds = ("exact",)
 
     def _structure(self) -> ExactStructure:
         return ExactStructure(
             self.max_depth, self.max_cuts, self.split_prior, self.candidates, self.truncation, self.max_regions
         )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        whole_number("max_depth", self.max_depth, 0, 64)
-        whole_number("max_bins", self.max_bins, 2, 255)
-        whole_number("max_cuts", self.max_cuts, 1)
-
-    # ---- answers ----------------------------------------------------------------------------------------------------
 
     @property
     def posterior_(self) -> ExactPosterior:
@@ -60,47 +75,12 @@ class _ExactStructure(Readable):
     @property
     def map_posterior_(self) -> Posterior:
         """The posterior over the prunings of the most probable tree, for pictures of it."""
-        self._check_fitted()
-        posterior: Posterior = self.model_.pictured()
-        return posterior
-
-    def pictured(self) -> Posterior:
-        return self.map_posterior_
-
-    def words_of_codes(self) -> list[CodeWords]:
-        columns = zip(self.schema_.code_names, self.schema_.columns, strict=True)
-        return [words.with_missing_code(column.has_missing) for words, column in columns]
+        return self.pictured()
 
 
-class ExactTreeClassifier(Classification, _ExactStructure):
+@estimator
+class ExactTreeClassifier(_Exact, Classifier):
     """The exact average over every tree up to a depth and every choice of its splits, for classes.
-
-    Parameters
-    ----------
-    max_depth : int
-        Maximum depth of the trees that are summed over.
-    max_bins : int
-        Maximum number of codes of a column of numbers; the cut points are those that say most about the target.
-    split_prior : float or callable
-        Prior probability that a region is split.
-    alpha : float
-        Dirichlet concentration of each class in a leaf.
-    candidates : {"all", "nontrivial"}
-        Every split a region's codes allow, or only those that separate its rows.
-    max_cuts : int
-        Maximum number of cut points over all columns; the number of regions grows with its power `max_depth`.
-    truncation : float
-        Posterior mass that predictions may leave out.
-    max_regions : int
-        Fits that can need more regions are refused beforehand.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
 
     Attributes
     ----------
@@ -123,102 +103,13 @@ class ExactTreeClassifier(Classification, _ExactStructure):
     3
     """
 
-    def __init__(
-        self,
-        max_depth: int = 4,
-        *,
-        max_bins: int = 8,
-        split_prior: Any = 0.5,
-        alpha: float = 0.5,
-        candidates: Literal["all", "nontrivial"] = "all",
-        max_cuts: int = 40,
-        truncation: float = 1e-6,
-        max_regions: int = 20_000_000,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_depth = max_depth
-        self.max_bins = max_bins
-        self.split_prior = split_prior
-        self.alpha = alpha
-        self.candidates = candidates
-        self.max_cuts = max_cuts
-        self.truncation = truncation
-        self.max_regions = max_regions
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def target_before_fit(self) -> ClassTarget:
-        return ClassTarget(type(self).__name__, self.alpha, self.split_prior, None)
+    alpha: float = parameter(GIVEN_ALPHA, default=0.5)
 
 
-class ExactTreeRegressor(Regression, _ExactStructure):
-    """The exact average over every tree up to a depth and every choice of its splits, for numbers.
+@estimator
+class ExactTreeRegressor(_Exact, Regressor):
+    """The exact average over every tree up to a depth and every choice of its splits, for numbers."""
 
-    Parameters
-    ----------
-    max_depth
-        As in `ExactTreeClassifier`.
-    max_bins
-        As in `ExactTreeClassifier`.
-    split_prior
-        As in `ExactTreeClassifier`.
-    candidates
-        As in `ExactTreeClassifier`.
-    max_cuts
-        As in `ExactTreeClassifier`.
-    truncation
-        As in `ExactTreeClassifier`.
-    max_regions
-        As in `ExactTreeClassifier`.
-    family
-        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
-    prior
-        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
-    """
-
-    def __init__(
-        self,
-        max_depth: int = 4,
-        *,
-        max_bins: int = 8,
-        family: str = "normal",
-        prior: Any = "auto",
-        split_prior: Any = 0.5,
-        candidates: Literal["all", "nontrivial"] = "all",
-        max_cuts: int = 32,
-        truncation: float = 1e-6,
-        max_regions: int = 20_000_000,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_depth = max_depth
-        self.max_bins = max_bins
-        self.family = family
-        self.prior = prior
-        self.split_prior = split_prior
-        self.candidates = candidates
-        self.max_cuts = max_cuts
-        self.truncation = truncation
-        self.max_regions = max_regions
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def target_before_fit(self) -> NumberTarget:
-        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
+    max_cuts: int = parameter(MAX_CUTS, default=32)
+    family: str = parameter(FAMILY, default="normal")
+    prior: Any = parameter(GIVEN_PRIOR, default="auto")

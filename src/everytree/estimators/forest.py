@@ -3,46 +3,97 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from inspect import signature
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
-from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.grown import check_grower, check_max_features
-from everytree.estimators.oob import OutOfBagEstimator
-from everytree.estimators.outputs import ClassOutputs, NumberOutputs
-from everytree.estimators.readable import Readable
+from everytree.estimators.base import MetaEstimator
+from everytree.estimators.classifier import Classifier
+from everytree.estimators.growing import growth_of, structure_or_imported
+from everytree.estimators.oob import out_of_bag_of_outputs, with_out_of_bag_score
+from everytree.estimators.parameters import (
+    ALPHA,
+    BOOTSTRAP,
+    CALIBRATION,
+    CATEGORICAL_FEATURES,
+    CLASS_CRITERION,
+    CLASS_WEIGHT,
+    FAMILY,
+    GROWER,
+    MAX_BINS,
+    MAX_DEPTH,
+    MAX_FEATURES,
+    MAX_LEAF_NODES,
+    MIN_SAMPLES_LEAF,
+    MONOTONIC_CST,
+    N_ESTIMATORS,
+    N_JOBS,
+    NUMBER_CRITERION,
+    OOB_SCORE,
+    PRIOR,
+    RANDOM_STATE,
+    RELATIVE_WEIGHTS,
+    SPLIT_PRIOR,
+    SUBSAMPLE,
+    VERBOSE,
+    WARM_START,
+    WEIGHTS,
+    CategoricalFeatures,
+    estimator,
+    parameter,
+)
+from everytree.estimators.regressor import Regressor
 from everytree.fitting.class_weight import ClassWeight
-from everytree.fitting.fit import Weights
+from everytree.fitting.fit import Fitted, Weights
+from everytree.fitting.out_of_bag import OutOfBag
 from everytree.fitting.structures import EarlierTrees, ForestStructure, GrownStructure
-from everytree.posterior.posterior import Posterior
 from everytree.structure.growers import MaxFeatures
 from everytree.trees.decision_paths import decision_paths
 
 
-class _ForestStructure(Readable, OutOfBagEstimator):
-    """Many structures, each grown on a part of the rows; pictures show the one that explains the rows best."""
+@estimator
+class _Forest(MetaEstimator):
+    """Many trees, each grown on a part of the rows; pictures show the one that explains the rows best."""
 
-    n_estimators: int
-    grower: Any
-    max_features: Any
-    warm_start: bool
+    n_estimators: int = parameter(N_ESTIMATORS, default=100, kw_only=False)
+    grower: Any = parameter(GROWER, default="mixed")
+    max_depth: int | None = parameter(MAX_DEPTH, default=None)
+    min_samples_leaf: int | float = parameter(MIN_SAMPLES_LEAF, default=1)
+    max_features: MaxFeatures | Literal["auto"] = parameter(MAX_FEATURES, default="auto")
+    max_leaf_nodes: int | None = parameter(MAX_LEAF_NODES, default=None)
+    subsample: float = parameter(SUBSAMPLE, default=0.8)
+    bootstrap: bool = parameter(BOOTSTRAP, default=False)
+    split_prior: Any = parameter(SPLIT_PRIOR, default="auto")
+    weights: Weights = parameter(WEIGHTS, default="tempered")
+    calibration: Literal["auto"] | None = parameter(CALIBRATION, default="auto")
+    max_bins: int = parameter(MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(N_JOBS, default=None)
+    random_state: Any = parameter(RANDOM_STATE, default=None)
+    verbose: int = parameter(VERBOSE, default=0)
+    oob_score: bool | Callable[[Any, Any], float] = parameter(OOB_SCORE, default=False)
+    warm_start: bool = parameter(WARM_START, default=False)
+    monotonic_cst: Any = parameter(MONOTONIC_CST, default=None)
 
-    def _own_structure(self) -> ForestStructure:
-        growth = self._growth(
-            grower=self.grower, max_features=self.max_features, subsample=self.subsample, bootstrap=bool(self.bootstrap)
-        )
-        return ForestStructure(
+    model_kinds = ("forest",)
+    grows_trees = True
+
+    def _structure(self) -> GrownStructure:
+        growth = growth_of(
+            self, grower=self.grower, max_features=self.max_features, subsample=self.subsample,
+            bootstrap=bool(self.bootstrap),
+        )  # fmt: skip
+        own = ForestStructure(
             int(self.n_estimators), self.random_state, self.weights, self.calibration == "auto", growth,
             bool(self.oob_score),
         )  # fmt: skip
+        return structure_or_imported(self, own)
 
     def _structure_of_fit(self) -> GrownStructure:
         structure = self._structure()
@@ -59,25 +110,17 @@ class _ForestStructure(Readable, OutOfBagEstimator):
             warnings.warn("with warm_start=True and as many n_estimators as before, no trees are grown", stacklevel=4)
         return replace(structure, earlier=EarlierTrees(fitted.schema, fitted.model.parts.averaged.trees, fitted.origin))
 
-    def _check_for_parts(self, method: str) -> None:
-        super()._check_for_parts(method)
+    def _check_incremental(self, method: str) -> None:
+        if self.oob_score:
+            raise ArgumentError("oob_score", f"is for fit: {method} does not keep all rows; set it to False")
         if self.warm_start:
-            raise ArgumentError("warm_start", f"is for fit: {method} begins anew; set it to False")
+            raise ArgumentError("warm_start", f"is True, which has no effect on {method}; set it to False")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        whole_number("n_estimators", self.n_estimators, 1)
-        check_grower(self.grower)
-        check_max_features(self.max_features)
-        if not isinstance(self.weights, str) or self.weights not in get_args(Weights):
-            raise ValueError(f"weights must be one of {list(get_args(Weights))}, but is {self.weights!r}")
-        if self.calibration is not None and not (isinstance(self.calibration, str) and self.calibration == "auto"):
-            raise ValueError(f"calibration must be 'auto' or None, but is {self.calibration!r}")
-        if not (isinstance(self.subsample, int | float | np.number) and 0.0 < self.subsample <= 1.0):
-            raise ValueError(f"subsample must be a share of the rows in (0, 1], but is {self.subsample!r}")
-        for name in ("bootstrap", "warm_start"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ArgumentError(name, f"must be True or False, but is {getattr(self, name)!r}")
+        if self.oob_score and self.subsample == 1.0 and not self.bootstrap and isinstance(self.grower, str):
+            must = "needs rows that trees are not grown on, but subsample is 1; lower it, or set bootstrap=True"
+            raise ArgumentError("oob_score", must)
         if not isinstance(self.grower, str):
             self._check_beside_grower("grower is a forest of its own")
         if hasattr(self, "structures_"):
@@ -85,21 +128,14 @@ class _ForestStructure(Readable, OutOfBagEstimator):
 
     def _check_beside_grower(self, why: str, *more: str) -> None:
         """Raise for parameters of growing that would change nothing, those and `more`."""
-        of_class = signature(type(self)).parameters
+        defaults = {one.name: one.default for one in fields(self)}
         for name in ("criterion", "max_leaf_nodes", "bootstrap", "warm_start", *more):
-            if getattr(self, name) != of_class[name].default:
+            if getattr(self, name) != defaults[name]:
                 raise ArgumentError(name, f"is {getattr(self, name)!r}, which would change nothing: {why}")
 
     def __len__(self) -> int:
         """Number of trees."""
         return len(self._with_trees().posteriors_)
-
-    def pictured(self) -> Posterior:
-        return self.posteriors_[self._pictured_number()]
-
-    def _pictured_number(self) -> int:
-        number: int = self.forest_.best_tree()
-        return number
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n_rows, n_trees) the node in which each row ends in each tree, numbered as in `posteriors_[i].tree`.
@@ -125,71 +161,29 @@ class _ForestStructure(Readable, OutOfBagEstimator):
         ends = self.apply(X)
         return decision_paths(self._with_trees().forest_.trees, ends)
 
+    # ---- rows of fit ------------------------------------------------------------------------------------------------
 
-class MetaForestClassifier(ClassOutputs, _ForestStructure):
+    @property
+    def oob_score_(self) -> float:
+        """Score of the rows of `fit`, each predicted by the trees that were not grown on it."""
+        return self._out_of_bag().score
+
+    def _out_of_bag(self) -> OutOfBag:
+        oob = self._outputs_oob if self._several else self._learnt().out_of_bag
+        if oob is None:
+            raise AttributeError("there is no out-of-bag score: it needs a fit with oob_score=True")
+        return oob
+
+    def _scored(self, fitted: Fitted, y: Any) -> Fitted:
+        return with_out_of_bag_score(self, fitted, y)
+
+    def _scored_outputs(self, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
+        return out_of_bag_of_outputs(self, outputs, columns)
+
+
+@estimator
+class MetaForestClassifier(_Forest, Classifier):
     """A forest in which every tree is averaged over all its prunings, with calibrated class probabilities.
-
-    Parameters
-    ----------
-    n_estimators : int
-        Number of structures.
-    grower : {"mixed", "random_forest", "extra_trees"} or scikit-learn forest
-        How splits are chosen: half best splits and half random ones, one kind alone, or an unfitted forest of yours,
-        which is then fitted on the codes of the columns.
-    max_depth
-        As in scikit-learn's trees.
-    min_samples_leaf
-        As in scikit-learn's trees.
-    max_features
-        As in scikit-learn's trees. "auto" differs from tree to tree: the square root for best splits; the square root,
-        half or all of the features for random ones.
-    subsample : float
-        Share of the rows on which each structure is grown, without replacement. All rows count in its statistics; the
-        rows it was not grown on are used to choose priors.
-    split_prior : "auto", float or callable
-        Prior probability that a node is split.
-    alpha : "auto" or float
-        Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
-    weights : {"tempered", "uniform", "stacking", "evidence"}
-        Weights of the structures. Tempered ones are proportional to a power of the evidence, from 0 (uniform) to 1,
-        which is chosen by rows unseen by the trees. Evidence itself puts nearly all weight on one structure, since
-        structures were grown on the same targets; it is there for comparison.
-    calibration : "auto" or None
-        Whether the average of the trees is sharpened, by a power that is chosen on rows unseen by the trees.
-    max_bins : int
-        Maximum number of codes of a column of numbers; above 255 they take two bytes.
-    categorical_features : "from_dtype", None or sequence
-        Which columns are categories: those of text or a categorical type, none, or those with these names or positions.
-        Text of which every value is a number or a date is read as such, with a warning, unless it is named here.
-    relative_weights : bool
-        Meaning of `sample_weight`. False: counts, so that a row of weight 2 is a row seen twice. True: relative
-        importance; weights are multiplied by one factor so that those of the first `fit` sum to its number of rows.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    random_state : int, RandomState or None
-    verbose : int
-        Above 0, progress is shown.
-    criterion : {"gini", "entropy", "log_loss", "evidence"}
-        By which splits are chosen; "log_loss" is another name of "entropy", "evidence" is that of the leaves.
-    max_leaf_nodes : int, optional
-        Each tree is grown best split first, until it has this many leaves; at least 2.
-    class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None
-        Weights of the classes, by which the weights of rows are multiplied; a class that is not named has weight 1. Of
-        several outputs, one dict for each in a list, and the weights of a row's classes are multiplied.
-        "balanced" gives all classes the same total weight, as scikit-learn's `compute_sample_weight` does. Every tree
-        counts all rows, so that "balanced_subsample" is the same here. `partial_fit` takes a dict only.
-    bootstrap : bool
-        Whether each structure is grown on as many rows as there are, drawn with replacement, instead of `subsample` of
-        them. A row that is drawn twice counts twice, also for `min_samples_leaf`.
-    oob_score : bool or callable
-        Whether to predict each row of `fit` by the trees that were not grown on it, and to score that: by the
-        accuracy, or by a function of the true and the predicted class numbers.
-    warm_start : bool
-        Whether a further `fit` to the same rows with more `n_estimators` keeps the trees there are and grows the rest.
-        Priors are chosen anew over all trees: the result is that of all trees at once. A model that was read from a
-        file grows all trees again.
-    monotonic_cst : (n_features,) array_like or None
-        None, or 0 for every column. Monotone constraints are not available yet, and anything else is refused.
 
     Attributes
     ----------
@@ -233,56 +227,9 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
     (1, 3)
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        grower: Any = "mixed",
-        max_depth: int | None = None,
-        min_samples_leaf: int | float = 1,
-        max_features: MaxFeatures | Literal["auto"] = "auto",
-        subsample: float = 0.8,
-        split_prior: Any = "auto",
-        alpha: float | Literal["auto"] = "auto",
-        weights: Weights = "tempered",
-        calibration: Literal["auto"] | None = "auto",
-        max_bins: int = 255,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        criterion: str = "gini",
-        max_leaf_nodes: int | None = None,
-        class_weight: ClassWeight = None,
-        bootstrap: bool = False,
-        oob_score: bool | Callable[[Any, Any], float] = False,
-        warm_start: bool = False,
-        monotonic_cst: Any = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.grower = grower
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.subsample = subsample
-        self.split_prior = split_prior
-        self.alpha = alpha
-        self.weights = weights
-        self.calibration = calibration
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.criterion = criterion
-        self.max_leaf_nodes = max_leaf_nodes
-        self.class_weight = class_weight
-        self.bootstrap = bootstrap
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.monotonic_cst = monotonic_cst
+    criterion: str = parameter(CLASS_CRITERION, default="gini")
+    alpha: float | Literal["auto"] = parameter(ALPHA, default="auto")
+    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
 
     @property
     def oob_decision_function_(self) -> FloatArray:
@@ -293,62 +240,9 @@ class MetaForestClassifier(ClassOutputs, _ForestStructure):
         return self._out_of_bag().prediction
 
 
-class MetaForestRegressor(NumberOutputs, _ForestStructure):
+@estimator
+class MetaForestRegressor(_Forest, Regressor):
     """A forest in which every tree is averaged over all its prunings, with a full predictive distribution per row.
-
-    Parameters
-    ----------
-    n_estimators : int
-        Number of structures.
-    family : {"normal", "poisson", "exponential", "geometric", "linear"}
-        Leaf model of the target: a measurement, a count (with `exposure`), a time (with `censored`), a number
-        of failures before a success, or a measurement that is linear in the columns of numbers.
-    prior : "auto" or dict
-        Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
-        prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); linear:
-        `precision`, `shape`, `noise`; the others: `shape` (events or rows the prior is worth).
-    grower
-        As in `MetaForestClassifier`.
-    max_depth
-        As in `MetaForestClassifier`.
-    min_samples_leaf
-        As in `MetaForestClassifier`.
-    max_features
-        As in `MetaForestClassifier`.
-    subsample
-        As in `MetaForestClassifier`.
-    split_prior
-        As in `MetaForestClassifier`.
-    weights
-        As in `MetaForestClassifier`.
-    max_bins
-        As in `MetaForestClassifier`.
-    calibration : "auto" or None
-        Whether the average of the trees is narrowed around its mean, by a factor that is chosen on rows unseen by the
-        trees; for families normal and linear.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    random_state
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
-    criterion : {"squared_error", "evidence"}
-        By which splits are chosen: the squared error of means (of rates for counts, of logarithms for lognormal), or
-        the evidence of the leaves of the family. Linear leaves gain most by "evidence", at the cost of a slower fit.
-    max_leaf_nodes
-        As in `MetaForestClassifier`.
-    bootstrap, warm_start
-        As in `MetaForestClassifier`.
-    monotonic_cst
-        As in `MetaForestClassifier`.
-    oob_score : bool or callable
-        Whether to predict each row of `fit` by the trees that were not grown on it, and to score that: by R2 (for
-        families exponential and geometric by the mean log score, as in `score`), or by a function of the targets and
-        the predicted means.
 
     Attributes
     ----------
@@ -372,56 +266,9 @@ class MetaForestRegressor(NumberOutputs, _ForestStructure):
     (42, 2)
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        family: str = "normal",
-        prior: Any = "auto",
-        grower: Any = "mixed",
-        max_depth: int | None = None,
-        min_samples_leaf: int | float = 1,
-        max_features: MaxFeatures | Literal["auto"] = "auto",
-        subsample: float = 0.8,
-        split_prior: Any = "auto",
-        weights: Weights = "tempered",
-        calibration: Literal["auto"] | None = "auto",
-        max_bins: int = 255,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        criterion: str = "squared_error",
-        max_leaf_nodes: int | None = None,
-        bootstrap: bool = False,
-        oob_score: bool | Callable[[Any, Any], float] = False,
-        warm_start: bool = False,
-        monotonic_cst: Any = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.family = family
-        self.prior = prior
-        self.grower = grower
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.subsample = subsample
-        self.split_prior = split_prior
-        self.weights = weights
-        self.calibration = calibration
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.criterion = criterion
-        self.max_leaf_nodes = max_leaf_nodes
-        self.bootstrap = bootstrap
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.monotonic_cst = monotonic_cst
+    criterion: str = parameter(NUMBER_CRITERION, default="squared_error")
+    family: str = parameter(FAMILY, default="normal")
+    prior: Any = parameter(PRIOR, default="auto")
 
     @property
     def oob_prediction_(self) -> FloatArray:

@@ -3,106 +3,75 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
-from everytree.base.errors import ArgumentError
-from everytree.estimators.batches import BatchedEstimator
 from everytree.fitting.baselines import n_independent, naming, r2_of_left_out
 from everytree.fitting.fit import Fitted
 from everytree.fitting.out_of_bag import OutOfBag
 from everytree.tables.repeats import consecutive
 
 
-class OutOfBagEstimator(BatchedEstimator):
-    """Forests that can tell how well they predict the rows they were fitted to."""
+def with_out_of_bag_score(model: Any, fitted: Fitted, y: Any) -> Fitted:
+    """The fitted state with the score of its own rows, each predicted by the trees that were not grown on it."""
+    oob = fitted.out_of_bag
+    if oob is None:
+        return fitted
+    known = oob.is_known
+    if fitted.target.attributes().get("n_classes_") == 1:  # the leaf model has two classes
+        oob = replace(oob, prediction=np.where(known, 1.0, np.nan)[:, None])
+    if not known.all():
+        warnings.warn(
+            f"{int((~known).sum())} rows have no out-of-bag prediction, since no tree was grown without them: "
+            "oob_score_ leaves them out, and their predictions are NaN. With more trees there are fewer such rows",
+            UserWarning,
+            stacklevel=5,
+        )
+    if known.any():
+        target = fitted.target
+        oob = replace(oob, score=_score_of(model, oob, target.numbers(target.read(y)[known]), known))
+    return replace(fitted, out_of_bag=oob)
 
-    grower: Any
-    oob_score: bool | Callable[[Any, Any], float]
-    subsample: float
-    bootstrap: bool
 
-    @property
-    def oob_score_(self) -> float:
-        """Score of the rows of `fit`, each predicted by the trees that were not grown on it."""
-        return self._out_of_bag().score
-
-    def _out_of_bag(self) -> OutOfBag:
-        oob = self._oob_of_fit()
-        if oob is None:
-            raise AttributeError("there is no out-of-bag score: it needs a fit with oob_score=True")
+def out_of_bag_of_outputs(model: Any, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
+    """The predictions of several outputs, and their score."""
+    each = [one.fitted_.out_of_bag for one in outputs]
+    oob = joined_outputs([one for one in each if one is not None])
+    if oob is None:
+        return None
+    known = oob.is_known
+    if not known.any():
         return oob
+    targets = [one.fitted_.target for one in outputs]
+    y = [target.numbers(target.read(column)[known]) for target, column in zip(targets, columns, strict=True)]
+    return replace(oob, score=_score_of(model, oob, np.column_stack(y), known))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.oob_score, bool | np.bool_) and not callable(self.oob_score):
-            must = f"must be True, False or a function of y and predictions, but is {self.oob_score!r}"
-            raise ArgumentError("oob_score", must)
-        if self.oob_score and self.subsample == 1.0 and not self.bootstrap and isinstance(self.grower, str):
-            must = "needs rows that trees are not grown on, but subsample is 1; lower it, or set bootstrap=True"
-            raise ArgumentError("oob_score", must)
 
-    def _check_for_parts(self, method: str) -> None:
-        super()._check_for_parts(method)
-        if self.oob_score:
-            raise ArgumentError("oob_score", f"is for fit: {method} does not keep all rows; set it to False")
-
-    def _scored(self, fitted: Fitted, y: Any) -> Fitted:
-        oob = fitted.out_of_bag
-        if oob is None:
-            return fitted
-        known = oob.is_known
-        if fitted.target.attributes().get("n_classes_") == 1:  # the leaf model has two classes
-            oob = replace(oob, prediction=np.where(known, 1.0, np.nan)[:, None])
-        if not known.all():
-            warnings.warn(
-                f"{int((~known).sum())} rows have no out-of-bag prediction, since no tree was grown without them: "
-                "oob_score_ leaves them out, and their predictions are NaN. With more trees there are fewer such rows",
-                UserWarning,
-                stacklevel=4,
-            )
-        if known.any():
-            target = fitted.target
-            oob = replace(oob, score=self._score_of(oob, target.numbers(target.read(y)[known]), known))
-        return replace(fitted, out_of_bag=oob)
-
-    def _scored_outputs(self, outputs: Sequence[Self], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
-        each = [one.fitted_.out_of_bag for one in outputs]
-        oob = joined_outputs([one for one in each if one is not None])
-        if oob is None:
-            return None
-        known = oob.is_known
-        if not known.any():
-            return oob
-        targets = [one.fitted_.target for one in outputs]
-        y = [target.numbers(target.read(column)[known]) for target, column in zip(targets, columns, strict=True)]
-        return replace(oob, score=self._score_of(oob, np.column_stack(y), known))
-
-    def _score_of(self, oob: OutOfBag, y: Any, known: Any) -> float:
-        """Return the score of the rows that some tree may predict; y are numbers of classes or targets."""
-        prediction = oob.prediction[known]
-        has_classes = is_classifier(self)
-        if callable(self.oob_score):
-            return float(self.oob_score(y, prediction.argmax(axis=1) if has_classes else prediction))
-        if oob.log_scores is not None:
-            return float(oob.log_scores[known].mean())
-        group = None if oob.group is None else consecutive(oob.group[known])
-        weight = np.ones(len(y))
-        if has_classes:
-            share = naming(prediction, n_independent(group, weight))
-            of_true = np.take_along_axis(share, y.reshape(len(y), 1, *share.shape[2:]), axis=1)
-            return float(of_true.reshape(len(y), -1).prod(axis=1).mean())
-        pairs = zip(y.reshape(len(y), -1).T, prediction.reshape(len(y), -1).T, strict=True)
-        each = [r2_of_left_out(own, predicted, group, weight) for own, predicted in pairs]
-        scores = [one for one in each if one is not None]
-        # Of targets that are all equal, R2 is that of scikit-learn.
-        return float(np.mean(scores)) if len(scores) == len(each) else float(r2_score(y, prediction))
+def _score_of(model: Any, oob: OutOfBag, y: Any, known: Any) -> float:
+    """Return the score of the rows that some tree may predict; y are numbers of classes or targets."""
+    prediction = oob.prediction[known]
+    has_classes = is_classifier(model)
+    if callable(model.oob_score):
+        return float(model.oob_score(y, prediction.argmax(axis=1) if has_classes else prediction))
+    if oob.log_scores is not None:
+        return float(oob.log_scores[known].mean())
+    group = None if oob.group is None else consecutive(oob.group[known])
+    weight = np.ones(len(y))
+    if has_classes:
+        share = naming(prediction, n_independent(group, weight))
+        of_true = np.take_along_axis(share, y.reshape(len(y), 1, *share.shape[2:]), axis=1)
+        return float(of_true.reshape(len(y), -1).prod(axis=1).mean())
+    pairs = zip(y.reshape(len(y), -1).T, prediction.reshape(len(y), -1).T, strict=True)
+    each = [r2_of_left_out(own, predicted, group, weight) for own, predicted in pairs]
+    scores = [one for one in each if one is not None]
+    # Of targets that are all equal, R2 is that of scikit-learn.
+    return float(np.mean(scores)) if len(scores) == len(each) else float(r2_score(y, prediction))
 
 
 def joined_outputs(each: Sequence[OutOfBag]) -> OutOfBag | None:

@@ -12,7 +12,9 @@ from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
-from everytree.estimators.base import MetaEstimator
+from everytree.estimators.availability import only_where
+from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.outputs import columns_to_score
 from everytree.estimators.survival import times_and_events
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.fit import GivenRows
@@ -20,13 +22,15 @@ from everytree.fitting.targets import NumberTarget
 from everytree.fitting.weights import read_weight
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
+from everytree.tables.reading import Table
 
 
-class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
+class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     """Estimators whose targets are numbers: measurements, counts, times."""
 
     family: str
-    prior: Mapping[str, Any] | str
+    prior: Any = "auto"
+    split_prior: Any = "auto"
 
     def fit(
         self,
@@ -64,6 +68,7 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         row_data = {"exposure": exposure, "censored": censored, "event": event}
         return self._fit(self._given(X, y, sample_weight, row_data, groups))
 
+    @only_where("counts_rows", AFTER_ALL_TREES)
     def partial_fit(
         self,
         X: Any,
@@ -100,7 +105,13 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return values
 
     def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
-        """The mean of each row's target, and with `return_std=True` its standard deviation too."""
+        """The mean of each row's target, and with `return_std=True` its standard deviation too.
+
+        (n_rows,) each, or (n_rows, n_outputs).
+        """
+        if self._several:
+            each = [one.predict(X, return_std, exposure=exposure) for one in self._several]
+            return tuple(map(np.column_stack, zip(*each, strict=True))) if return_std else np.column_stack(each)
         X, row_data = split_off(X, {"exposure": exposure})
         codes = self._encode(X)
         if exposure is None:
@@ -155,12 +166,17 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     ) -> float:  # fmt: skip
         """Return how well rows are predicted; larger is better. Arguments as in `fit`.
 
-        The coefficient of determination R2 of the mean for families normal, linear and poisson. For times and waiting
-        counts, families exponential and geometric, whose noise is as large as their mean and which may be censored, the
-        mean log score: the log density of the target, or of a censored one the log probability to exceed it.
+        The coefficient of determination R2 of the mean for families normal, lognormal, linear and poisson. For times
+        and waiting counts, families exponential and geometric, whose noise is as large as their mean and which may be
+        censored, the mean log score: the log density of the target, or of a censored one the log probability to exceed
+        it. Of several outputs, the mean of their scores.
         """
+        row_data = {"exposure": exposure, "censored": censored, "event": event}
+        if self._several:
+            pairs = zip(self._several, columns_to_score(self, y), strict=True)
+            return float(np.mean([one.score(X, own, sample_weight, **row_data) for one, own in pairs]))
         self._check_fitted()
-        given = self._given(X, y, sample_weight, {"exposure": exposure, "censored": censored, "event": event}, None)
+        given = self._given(X, y, sample_weight, row_data, None)
         if NUMBER_FAMILIES[self.family].is_scored_by_log:
             scores = self.log_scores(given.X, given.y, **dict[str, Any](given.row_data))
             return float(np.average(scores, weights=read_weight(given.weight, len(scores))))
@@ -179,12 +195,12 @@ class Regression(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.family, str) or self.family not in NUMBER_FAMILIES:
-            raise ValueError(f"family must be one of {list(NUMBER_FAMILIES)}, but is {self.family!r}")
-        if not (isinstance(self.prior, Mapping) or self.prior == "auto"):
-            raise ValueError(f"prior must be 'auto' or a dict of parameters, but is {self.prior!r}")
+    def _predicted(self, X: Table) -> FloatArray:
+        codes = self._encode(X)
+        columns = self._columns(X, len(codes), {})
+        if columns:
+            return np.asarray(self.model_.predictive(codes, n_jobs=self.n_jobs, **columns).mean())
+        return np.asarray(self.model_.moments(codes, n_jobs=self.n_jobs)[0])
 
     def _read_target(self, y: Any) -> FloatArray:
         """Return the targets of rows to score, checked."""

@@ -7,55 +7,60 @@ from typing import Any, Literal
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.base.checks import is_auto, whole_number
-from everytree.base.errors import ArgumentError
-from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.classifier import Classification
-from everytree.estimators.readable import Readable
-from everytree.estimators.regressor import Regression
+from everytree.estimators.base import MetaEstimator
+from everytree.estimators.classifier import Classifier
+from everytree.estimators.parameters import (
+    CANDIDATES,
+    CATEGORICAL_FEATURES,
+    FAMILY,
+    FEW_BINS,
+    GIVEN_ALPHA,
+    GIVEN_PRIOR,
+    GIVEN_SPLIT_PRIOR,
+    MAX_DEPTH,
+    N_CHAINS_OF_DRAWS,
+    N_DRAWS,
+    N_JOBS,
+    N_STRUCTURES,
+    RANDOM_STATE,
+    RELATIVE_WEIGHTS,
+    TEMPERATURE,
+    VERBOSE,
+    Auto,
+    CategoricalFeatures,
+    estimator,
+    parameter,
+)
+from everytree.estimators.regressor import Regressor
 from everytree.fitting.sampled import SampledStructure
-from everytree.fitting.search import Choice
-from everytree.fitting.targets import ClassTarget, NumberTarget
-from everytree.posterior.posterior import Posterior
 from everytree.sampling.consensus import ConsensusNode, consensus_tree
 
 
-class _SampledStructure(Readable):
+@estimator
+class _Sampled(MetaEstimator):
     """Structures of one tree, drawn from their posterior."""
 
-    model_kinds = ("forest",)
+    max_depth: int | None = parameter(MAX_DEPTH, default=None, kw_only=False)
+    n_draws: int = parameter(N_DRAWS, default=200)
+    n_chains: int = parameter(N_CHAINS_OF_DRAWS, default=2)
+    n_structures: int = parameter(N_STRUCTURES, default=100)
+    temperature: float | Auto = parameter(TEMPERATURE, default="auto")
+    split_prior: Any = parameter(GIVEN_SPLIT_PRIOR, default=0.5)
+    candidates: Literal["all", "nontrivial"] = parameter(CANDIDATES, default="nontrivial")
+    max_bins: int = parameter(FEW_BINS, default=16)
+    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(N_JOBS, default=None)
+    random_state: Any = parameter(RANDOM_STATE, default=None)
+    verbose: int = parameter(VERBOSE, default=0)
 
-    n_draws: int
-    n_chains: int
-    n_structures: int
-    temperature: float | Literal["auto"]
-    candidates: Any
-    random_state: Any
+    model_kinds = ("forest",)
 
     def _structure(self) -> SampledStructure:
         return SampledStructure(
             self.max_depth, self.n_draws, self.n_chains, self.n_structures, self.temperature, self.split_prior,
             self.candidates, self.random_state,
         )  # fmt: skip
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("n_draws", "n_chains", "n_structures"):
-            whole_number(name, getattr(self, name), 1)
-        power: Any = self.temperature
-        is_number = isinstance(power, int | float | np.number) and not isinstance(power, bool)
-        if not is_auto(power) and not (is_number and 0.0 < power <= 1.0):
-            raise ArgumentError("temperature", f"must be 'auto' or a power above 0 and at most 1, but is {power!r}")
-        whole_number("max_bins", self.max_bins, 2, 255)
-
-    # ---- answers ----------------------------------------------------------------------------------------------------
-
-    @property
-    def choice_(self) -> Choice:
-        """The temperature, and the score of the rows that were left out to choose it."""
-        choice = self._learnt().choice
-        assert choice is not None
-        return choice
 
     @property
     def temperature_(self) -> float:
@@ -79,48 +84,10 @@ class _SampledStructure(Readable):
                 found[post.tree.feature[0]] += weight * post.split_prob[0]
         return found
 
-    def _pictured_number(self) -> int:
-        return int(np.argmax([post.log_evidence for post in self.forest_.posteriors]))
 
-    def pictured(self) -> Posterior:
-        self._check_fitted()
-        posterior: Posterior = self.forest_.posteriors[self._pictured_number()]
-        return posterior
-
-
-class SampledTreeClassifier(Classification, _SampledStructure):
+@estimator
+class SampledTreeClassifier(_Sampled, Classifier):
     """The posterior average over the structures of one tree, drawn by `StructureSampler`, for classes.
-
-    Parameters
-    ----------
-    max_depth : int or None
-        Maximum depth of the structures; no limit by default.
-    n_draws : int
-        Draws of each chain after the burn-in, which is half as long.
-    n_chains : int
-    n_structures : int
-        Approximate number of structures that are kept.
-    temperature : float or "auto"
-        Power of the evidence by which structures are drawn: 1 is the posterior; with less, more of them count. "auto"
-        compares some by rows that are left out for that. A tempered posterior is no probability of structures given
-        the data; it is a weighting that may predict better.
-    split_prior : float or callable
-        Prior probability that a region is split.
-    alpha : float
-        Dirichlet concentration of each class in a leaf.
-    candidates : {"nontrivial", "all"}
-        Every split a region's codes allow, or only those that separate its rows.
-    max_bins : int
-        Maximum number of codes of a column of numbers.
-    random_state : int, RandomState or None
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
 
     Attributes
     ----------
@@ -141,114 +108,12 @@ class SampledTreeClassifier(Classification, _SampledStructure):
     True
     """
 
-    def __init__(
-        self,
-        max_depth: int | None = None,
-        *,
-        n_draws: int = 200,
-        n_chains: int = 2,
-        n_structures: int = 100,
-        temperature: float | Literal["auto"] = "auto",
-        alpha: float = 0.5,
-        split_prior: Any = 0.5,
-        candidates: Literal["all", "nontrivial"] = "nontrivial",
-        max_bins: int = 16,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_depth = max_depth
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_structures = n_structures
-        self.temperature = temperature
-        self.alpha = alpha
-        self.split_prior = split_prior
-        self.candidates = candidates
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def target_before_fit(self) -> ClassTarget:
-        return ClassTarget(type(self).__name__, self.alpha, self.split_prior, None)
+    alpha: float = parameter(GIVEN_ALPHA, default=0.5)
 
 
-class SampledTreeRegressor(Regression, _SampledStructure):
-    """The posterior average over the structures of one tree, drawn by `StructureSampler`, for numbers.
+@estimator
+class SampledTreeRegressor(_Sampled, Regressor):
+    """The posterior average over the structures of one tree, drawn by `StructureSampler`, for numbers."""
 
-    Parameters
-    ----------
-    max_depth
-        As in `SampledTreeClassifier`.
-    n_draws
-        As in `SampledTreeClassifier`.
-    n_chains
-        As in `SampledTreeClassifier`.
-    n_structures
-        As in `SampledTreeClassifier`.
-    temperature
-        As in `SampledTreeClassifier`.
-    split_prior
-        As in `SampledTreeClassifier`.
-    candidates
-        As in `SampledTreeClassifier`.
-    max_bins
-        As in `SampledTreeClassifier`.
-    random_state
-        As in `SampledTreeClassifier`.
-    family
-        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
-    prior
-        As in `MetaForestRegressor`; parameters that `prior` does not name have defaults, centred on the data.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
-    """
-
-    def __init__(
-        self,
-        max_depth: int | None = None,
-        *,
-        n_draws: int = 200,
-        n_chains: int = 2,
-        n_structures: int = 100,
-        temperature: float | Literal["auto"] = "auto",
-        family: str = "normal",
-        prior: Any = "auto",
-        split_prior: Any = 0.5,
-        candidates: Literal["all", "nontrivial"] = "nontrivial",
-        max_bins: int = 16,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_depth = max_depth
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.n_structures = n_structures
-        self.temperature = temperature
-        self.family = family
-        self.prior = prior
-        self.split_prior = split_prior
-        self.candidates = candidates
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def target_before_fit(self) -> NumberTarget:
-        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
+    family: str = parameter(FAMILY, default="normal")
+    prior: Any = parameter(GIVEN_PRIOR, default="auto")

@@ -2,38 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.estimators.base import CategoricalFeatures
-from everytree.estimators.batches import BatchedEstimator
-from everytree.estimators.outputs import ClassOutputs, NumberOutputs
-from everytree.estimators.readable import Readable
+from everytree.estimators.base import MetaEstimator
+from everytree.estimators.classifier import Classifier
+from everytree.estimators.growing import growth_of, structure_or_imported
+from everytree.estimators.parameters import (
+    ALPHA,
+    CATEGORICAL_FEATURES,
+    CLASS_CRITERION,
+    CLASS_WEIGHT,
+    FAMILY,
+    MAX_BINS,
+    MAX_DEPTH,
+    MAX_LEAF_NODES,
+    MIN_SAMPLES_LEAF,
+    MONOTONIC_CST,
+    N_JOBS,
+    NUMBER_CRITERION,
+    PRIOR,
+    RANDOM_STATE,
+    RELATIVE_WEIGHTS,
+    SPLIT_PRIOR,
+    VERBOSE,
+    CategoricalFeatures,
+    estimator,
+    parameter,
+)
+from everytree.estimators.regressor import Regressor
 from everytree.fitting.class_weight import ClassWeight
-from everytree.fitting.structures import N_FOLDS, TreeStructure
+from everytree.fitting.structures import N_FOLDS, GrownStructure, TreeStructure
 from everytree.posterior.posterior import Posterior
 from everytree.trees.decision_paths import decision_paths
 
 
-class _TreeStructure(Readable, BatchedEstimator):
-    """One structure, grown on all rows."""
+@estimator
+class _Tree(MetaEstimator):
+    """One tree, grown on all rows."""
 
+    max_depth: int | None = parameter(MAX_DEPTH, default=5, kw_only=False)
+    min_samples_leaf: int | float = parameter(MIN_SAMPLES_LEAF, default=3)
+    max_leaf_nodes: int | None = parameter(MAX_LEAF_NODES, default=None)
+    split_prior: Any = parameter(SPLIT_PRIOR, default="auto")
+    max_bins: int = parameter(MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(N_JOBS, default=None)
+    random_state: Any = parameter(RANDOM_STATE, default=None)
+    verbose: int = parameter(VERBOSE, default=0)
+    monotonic_cst: Any = parameter(MONOTONIC_CST, default=None)
+
+    model_kinds = ("forest",)
     has_one_tree = True
+    grows_trees = True
 
-    def _own_structure(self) -> TreeStructure:
-        return TreeStructure(
-            1 + N_FOLDS, self.random_state, self.weights, self.calibration == "auto", self._growth()
-        )  # fmt: skip
+    def _structure(self) -> GrownStructure:
+        own = TreeStructure(1 + N_FOLDS, self.random_state, "uniform", False, growth_of(self))
+        return structure_or_imported(self, own)
+
+    def _scored_outputs(self, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> None:
+        """No rows are scored by trees that were not grown on them."""
 
     @property
     def posterior_(self) -> Posterior:
         """The posterior over all prunings of the one structure."""
         return self.posteriors_[0]
-
-    def pictured(self) -> Posterior:
-        return self.posterior_
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n_rows,) the node in which each row ends, numbered as in `posterior_.tree`; as in `MetaForestClassifier`."""
@@ -48,38 +85,9 @@ class _TreeStructure(Readable, BatchedEstimator):
         return decision_paths(self._with_trees().forest_.trees, ends[:, None])[0]
 
 
-class MetaTreeClassifier(ClassOutputs, _TreeStructure):
+@estimator
+class MetaTreeClassifier(_Tree, Classifier):
     """One decision tree, averaged over all its prunings: the probability of each split is part of the answer.
-
-    Parameters
-    ----------
-    max_depth : int or None
-    min_samples_leaf : int or float
-        As in scikit-learn's trees. What a leaf of one row says holds less often for other rows than it claims.
-    split_prior : "auto", float or callable
-        Prior probability that a node is split.
-    alpha : "auto" or float
-        Rows that the prior of a leaf is worth, for each class; its mean is the class frequencies.
-    max_bins
-        As in `MetaForestClassifier`.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    random_state
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
-    criterion
-        As in `MetaForestClassifier`.
-    max_leaf_nodes
-        As in `MetaForestClassifier`.
-    class_weight
-        As in `MetaForestClassifier`.
-    monotonic_cst
-        As in `MetaForestClassifier`.
 
     Attributes
     ----------
@@ -98,72 +106,14 @@ class MetaTreeClassifier(ClassOutputs, _TreeStructure):
     3
     """
 
-    def __init__(
-        self,
-        max_depth: int | None = 5,
-        *,
-        min_samples_leaf: int | float = 3,
-        split_prior: Any = "auto",
-        alpha: float | Literal["auto"] = "auto",
-        max_bins: int = 255,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        criterion: str = "gini",
-        max_leaf_nodes: int | None = None,
-        class_weight: ClassWeight = None,
-        monotonic_cst: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.split_prior = split_prior
-        self.alpha = alpha
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.criterion = criterion
-        self.max_leaf_nodes = max_leaf_nodes
-        self.class_weight = class_weight
-        self.monotonic_cst = monotonic_cst
+    criterion: str = parameter(CLASS_CRITERION, default="gini")
+    alpha: float | Literal["auto"] = parameter(ALPHA, default="auto")
+    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
 
 
-class MetaTreeRegressor(NumberOutputs, _TreeStructure):
+@estimator
+class MetaTreeRegressor(_Tree, Regressor):
     """One regression tree, averaged over all its prunings, with a full predictive distribution per row.
-
-    Parameters
-    ----------
-    max_depth : int or None
-    min_samples_leaf : int or float
-        As in `MetaTreeClassifier`.
-    family
-        As in `MetaForestRegressor`.
-    prior
-        As in `MetaForestRegressor`.
-    split_prior : "auto", float or callable
-        Prior probability that a node is split.
-    max_bins
-        As in `MetaForestClassifier`.
-    categorical_features
-        As in `MetaForestClassifier`.
-    relative_weights
-        As in `MetaForestClassifier`.
-    n_jobs
-        As in `MetaForestClassifier`.
-    random_state
-        As in `MetaForestClassifier`.
-    verbose
-        As in `MetaForestClassifier`.
-    criterion
-        As in `MetaForestRegressor`.
-    max_leaf_nodes
-        As in `MetaForestRegressor`.
-    monotonic_cst
-        As in `MetaForestRegressor`.
 
     Attributes
     ----------
@@ -172,35 +122,6 @@ class MetaTreeRegressor(NumberOutputs, _TreeStructure):
         As in `MetaForestClassifier`.
     """
 
-    def __init__(
-        self,
-        max_depth: int | None = 5,
-        *,
-        family: str = "normal",
-        prior: Any = "auto",
-        min_samples_leaf: int | float = 3,
-        split_prior: Any = "auto",
-        max_bins: int = 255,
-        categorical_features: CategoricalFeatures = "from_dtype",
-        relative_weights: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        criterion: str = "squared_error",
-        max_leaf_nodes: int | None = None,
-        monotonic_cst: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.family = family
-        self.prior = prior
-        self.min_samples_leaf = min_samples_leaf
-        self.split_prior = split_prior
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.relative_weights = relative_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.criterion = criterion
-        self.max_leaf_nodes = max_leaf_nodes
-        self.monotonic_cst = monotonic_cst
+    criterion: str = parameter(NUMBER_CRITERION, default="squared_error")
+    family: str = parameter(FAMILY, default="normal")
+    prior: Any = parameter(PRIOR, default="auto")

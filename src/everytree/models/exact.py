@@ -23,7 +23,9 @@ from everytree.posterior.checks import check_is_other
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
+from everytree.tables.code_names import CodeWords
 from everytree.tables.column import missing_code
+from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
 
 
@@ -162,6 +164,10 @@ class ExactModel(UpdatableModel):
         return exact_sum(asked, self.posterior, self.read(asked.codes), rows, weight)
 
     # ---- parts and words ------------------------------------------------------------------------------------------
+
+    def words_of_codes(self, schema: Schema) -> list[CodeWords]:
+        columns = zip(schema.code_names, schema.columns, strict=True)
+        return [words.with_missing_code(column.has_missing) for words, column in columns]
 
     @property
     def parts(self) -> Parts:

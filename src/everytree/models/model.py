@@ -21,6 +21,7 @@ from everytree.explaining.tree_sums import Asked
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.predictive import Predictive
+from everytree.tables.code_names import CodeWords
 from everytree.tables.schema import Schema
 
 Scale = Literal["prediction", "trees"]
@@ -129,6 +130,10 @@ class Model(ABC):
         return np.asarray(found / total if total > 0.0 else np.full(asked.n_inputs, 1.0 / asked.n_inputs))
 
     # ---- parts and words ------------------------------------------------------------------------------------------
+
+    def words_of_codes(self, schema: Schema) -> list[CodeWords]:
+        """Labels of the codes of each column."""
+        return schema.code_names
 
     @property
     @abstractmethod

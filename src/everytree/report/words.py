@@ -42,7 +42,7 @@ class Words:
         return cls(
             inputs,
             [inputs[k] for k in schema.input_of],
-            model.words_of_codes() if hasattr(model, "words_of_codes") else schema.code_names,
+            model.model_.words_of_codes(schema),
             [one_line(label) for label in getattr(model, "classes_", ())],
             model.fitted_.last_time,
         )

@@ -1,0 +1,37 @@
+"""Methods that only some estimators have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, TypeVar, cast
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class _OnlyWhere:
+    """A method that is not there, for `hasattr` either, where an attribute of the class is false."""
+
+    def __init__(self, method: Callable[..., Any], attribute: str, why: str) -> None:
+        self._method, self._attribute, self._why = method, attribute, why
+        update_wrapper(cast("Callable[..., Any]", self), method)
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if not getattr(owner, self._attribute):
+            raise AttributeError(f"{owner.__name__} has no {self._method.__name__}: {self._why}{_instead(owner)}")
+        return self._method.__get__(instance, owner)
+
+
+def only_where(attribute: str, why: str) -> Callable[[Method], Method]:
+    """A method of estimators whose class has a true attribute; `why` the others have none."""
+
+    def decorate(method: Method) -> Method:
+        return cast("Method", _OnlyWhere(method, attribute, why))
+
+    return decorate
+
+
+def _instead(owner: type) -> str:
+    """The forest for the same targets, which has all methods."""
+    kind = owner.__name__.removeprefix("Meta").removesuffix("Classifier").removesuffix("Regressor")
+    return f". {owner.__name__.replace(kind, 'Forest')} has it" if kind in ("Boost", "Ensemble") else ""

@@ -1,0 +1,31 @@
+"""How estimators are shown: words for pictures of trees, and the view of notebooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def drawing_options(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Add names of columns, values and classes, and which splits help, to options of pictures that lack them."""
+    inputs = model.schema_.input_names or [f"x{k}" for k in range(model.schema_.n_inputs)]
+    words: dict[str, Any] = {
+        "code_names": model.model_.words_of_codes(model.schema_),
+        "feature_names": [inputs[k] for k in model.schema_.input_of],
+    }
+    if hasattr(model, "helpful_splits_"):
+        words["helps"] = model.helpful_splits_
+    words["last_time"] = model._learnt().last_time
+    if hasattr(model, "classes_"):
+        from everytree.view.describe import leaf_classes
+
+        words["class_names"] = leaf_classes([str(label) for label in model.classes_])
+    return words | options
+
+
+def fitted_html(model: Any) -> str | None:
+    """The view of a fitted model of one output, else None."""
+    if "fitted_" not in vars(model):
+        return None
+    from everytree.view.model import model_html
+
+    return model_html(model)

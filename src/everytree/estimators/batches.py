@@ -10,11 +10,10 @@ from everytree.base.errors import ArgumentError
 from everytree.batches.batch import Roles
 from everytree.batches.passes import BatchPasses, Passes
 from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
-from everytree.batches.sources import open_source
+from everytree.batches.sources import is_dask, open_source
 from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
 from everytree.estimators.grown import GrownEstimator
 from everytree.fitting.fit import fit_sample
-from everytree.fitting.targets import Target
 from everytree.fitting.weights import TotalWeight
 from everytree.posterior.forest import Forest
 
@@ -43,12 +42,13 @@ class BatchedEstimator(GrownEstimator):
 
         Parameters
         ----------
-        batches : path, dataset, relation, iterable or callable
+        batches : path, dataset, relation, Dask collection, iterable or callable
             The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a pyarrow
             dataset or table; a DuckDB relation or a polars LazyFrame, computed in each pass; a list or another object
             that can be iterated more than once, or a function that returns an iterator. Batches are Arrow record
             batches, data frames of any library, or tuples `(X, y)` or `(X, y, sample_weight)`. All have the same
-            columns, of the same kinds.
+            columns, of the same kinds. Of Dask, a dataframe, or a tuple of dataframe and series or of arrays with the
+            same partitions: both passes are computed where these are, on the cluster of the active client.
         target : str, optional
             Name of the column of targets; not with tuples.
         sample_weight : str, optional
@@ -74,16 +74,24 @@ class BatchedEstimator(GrownEstimator):
         >>> model.forest_.n_rows
         2000
         """
-        owner = type(self).__name__
         self.target_before_fit().check_names(row_columns)
         roles = Roles.of(target, sample_weight, {**row_columns, "groups": groups})
         self._check_parameters()
-        passes = BatchPasses(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose))
-        self._two_passes(passes, sample_rows)
+        self._two_passes(self._passes(batches, roles), sample_rows)
         self.fitted_ = replace(self.fitted_, groups=groups)
         return self
 
-    def _two_passes(self, passes: Passes, sample_rows: int, target: Target | None = None) -> Self:
+    def _passes(self, batches: Any, roles: Roles) -> Passes:
+        """Return both passes: here, or on a cluster where batches are collections of Dask."""
+        owner = type(self).__name__
+        if is_dask(batches):
+            from everytree.batches.dask_parts import Partitions
+            from everytree.batches.dask_passes import DaskPasses
+
+            return DaskPasses(Partitions.of(batches, roles), owner, self.n_jobs)
+        return BatchPasses(open_source(batches), roles, owner, self.n_jobs, bool(self.verbose))
+
+    def _two_passes(self, passes: Passes, sample_rows: int) -> None:
         """Fit the sample that the first pass keeps, then count all rows in a second pass."""
         self._check_for_parts("a fit of batches")
         if getattr(self, "class_weight", None) is not None:
@@ -92,7 +100,7 @@ class BatchedEstimator(GrownEstimator):
         if hasattr(self, "structures_"):
             raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
         settings = replace(self._settings(), owner=passes.owner)
-        seen = SeenTarget(self.target_before_fit() if target is None else target)
+        seen = SeenTarget(self.target_before_fit())
         sketch = SchemaSketch(
             max_bins=self.max_bins, categorical_features=self.categorical_features, sample_rows=sample_rows,
             owner=passes.owner,
@@ -111,4 +119,3 @@ class BatchedEstimator(GrownEstimator):
             fitted = replace(fitted, unseen=scored_by(fitted.forest))
         self._keep(fitted, given.X)
         self._keep_early(None)
-        return self

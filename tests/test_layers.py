@@ -29,7 +29,6 @@ DOORS = {
     ("estimators.notebook", "view"),
     ("predictive.predictive", "view"),
     ("estimators.base", "report"),
-    ("online.base", "report"),
 }
 """Imports to a higher floor, made when a picture or a report is asked for: what a user holds in hand shows itself."""
 

@@ -226,10 +226,21 @@ def test_what_only_estimators_do_is_asked_of_the_snapshot():
 
 
 def test_commands_take_a_snapshot(tmp_path: Path, capfd: Any):
-    forest = learned("classes")
+    rng = rng_for("commands")
+    rows = [{"size": float(rng.normal()), "code": str(rng.choice(["07", "7", "1e3"]))} for _ in range(150)]
+    forest = learn(et.OnlineForestRegressor(3), rows, [row["size"] + 3.0 * (row["code"] == "07") for row in rows])
     et.save(forest, tmp_path / "forest.et")
-    assert "OnlineForestClassifier" in says(capfd, "show", tmp_path / "forest.et")
-    assert "model.snapshot()" in fails(capfd, "report", tmp_path / "forest.et", "--out", tmp_path / "page.html")
+    shown = says(capfd, "show", tmp_path / "forest.et")
+    assert "OnlineForestRegressor of 3 trees" in shown
+    assert "code (text)" in shown
+    for command in ("report", "predict"):
+        table = [tmp_path / "table.csv"] if command == "predict" else []
+        said = fails(capfd, command, tmp_path / "forest.et", *table)
+        assert "every command takes a snapshot of it" in said
     et.save(forest.snapshot(), tmp_path / "model.et")
+    pd.DataFrame(rows).to_csv(tmp_path / "table.csv", index=False)
+    says(capfd, "predict", tmp_path / "model.et", tmp_path / "table.csv", "--out", tmp_path / "predicted.csv")
+    predicted = pd.read_csv(tmp_path / "predicted.csv").iloc[:, 0]
+    np.testing.assert_allclose(predicted, forest.predict_many(rows), rtol=1e-10)
     says(capfd, "report", tmp_path / "model.et", "--out", tmp_path / "page.html")
-    assert "MetaForestClassifier" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "MetaForestRegressor" in (tmp_path / "page.html").read_text(encoding="utf-8")

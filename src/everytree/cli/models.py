@@ -229,7 +229,7 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
     schema = model.schema_
     for column in schema.columns if schema.input_names is not None else ():
         name = column.source if isinstance(column.source, str) else column.name
-        if column.text is not None:
+        if column.text is not None or column.hashed is not None:
             types[name] = "text"
         elif column.kind in KINDS:
             types[name] = KINDS[column.kind]

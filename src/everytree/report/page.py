@@ -300,7 +300,7 @@ def _quality_section(model: Any, rows: JudgedRows | None, quality: list[Quality]
 def _imported(model: Any) -> list[str]:
     if getattr(model, "structures_", None) is None:
         return []
-    return ["The structures of this model came from another library; those scored here were grown again."]
+    return ["The structures of this model were imported; those scored here were grown again."]
 
 
 def _trees(subject: Subject) -> str:

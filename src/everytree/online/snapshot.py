@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,13 @@ LEARNED_ROW_BY_ROW = NoScores("an online forest leaves no rows out: every row is
 
 def class_snapshot(trees: OnlineTrees, classes: Sequence[Any]) -> MetaForestClassifier:
     """Trees as a classifier, whose classes are in ascending order."""
-    order = sorted(range(len(classes)), key=classes.__getitem__) if _have_one_type(classes) else None
-    if order is None:
+    if not _have_one_type(classes):
         kinds = sorted({type(label).__name__ for label in classes})
         raise TypeError(
             f"the classes are of type {', '.join(kinds)}, but an estimator needs labels that are all text or all "
             "numbers; learn such labels to take a snapshot"
         )
+    order = sorted(range(len(classes)), key=classes.__getitem__)
     model = MetaForestClassifier(trees.n_trees, split_prior=trees.split_prior, alpha=_alpha(trees))
     target = replace(model.target_before_fit(), classes=np.array([classes[k] for k in order]))
     spare = range(len(classes), trees.family.size)  # before there is a second class
@@ -139,39 +139,55 @@ def _columns(
     A feature of numbers has one column for all trees, or several where it has too many thresholds; a feature of texts
     one for each tree, since categories have another position in every tree.
     """
-    nodes = np.concatenate(nodes_of)
-    start = np.cumsum([0, *map(len, nodes_of)])
+    nodes, start = np.concatenate(nodes_of), np.cumsum([0, *map(len, nodes_of)])
     tree_of = np.repeat(np.arange(len(nodes_of)), np.diff(start))
-    is_inner = nodes["left"] >= 0
-    column, code = np.full(len(nodes), -1, dtype=np.int32), np.full(len(nodes), -1, dtype=np.int32)
+    column, code = np.full((2, len(nodes)), -1, dtype=np.int32)
     names, found = _names(trees), list[Column]()
     taken: set[str | None] = set(names)
     for feature, (name, kind) in enumerate(zip(names, trees.features.kinds.tolist(), strict=False)):
-        asking = np.flatnonzero(is_inner & (nodes["feature"] == feature))
-        parts = [asking]
-        if kind & NOMINAL and len(asking):
-            parts = [asking[tree_of[asking] == t] for t in np.unique(tree_of[asking])]
-        for part in parts:
-            thresholds = _thresholds(nodes["threshold"][part], kind)
-            cuts = np.unique(thresholds[np.isfinite(thresholds)])
-            code_in_all = np.where(np.isfinite(thresholds), np.searchsorted(cuts, thresholds), len(cuts))
-            for k in range(max(1, -(-len(cuts) // LARGEST_CODE))):
-                own = np.minimum(code_in_all, max(len(cuts) - 1, 0)) // LARGEST_CODE == k
-                column[part[own]], code[part[own]] = len(found), code_in_all[own] - k * LARGEST_CODE
-                hashed, called = None, name
-                if kind & NOMINAL:
-                    tree = int(tree_of[part[0]]) if len(part) else 0
-                    hashed, called = (trees.seed, tree), f"position of {name} in tree {tree}"
-                called = name if called == name and k == 0 else free_name(called, taken)
-                some = cuts[k * LARGEST_CODE : (k + 1) * LARGEST_CODE]
+        asking = np.flatnonzero((nodes["left"] >= 0) & (nodes["feature"] == feature))
+        for tree in _readers(tree_of[asking], kind):
+            own = asking if tree is None else asking[tree_of[asking] == tree]
+            for part, cuts in enumerate(_cuts(_thresholds(nodes["threshold"][own], kind))):
+                column[own[cuts.is_own]], code[own[cuts.is_own]] = len(found), cuts.code
+                if tree is not None:
+                    called = free_name(f"position of {name} in tree {tree}", taken)
+                else:
+                    called = name if part == 0 else free_name(name, taken)
                 found.append(
                     Column(
-                        called, "datetime" if kind & DATE else "numeric", some, has_missing=True,
-                        source=None if called == name else name, hashed=hashed,
+                        called, "datetime" if kind & DATE else "numeric", cuts.cuts, has_missing=True,
+                        source=None if called == name else name, hashed=None if tree is None else (trees.seed, tree),
                     )
                 )  # fmt: skip
     each = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
     return Schema.from_columns(found), [(column[a:b], code[a:b]) for a, b in each]
+
+
+def _readers(trees: NDArray[np.int64], kind: int) -> list[int] | list[None]:
+    """The trees that have a column of their own for a feature, at least one; None is a column for all trees."""
+    if not kind & NOMINAL:
+        return [None]
+    return np.unique(trees).tolist() or [0]
+
+
+class _Cuts(NamedTuple):
+    """The cuts of a column, which thresholds are among them or infinite, and the codes of these."""
+
+    cuts: FloatArray
+    is_own: NDArray[np.bool_]
+    code: NDArray[np.int64]
+
+
+def _cuts(thresholds: FloatArray) -> Iterator[_Cuts]:
+    """One column, or several where there are more cuts than codes; all codes are below an infinite threshold."""
+    is_finite = np.isfinite(thresholds)
+    cuts = np.unique(thresholds[is_finite])
+    number = np.where(is_finite, np.searchsorted(cuts, thresholds), len(cuts))
+    part = np.minimum(number, max(len(cuts) - 1, 0)) // LARGEST_CODE
+    for k in range(max(1, -(-len(cuts) // LARGEST_CODE))):
+        first = k * LARGEST_CODE
+        yield _Cuts(cuts[first : first + LARGEST_CODE], part == k, number[part == k] - first)
 
 
 def _names(trees: OnlineTrees) -> list[str]:

@@ -14,17 +14,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 
-import everytree as et
 from cases import assert_same
 from estimator_cases import Case
 
 SAMPLE = 60
 COLUMNS = ["a", "b", "c", "d"]
-
-
-def on_dask(model: Any, **options: Any) -> Any:
-    """The estimator for Dask with the parameters of another one."""
-    return getattr(et, f"Dask{type(model).__name__}")(**model.get_params(deep=False), **options)
 
 
 def frame_of(case: Case, n: int = 200) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -34,7 +28,7 @@ def frame_of(case: Case, n: int = 200) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def in_batches(case: Case, table: pd.DataFrame, names: dict[str, str], **roles: str) -> Any:
-    """What a fit without Dask makes of the rows."""
+    """The model of the same rows in memory."""
     return case.make().fit_batches([table], "y", sample_rows=SAMPLE, **names, **roles)
 
 
@@ -54,12 +48,11 @@ def _itself(part: pd.DataFrame) -> pd.DataFrame:
     return part
 
 
-def arrays(table: pd.DataFrame, n_chunks: int) -> dict[str, da.Array]:
-    """X and every other column as arrays in chunks."""
+def arrays(table: pd.DataFrame, n_chunks: int, *others: str) -> tuple[da.Array, ...]:
+    """X, y and other columns as arrays in chunks."""
     size = -(-len(table) // n_chunks)
-    others = [name for name in table.columns if name not in COLUMNS]
-    columns = {name: da.from_array(table[name].to_numpy(), chunks=size) for name in others}
-    return {"X": da.from_array(table[COLUMNS].to_numpy(), chunks=(size, len(COLUMNS))), **columns}
+    X = da.from_array(table[COLUMNS].to_numpy(), chunks=(size, len(COLUMNS)))
+    return X, *(da.from_array(table[name].to_numpy(), chunks=size) for name in ("y", *others))
 
 
 def assert_same_model(model: Any, other: Any) -> None:

@@ -134,14 +134,20 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-_OF_EXTRAS = {"to_onnx": "onnx"} | dict.fromkeys(_HOMES["estimators.dask"], "dask")
+_OF_EXTRAS = {"to_onnx": "onnx"}
 """Names that need an optional library: `import *` leaves them out, and using one says what to install."""
+
+_REMOVED = {
+    f"Dask{name}": f"pass the collection to fit_batches of {name}, and predict by rows.map_partitions(model.predict)"
+    for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
+}
+"""Former names, and what to do instead."""
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used.
 
-    Some of them import scikit-learn, river or Dask, and the command must be able to answer before NumPy is imported.
+    Some of them import scikit-learn or river, and the command must be able to answer before NumPy is imported.
     """
     from importlib import import_module
 
@@ -155,7 +161,8 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"everytree.{name}":
                 raise
-    raise AttributeError(f"module 'everytree' has no attribute {name!r}")
+    instead = f": {_REMOVED[name]}" if name in _REMOVED else ""
+    raise AttributeError(f"module 'everytree' has no attribute {name!r}{instead}")
 
 
 def __dir__() -> list[str]:

@@ -1,18 +1,18 @@
-"""Dask: the model of all partitions is that of the same rows in batches, wherever they are, whoever dies."""
+"""Dask: the model of all partitions is that of the same rows in batches, on any workers, also if one of them dies."""
 
 from __future__ import annotations
 
 import copy
+import importlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import dask
 import dask.array as da
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from distributed import Client, LocalCluster
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 import everytree as et
 from dask_cases import (
@@ -36,10 +36,10 @@ from dask_cases import (
     in_batches,
     notes,
     of_parts,
-    on_dask,
     watched,
 )
-from estimator_cases import ALL, FOUR, answers, as_pandas, ids, mixed_columns, of_prediction, state
+from estimator_cases import ALL, FOUR, as_pandas, ids, mixed_columns, state
+from everytree.batches.batch import Roles
 from everytree.batches.dask_parts import Partitions
 
 PARTITIONS = [1, 2, 7, 20]
@@ -67,34 +67,26 @@ def test_on_two_workers_the_model_is_that_of_batches_for_any_partitions(case, cl
     table, names = frame_of(case)
     expected = in_batches(case, table, names)
     for n_partitions in PARTITIONS if case is FOUR[0] else (7,):
-        model = on_dask(case.make(), client=client)
-        assert model.fit(cut(table, n_partitions), "y", sample_rows=SAMPLE, **names) is model
+        model = case.make()
+        with client.as_current():
+            assert model.fit_batches(cut(table, n_partitions), "y", sample_rows=SAMPLE, **names) is model
+        assert vars(model).keys() == vars(expected).keys()
         assert_same_model(model, expected)
         assert model.forest_.n_rows == len(table)
         if is_classifier(model):
             assert state(model) == state(expected)
 
 
-@pytest.mark.parametrize("n_chunks", [1, 7])
+@pytest.mark.parametrize("n_partitions", [1, 7])
 @pytest.mark.parametrize("case", **ids(ALL))
-def test_arrays_of_every_kind_of_target(case, n_chunks):
+def test_frames_and_arrays_of_every_kind_of_target(case, n_partitions):
     table, names = frame_of(case)
-    nameless = [tuple(table[[*COLUMNS]].to_numpy() if name == "X" else table[name].to_numpy() for name in ("X", "y"))]
-    given = arrays(table, n_chunks)
-    model = on_dask(case.make()).fit(**given, sample_rows=SAMPLE)
+    model = case.make().fit_batches(cut(table, n_partitions), "y", sample_rows=SAMPLE, **names)
+    assert_same_model(model, in_batches(case, table, names))
     if not names:
-        assert_same_model(model, case.make().fit_batches(nameless, sample_rows=SAMPLE))
-    by_name = in_batches(case, table, names)
-    for mine, theirs in zip(model.posteriors_, by_name.posteriors_, strict=True):
-        np.testing.assert_allclose(mine.split_prob, theirs.split_prob, atol=1e-10)
-    X, row_data = given["X"], {name: given[name] for name in names}
-    expected = answers(by_name, table[COLUMNS], {name: table[name].to_numpy() for name in names})
-    if is_classifier(model):
-        np.testing.assert_allclose(model.predict_proba(X).compute(), expected, atol=1e-10)
-    else:
-        mean, std = model.predict(X, return_std=True, **of_prediction(row_data))
-        np.testing.assert_allclose(mean.compute(), expected[:, 0], rtol=1e-9)
-        np.testing.assert_allclose(std.compute(), expected[:, 1], rtol=1e-9)
+        model = case.make().fit_batches(arrays(table, n_partitions), sample_rows=SAMPLE)
+        pair = table[COLUMNS].to_numpy(), table["y"].to_numpy()
+        assert_same_model(model, case.make().fit_batches([pair], sample_rows=SAMPLE))
 
 
 @pytest.mark.parametrize(("n_partitions", "sample_rows"), [*((n, 100) for n in PARTITIONS), (7, 1000)])
@@ -102,21 +94,23 @@ def test_text_categories_dates_and_missing_values(n_partitions, sample_rows, cli
     columns, signal_ = mixed_columns(300)
     table = as_pandas(columns).convert_dtypes().assign(y=np.where(signal_ > np.median(signal_), "dear", "cheap"))
     expected = et.MetaForestClassifier(4, random_state=0).fit_batches([table], target="y", sample_rows=sample_rows)
-    features, on = table.drop(columns="y"), {"client": client if n_partitions == 7 else None}
+    features = table.drop(columns="y")
     for parts in (cut(table, n_partitions), dd.from_pandas(table, npartitions=n_partitions)):
-        model = et.DaskMetaForestClassifier(4, random_state=0, **on)
-        model.fit(parts[list(features.columns)], parts["y"], sample_rows=sample_rows)
+        model = et.MetaForestClassifier(4, random_state=0)
+        with client.as_current() if n_partitions == 7 else nullcontext():
+            model.fit_batches((parts[list(features.columns)], parts["y"]), sample_rows=sample_rows)
+            probs = parts.drop(columns="y").map_partitions(model.predict_proba)
+            assert isinstance(probs, da.Array)
+            np.testing.assert_array_equal(probs.compute(), expected.predict_proba(features))
         assert model.schema_ == expected.schema_
         assert state(model) == state(expected)
         assert model.feature_names_in_.tolist() == list(features.columns)
-        probs = model.predict_proba(parts.drop(columns="y"))
-        np.testing.assert_array_equal(dask.compute(probs, scheduler=on["client"])[0], expected.predict_proba(features))
 
 
 def test_where_all_rows_are_in_the_sample_it_is_the_fit_of_the_table():
     table, _ = frame_of(FOUR[0])
     whole = FOUR[0].make().fit(table[COLUMNS], table["y"])
-    assert state(on_dask(FOUR[0].make()).fit(cut(table, 7), "y")) == state(whole)
+    assert state(FOUR[0].make().fit_batches(cut(table, 7), "y")) == state(whole)
 
 
 @pytest.mark.parametrize("case", **ids(FOUR))
@@ -126,23 +120,21 @@ def test_weights_count_and_rows_of_weight_0_are_absent(case):
     expected = in_batches(case, table, {}, sample_weight="w")
     for n_partitions in (2, 7):
         parts = cut(table, n_partitions)
-        by_name = on_dask(case.make()).fit(parts, "y", "w", sample_rows=SAMPLE)
-        apart = on_dask(case.make()).fit(parts[COLUMNS], parts["y"], parts["w"], sample_rows=SAMPLE)
+        by_name = case.make().fit_batches(parts, "y", sample_weight="w", sample_rows=SAMPLE)
+        apart = case.make().fit_batches((parts[COLUMNS], parts["y"], parts["w"]), sample_rows=SAMPLE)
         assert state(by_name) == state(apart)
         assert_same_model(by_name, expected)
-        given = arrays(table, n_partitions)
-        given["sample_weight"] = given.pop("w")
-        assert on_dask(case.make()).fit(**given, sample_rows=SAMPLE).forest_.n_rows == expected.forest_.n_rows
+        model = case.make().fit_batches(arrays(table, n_partitions, "w"), sample_rows=SAMPLE)
+        assert model.forest_.n_rows == expected.forest_.n_rows
 
 
 def test_partitions_of_no_rows_are_passed_over():
     table, _ = frame_of(FOUR[0])
     parts = of_parts([table[:0], table[:90], table[90:90], table[90:], table[:0]])
-    model = on_dask(FOUR[0].make()).fit(parts, "y", sample_rows=SAMPLE)
+    model = FOUR[0].make().fit_batches(parts, "y", sample_rows=SAMPLE)
     assert state(model) == state(in_batches(FOUR[0], table, {}))
-    assert model.predict(parts[COLUMNS]).compute().tolist() == model.predict(table[COLUMNS]).tolist()
     parts = cut(table, 7)
-    filtered = on_dask(FOUR[0].make()).fit(parts[parts["a"] > 0.5], "y", sample_rows=SAMPLE)
+    filtered = FOUR[0].make().fit_batches(parts[parts["a"] > 0.5], "y", sample_rows=SAMPLE)
     assert_same_model(filtered, in_batches(FOUR[0], table[table["a"] > 0.5], {}))
 
 
@@ -152,19 +144,25 @@ def test_chunks_of_unknown_size_are_counted():
     X, y = parts[COLUMNS].to_dask_array(), parts["y"].to_dask_array()
     assert np.isnan(X.chunks[0]).all()
     expected = FOUR[1].make().fit_batches([(table[COLUMNS].to_numpy(), table["y"].to_numpy())], sample_rows=SAMPLE)
-    assert_same_model(on_dask(FOUR[1].make()).fit(X, y, sample_rows=SAMPLE), expected)
-    mixed = on_dask(FOUR[1].make()).fit(parts[COLUMNS], y, sample_rows=SAMPLE)
+    assert_same_model(FOUR[1].make().fit_batches((X, y), sample_rows=SAMPLE), expected)
+    mixed = FOUR[1].make().fit_batches((parts[COLUMNS], y), sample_rows=SAMPLE)
     assert_same_model(mixed, in_batches(FOUR[1], table, {}))
 
 
 def test_columns_may_be_in_chunks_and_targets_in_a_column():
     table, _ = frame_of(FOUR[1])
-    given = arrays(table, 4)
-    expected = on_dask(FOUR[1].make()).fit(**given, sample_rows=SAMPLE)
-    narrow = given["X"].rechunk((50, 1))
-    model = on_dask(FOUR[1].make()).fit(narrow, given["y"][:, None], sample_rows=SAMPLE)
+    X, y = arrays(table, 4)
+    expected = FOUR[1].make().fit_batches((X, y), sample_rows=SAMPLE)
+    model = FOUR[1].make().fit_batches((X.rechunk((50, 1)), y[:, None]), sample_rows=SAMPLE)
     assert state(model) == state(expected)
-    np.testing.assert_array_equal(model.predict(narrow).compute(), expected.predict(given["X"]).compute())
+
+
+def test_groups_of_a_column_keep_their_rows_together():
+    table, _ = frame_of(FOUR[0])
+    table["source"] = np.arange(len(table)) // 5
+    model = FOUR[0].make().fit_batches(cut(table, 3), "y", groups="source", sample_rows=SAMPLE)
+    assert_same_model(model, in_batches(FOUR[0], table, {}, groups="source"))
+    assert model.fitted_.groups == "source"
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's own reader, of pandas
@@ -178,32 +176,24 @@ def test_files_are_read_partition_by_partition_and_only_columns_that_trees_ask_f
     parts = dd.read_parquet(tmp_path, filesystem=filesystem)  # in the order in which Dask finds the files
     expected = et.MetaTreeClassifier(max_depth=1, random_state=0)
     expected.fit_batches([parts.compute()], "y", sample_rows=SAMPLE)
-    for given in ({"X": parts, "y": "y"}, {"X": parts[COLUMNS], "y": parts["y"]}):
-        model = et.DaskMetaTreeClassifier(max_depth=1, random_state=0).fit(**given, sample_rows=SAMPLE)
+    for rows, target in ((parts, "y"), ((parts[COLUMNS], parts["y"]), None)):
+        model = et.MetaTreeClassifier(max_depth=1, random_state=0).fit_batches(rows, target, sample_rows=SAMPLE)
         assert state(model) == state(expected)
-        assert model.predict(parts[COLUMNS]).numblocks == (5,)
     asked = [model.schema_.names[k] for k in sorted({k for k in model.posterior_.tree.feature.tolist() if k >= 0})]
     assert len(asked) == 1
-    pieces = Partitions.of(parts, y="y").pieces(asked)
+    pieces = Partitions.of(parts, Roles("y")).pieces(asked)
     assert [piece[0].compute().columns.tolist() for piece in pieces] == [[*asked, "y"]] * 5
 
 
 # ---- workers --------------------------------------------------------------------------------------------------------
 
 
-def test_the_work_is_done_by_the_workers_of_the_client(client, tmp_path: Path):
+def test_the_work_is_done_by_the_workers_of_the_active_client(client, tmp_path: Path):
     table, _ = frame_of(FOUR[0])
     parts = cut(table, 6).map_partitions(watched, str(tmp_path), 0.0, meta=table[:0])
-    on_dask(FOUR[0].make(), client=client).fit(parts, "y", sample_rows=SAMPLE)
-    assert len(notes(tmp_path)) == 3 * 6
-    assert set(notes(tmp_path)) <= set(client.run(os.getpid).values())
-
-
-def test_an_active_client_is_used_without_being_named(client, tmp_path: Path):
-    table, _ = frame_of(FOUR[0])
-    parts = cut(table, 4).map_partitions(watched, str(tmp_path), 0.0, meta=table[:0])
     with client.as_current():
-        on_dask(FOUR[0].make()).fit(parts, "y", sample_rows=SAMPLE)
+        FOUR[0].make().fit_batches(parts, "y", sample_rows=SAMPLE)
+    assert len(notes(tmp_path)) == 3 * 6
     assert set(notes(tmp_path)) <= set(client.run(os.getpid).values())
 
 
@@ -213,7 +203,8 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(case, pass_, client, t
     """Partitions are read three times: for their lengths, for the sample, and for the statistics."""
     table, names = frame_of(case)
     n_partitions = 8
-    calm = on_dask(case.make(), client=client).fit(cut(table, n_partitions), "y", sample_rows=SAMPLE)
+    with client.as_current():
+        calm = case.make().fit_batches(cut(table, n_partitions), "y", sample_rows=SAMPLE)
     client.wait_for_workers(2, timeout=30)
     victim = next(iter(client.run(os.getpid).values()))
 
@@ -226,7 +217,8 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(case, pass_, client, t
     killer = threading.Thread(target=kill_half_way)
     killer.start()
     parts = cut(table, n_partitions).map_partitions(watched, str(tmp_path), 0.05, meta=table[:0])
-    model = on_dask(case.make(), client=client).fit(parts, "y", sample_rows=SAMPLE)
+    with client.as_current():
+        model = case.make().fit_batches(parts, "y", sample_rows=SAMPLE)
     killer.join()
     read = notes(tmp_path)
     assert victim in read
@@ -239,105 +231,58 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(case, pass_, client, t
 # ---- prediction -----------------------------------------------------------------------------------------------------
 
 
-def methods(model: Any) -> dict[str, dict[str, Any]]:
-    """What can be asked, and how."""
-    if is_classifier(model):
-        return {"predict": {}, "predict_proba": {}, "predict_log_proba": {}}
-    return {"predict": {}, "predict_quantiles": {"quantiles": [0.1, 0.5]}, "predict_interval": {"coverage": 0.8}}
-
-
 @pytest.mark.parametrize("case", **ids(FOUR))
-def test_answers_are_lazy_and_those_of_the_local_model(case, client):
+def test_a_method_that_is_mapped_over_partitions_gives_a_lazy_array(case, client):
+    """As the documentation has it: the plain model goes to the workers."""
     table, _ = frame_of(case)
-    parts, X = cut(table, 6), arrays(table, 6)["X"]
-    model = on_dask(case.make()).fit(parts, "y", sample_rows=SAMPLE)
-    nameless = on_dask(case.make()).fit(**arrays(table, 6), sample_rows=SAMPLE)
-    for method, options in methods(model).items():
-        expected = getattr(model.to_local(), method)(table[COLUMNS], **options)
-        of_frame = getattr(model, method)(parts[COLUMNS], **options)
-        of_array = getattr(nameless, method)(X, **options)
-        for lazy in (of_frame, of_array):
-            assert isinstance(lazy, da.Array)
-            assert lazy.dtype == expected.dtype
-            assert lazy.ndim == expected.ndim
-            assert lazy.shape[1:] == expected.shape[1:]
-            np.testing.assert_array_equal(dask.compute(lazy, scheduler=client)[0], expected)
-        assert of_array.chunks[0] == X.chunks[0]
-        assert np.isnan(of_frame.chunks[0]).all()
-        local = getattr(model, method)(table[COLUMNS], **options)
-        assert isinstance(local, np.ndarray)
-        np.testing.assert_array_equal(local, expected)
+    frame, (X, y) = cut(table, 6), arrays(table, 6)
+    model = case.make().fit_batches(frame, "y", sample_rows=SAMPLE)
+    nameless = case.make().fit_batches((X, y), sample_rows=SAMPLE)
+    for method in ("predict", "predict_proba" if is_classifier(model) else "predict_interval"):
+        expected = getattr(model, method)(table[COLUMNS])
+        shape = {"drop_axis": 1} if expected.ndim == 1 else {"chunks": (X.chunks[0], expected.shape[1:])}
+        of_frame = frame[COLUMNS].map_partitions(getattr(model, method))
+        of_array = X.map_blocks(getattr(nameless, method), dtype=expected.dtype, **shape)
+        with client.as_current():
+            for lazy in (of_frame, of_array):
+                assert isinstance(lazy, da.Array)
+                assert lazy.dtype == expected.dtype
+                np.testing.assert_array_equal(lazy.compute(), expected)
 
 
-def test_answers_of_regressors_in_all_their_forms():
-    table, _ = frame_of(FOUR[1])
-    parts = cut(table, 3)
-    model = on_dask(FOUR[1].make()).fit(parts, "y", sample_rows=SAMPLE)
-    mean, std = model.predict(parts[COLUMNS], return_std=True)
-    expected = model.predict(table[COLUMNS], return_std=True)
-    np.testing.assert_array_equal(np.stack(dask.compute(mean, std)), np.stack(expected))
-    one = model.predict_quantiles(parts[COLUMNS], 0.5)
-    assert one.ndim == 1
-    np.testing.assert_array_equal(one.compute(), model.to_local().predict_quantiles(table[COLUMNS], 0.5))
-
-
-def test_exposure_is_a_collection_or_a_column():
-    (case,) = [case for case in ALL if str(case) == "MetaForestRegressor poisson"]
-    table, names = frame_of(case)
-    parts = cut(table, 3)
-    model = on_dask(case.make()).fit(parts, "y", sample_rows=SAMPLE, **names)
-    expected = model.to_local().predict(table[COLUMNS], exposure=table["exposure"])
-    for features, exposure in [(parts[COLUMNS], parts["exposure"]), (parts[[*COLUMNS, "exposure"]], "exposure")]:
-        np.testing.assert_array_equal(model.predict(features, exposure=exposure).compute(), expected)
-
-
-# ---- as an estimator ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("case", **ids(FOUR))
-def test_to_local_is_the_plain_estimator_with_all_that_was_fitted(case, tmp_path: Path):
-    table, _ = frame_of(case)
-    model = on_dask(case.make()).fit(cut(table, 3), "y", sample_rows=SAMPLE)
-    local = model.to_local()
-    assert type(local) is case.kind
-    assert local.get_params() == case.make().get_params()
-    assert state(local) == state(model)
-    assert vars(local).keys() == vars(in_batches(case, table, {})).keys()
-    et.save(local, tmp_path / "model")
-    assert state(et.load(tmp_path / "model")) == state(model)
-    local.partial_fit(table[COLUMNS], table["y"])
+def test_later_partitions_are_counted_in_blank_models_that_merge():
+    table, _ = frame_of(FOUR[0])
+    model = FOUR[0].make().fit_batches(cut(table[:120], 2), "y", sample_rows=SAMPLE)
+    expected = copy.deepcopy(model).partial_fit(table[120:][COLUMNS], table[120:]["y"])
+    shards = [
+        dask.delayed(model.blank().partial_fit)(part[COLUMNS], part["y"]) for part in cut(table[120:], 3).to_delayed()
+    ]
+    for shard in dask.compute(*shards):
+        model.merge(shard)
     assert model.forest_.n_rows == len(table)
+    assert_same_model(model, expected)
 
 
-@pytest.mark.parametrize("case", **ids(FOUR))
-def test_parameters_clones_and_pickles(case, client):
-    table, _ = frame_of(case)
-    model = on_dask(case.make(max_depth=3), client=client)
-    assert model.get_params() == {**case.make(max_depth=3).get_params(), "client": client}
-    assert model.set_params(max_depth=4).max_depth == 4
-    fresh = clone(model)
-    assert type(fresh) is type(model)
-    assert fresh.get_params() == model.get_params()
-    assert fresh.client is client
-    model.fit(cut(table, 3), "y", sample_rows=SAMPLE)
-    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        assert again.client is None
-        assert state(again) == state(model)
-        np.testing.assert_array_equal(answers(again, table[COLUMNS]), answers(model, table[COLUMNS]))
-    assert model.client is client
-    assert model.blank().client is client
+# ---- names ----------------------------------------------------------------------------------------------------------
 
 
 def test_dask_is_imported_when_asked_for():
     code = "import sys, everytree, everytree.batches, everytree.estimators; print('dask' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
-    assert et.DaskMetaForestClassifier.__module__ == "everytree.estimators.dask"
+
+
+def test_former_names_say_what_to_use_instead():
+    for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor"):
+        with pytest.raises(AttributeError, match=f"fit_batches of {name}, and predict by rows.map_partitions"):
+            getattr(et, f"Dask{name}")
+    with pytest.raises(ImportError, match="pass the collection to fit_batches of the estimator without Dask"):
+        importlib.import_module("everytree.estimators.dask")
 
 
 def test_frames_of_columns_that_are_numbers():
     table, _ = frame_of(FOUR[0])
     numbered = pd.DataFrame(table[COLUMNS].to_numpy()).assign(y=table["y"])
     parts = cut(numbered, 3)
-    model = on_dask(FOUR[0].make()).fit(parts[[0, 1, 2, 3]], parts["y"], sample_rows=SAMPLE)
+    model = FOUR[0].make().fit_batches((parts[[0, 1, 2, 3]], parts["y"]), sample_rows=SAMPLE)
     assert model.forest_.n_rows == len(table)

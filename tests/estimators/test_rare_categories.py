@@ -144,9 +144,8 @@ def test_batches_of_any_size_are_the_same_and_count_every_row_once(n_classes):
         assert total == pytest.approx(N * len(model.forest_))
     for model in models[1:]:
         np.testing.assert_array_equal(model.predict_proba(features(X)), models[0].predict_proba(features(X)))
-    dask = et.DaskMetaForestClassifier(20, random_state=0)
-    dask.fit(dd.from_pandas(table, npartitions=4), "y", sample_rows=900)
-    found = np.asarray(dask.predict_proba(dd.from_pandas(features(X), npartitions=2)))
+    on_dask = forest().fit_batches(dd.from_pandas(table, npartitions=4), "y", sample_rows=900)
+    found = on_dask.predict_proba(features(X))
     np.testing.assert_allclose(found, models[0].predict_proba(features(X)), atol=1e-12)
 
 

@@ -425,35 +425,3 @@ def test_questions_about_explanations_that_have_no_answer():
     lines = et.MetaTreeRegressor(family="linear", max_depth=1, random_state=0).fit(X[["dose", "noise"]], score)
     with pytest.raises(ValueError, match="leaves that are lines"):
         lines.explain(X[["dose", "noise"]])
-
-
-# ---- online forests --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("half_life", [None, 40.0])
-def test_contributions_of_online_forests_add_up(half_life):
-    X, score, new = mixed_table(150, "online")
-    rows = [{k: v for k, v in row.items() if v == v} for row in X.to_dict("records")]
-    other = [{k: v for k, v in row.items() if v == v} for row in new.to_dict("records")]
-    numbers = et.OnlineForestRegressor(n_models=4, half_life=half_life, seed=1)
-    two, many = (et.OnlineForestClassifier(n_models=4, half_life=half_life, seed=2) for _ in range(2))
-    numbers.learn_many(rows, score)
-    two.learn_many(rows, score > 0.5)
-    many.learn_many(rows, np.floor(score * 3).astype(int).tolist())
-    why = numbers.explain(other)
-    np.testing.assert_allclose(why.base + why.values.sum(axis=1), numbers.predict_many(other), rtol=1e-10)
-    for model in (two, many):
-        why = model.explain(other)
-        expected = model.predict_proba_many(other).to_numpy()
-        np.testing.assert_allclose(why.base + why.values.sum(axis=1), expected, atol=1e-10)
-    assert two.explain(other[0]).values.shape == (1, 4, 2)
-
-
-def test_an_online_forest_of_one_feature_or_none():
-    model = et.OnlineForestRegressor(seed=0)
-    with pytest.raises(ValueError, match="has learned no rows yet"):
-        model.explain({"x": 1.0})
-    for i in range(60):
-        model.learn_one({"x": float(i % 10), "y": 0.0}, float(i % 10 > 4))
-    why = model.explain({"x": 9.0, "y": 0.0})
-    np.testing.assert_allclose(why.values[0], [model.predict_one({"x": 9.0, "y": 0.0}) - why.base, 0.0], atol=1e-12)

@@ -73,21 +73,6 @@ def test_classes_and_every_estimator_have_effects():
     assert np.isclose(effect.mean[1], said.mean())
 
 
-def test_online_forests_have_effects():
-    X, score = table(60)
-    rows = [{"age": row["age"], "site": row["site"]} for row in X.to_dict("records")]
-    model = et.OnlineForestRegressor(n_models=3, seed=0)
-    model.learn_many(rows, score)
-    effect = model.effect("age", rows, max_points=5)
-    assert effect.points[-1] is None
-    said = [model.predict_one({**row, "age": effect.points[2]}) for row in rows]
-    assert np.isclose(effect.mean[2], np.mean(said))
-    assert np.isclose(effect.share.sum(), 1.0)
-    model.plot_effect("site", rows)
-    with pytest.raises(ValueError, match=r"column is 'agee', but the features are \['age', 'site'\]"):
-        model.effect("agee", rows)
-
-
 def test_columns_that_cannot_have_an_effect():
     """A constant column has one point; one of missing values only, the missing one."""
     X, score = table()
@@ -160,26 +145,13 @@ def test_predictions_of_a_model_along_a_column(column):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["P(False)", "P(True)"]
 
 
-def test_predictions_of_an_online_forest_along_a_feature():
-    X, score = table(40)
-    rows = [{"age": row["age"], "site": row["site"]} for row in X.dropna(subset="age").to_dict("records")]
-    model = et.OnlineForestRegressor(n_models=3, seed=0)
-    model.learn_many(rows, score[X["age"].notna()])
-    et.plot_predictive(model, "age", at={"site": "south"})
-    classes = et.OnlineForestClassifier(n_models=3, seed=0)
-    classes.learn_many(rows, score[X["age"].notna()] > 0)
-    et.plot_predictive(classes, "age")
-    with pytest.raises(ValueError, match="'site' is a text, which has no range"):
-        et.plot_predictive(model, "site")
-    with pytest.raises(ValueError, match=r"feature is 'x', but the features are \['age', 'site'\]"):
-        et.plot_predictive(model, "x")
-
-
 def test_predictions_along_a_column_that_are_refused():
     X, score = table(40)
     model = et.MetaTreeRegressor(random_state=0).fit(X, score)
     with pytest.raises(ValueError, match="at must be one row, but has 2"):
         et.plot_predictive(model, "age", at=X.iloc[:2])
+    with pytest.raises(TypeError, match=r"is for posteriors and estimators; pass model.snapshot\(\)"):
+        et.plot_predictive(et.OnlineForestRegressor(), "age")
     with pytest.raises(ValueError, match="codes is for a Posterior"):
         et.plot_predictive(model, "age", codes=[1])
     with pytest.raises(ValueError, match=r"column is 'bmi', but the columns are \['age'"):

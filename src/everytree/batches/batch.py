@@ -134,11 +134,18 @@ def _numbers(role: str, series: nw.Series[Any]) -> NDArray[Any]:
 
 def _read_pair(number: int, raw: tuple[Any, ...], roles: Roles, owner: str) -> Batch | None:
     """A table and its targets, and weights where there are three."""
-    if roles.columns():
-        raise TypeError(f"it is a pair (X, y), in which {roles.columns()} cannot be named; pass (X, y, sample_weight)")
-    if len(raw) not in (2, 3):
-        raise TypeError(f"it is a tuple of {len(raw)}, but must be (X, y) or (X, y, sample_weight)")
+    check_pair(raw, roles)
     return batch_of(number, raw[0], raw[1], raw[2] if len(raw) == 3 else None, {}, owner)
+
+
+def check_pair(raw: tuple[Any, ...], roles: Roles, what: str = "it") -> None:
+    """Refuse a tuple of another length, and names of columns, which tuples do not have."""
+    if roles.columns():
+        raise TypeError(
+            f"{what} is a pair (X, y), in which {roles.columns()} cannot be named; pass (X, y, sample_weight)"
+        )
+    if len(raw) not in (2, 3):
+        raise TypeError(f"{what} is a tuple of {len(raw)}, but must be (X, y) or (X, y, sample_weight)")
 
 
 def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], owner: str) -> Batch | None:

@@ -1,4 +1,4 @@
-"""Dask collections that are cut alike: a table, and what else is known of its rows."""
+"""Dask collections with the same partitions: a table, and what else is known of its rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import as_column
-from everytree.batches.batch import Batch, Place, Roles, batch_of, read_batch
+from everytree.batches.batch import Batch, Place, Roles, batch_of, check_pair, read_batch
 
 try:
     import dask
@@ -21,16 +21,11 @@ except ImportError as error:
     raise ImportError("Dask is not installed, or only a part of it: pip install everytree[dask]") from error
 
 
-def is_dask(X: Any) -> bool:
-    """Whether a table is one of Dask's."""
-    return isinstance(X, dd.DataFrame | da.Array)
-
-
-def compute(tasks: list[Any], client: Any) -> tuple[Any, ...]:
-    """What tasks return, on a cluster, or by the scheduler that is set."""
+def compute(tasks: list[Any]) -> tuple[Any, ...]:
+    """What tasks return, on the cluster of the active client, or by the scheduler that is set."""
     # A model is a part of the graph rather than scattered: so it is still there when a worker is not.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
-        results: tuple[Any, ...] = dask.compute(*tasks, scheduler=client)
+        results: tuple[Any, ...] = dask.compute(*tasks)
         return results
 
 
@@ -39,9 +34,12 @@ def once(shared: Any) -> Any:
     return dask.delayed(shared, traverse=False)
 
 
+NO_TARGET = "name the column of a dataframe by target=, or pass a pair (X, y) of dataframe and series or of arrays"
+
+
 @dataclass(frozen=True)
 class Partitions:
-    """A table, and what else is known of its rows: by the names of its columns, or in collections cut like it.
+    """A table, and what else is known of its rows: in columns of it, or in collections with the same partitions.
 
     Attributes
     ----------
@@ -49,7 +47,7 @@ class Partitions:
     roles : Roles
         Columns of X that are no features.
     others : mapping of str to Dask Series or Array
-        "y", "sample_weight" and what the family wants to know, where they are not columns of X.
+        "y" and "sample_weight", where they are not columns of X.
     """
 
     X: Any
@@ -57,30 +55,17 @@ class Partitions:
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, X: Any, **others: Any) -> Partitions:
-        """Collections that fit together, or an error that says why they do not."""
-        X, given = _table(X), {name: values for name, values in others.items() if values is not None}
-        if "y" in others and others["y"] is None:
-            raise ValueError("a fit requires y to be passed, but the target y is None")
-        names = {name: values for name, values in given.items() if isinstance(values, str)}
-        if not names:
-            return cls(X, others={name: _column(name, values, X) for name, values in given.items()})
-        if len(names) < len(given):
-            other = next(name for name in given if name not in names)
-            raise TypeError(
-                f"{next(iter(names))} names a column of X, but {other} is a {type(given[other]).__name__}: "
-                "pass names for all of them, or collections"
-            )
-        if not isinstance(X, dd.DataFrame):
-            raise TypeError(f"X is an array without names of columns, but {next(iter(names))} names one")
-        roles = Roles(names.pop("y", None), names.pop("sample_weight", None), names)
-        roles.check_in(list(X.columns), "X")
+    def of(cls, batches: Any, roles: Roles) -> Partitions:
+        """A dataframe with a column of targets, or (X, y) or (X, y, sample_weight), whose partitions must match."""
+        if isinstance(batches, tuple):
+            check_pair(batches, roles, "batches")
+            X, others = _table(batches[0]), dict(zip(("y", "sample_weight"), batches[1:], strict=False))
+            return cls(X, others={name: _column(name, values, X) for name, values in others.items()})
+        X = _table(batches)
+        if roles.target is None or not isinstance(X, dd.DataFrame):
+            raise ValueError(f"batches is a Dask {type(X).__name__} without a target: {NO_TARGET}")
+        roles.check_in(list(X.columns), "batches")
         return cls(X, roles)
-
-    def split(self, role: str) -> tuple[Any, Any]:
-        """The table without the column that has a role, and that column."""
-        name = self.roles.row_data[role]
-        return self.X.drop(columns=name), self.X[name]
 
     def pieces(self, features: list[str] | None = None) -> list[list[Any]]:
         """For each partition, its part of X, of all features or of these, and of each other collection."""
@@ -103,16 +88,16 @@ class Partitions:
         """What a worker needs to read a piece: which names there are, not the collections behind them."""
         return Partitions(None, self.roles, dict.fromkeys(self.others))
 
-    def n_rows(self, client: Any) -> tuple[int, ...]:
+    def n_rows(self) -> tuple[int, ...]:
         """Rows of each partition that have weight."""
         y, weight = self._of_rows()
         if weight is None and isinstance(y, da.Array) and not np.isnan(y.chunks[0]).any():
             return tuple(y.chunks[0])
         parts = [_parts(collection) for collection in (y, weight) if collection is not None]
         try:
-            return compute([dask.delayed(_n_rows)(*piece) for piece in zip(*parts, strict=True)], client)
+            return compute([dask.delayed(_n_rows)(*piece) for piece in zip(*parts, strict=True)])
         except KeyError:
-            self._refuse_absent(client)
+            self._refuse_absent()
             raise
 
     def _of_rows(self) -> tuple[Any, Any]:
@@ -121,9 +106,9 @@ class Partitions:
         weight = self.roles.sample_weight
         return self.X[self.roles.target], None if weight is None else self.X[weight]
 
-    def _refuse_absent(self, client: Any) -> None:
+    def _refuse_absent(self) -> None:
         """Say which partition lacks a column that X is said to have."""
-        for number, columns in enumerate(compute([dask.delayed(list)(part) for part in _parts(self.X)], client)):
+        for number, columns in enumerate(compute([dask.delayed(list)(part) for part in _parts(self.X)])):
             with Place(number, "partition"):
                 self.roles.check_in(columns)
 
@@ -151,8 +136,7 @@ def _table(X: Any) -> Any:
         return X
     if not isinstance(X, da.Array):
         raise TypeError(
-            f"X is a {type(X).__name__}, but must be a Dask dataframe or a Dask array; for tables in memory there are "
-            "the estimators without Dask in their names"
+            f"X is a {type(X).__name__}, but must be a Dask dataframe or a Dask array, as the other collections are"
         )
     if X.ndim != 2:
         raise ValueError(f"X must be a table (n_rows, n_features), but has shape {X.shape}")
@@ -167,8 +151,7 @@ def _column(name: str, values: Any, X: Any) -> Any:
         values = values[values.columns[0]]
     if not isinstance(values, dd.Series | da.Array):
         raise TypeError(
-            f"{name} is a {type(values).__name__}, but must be a Dask series or array that is cut as X is, or the name "
-            "of a column of X"
+            f"{name} is a {type(values).__name__}, but must be a Dask series or array with the partitions of X"
         )
     if isinstance(values, da.Array) and values.ndim == 2 and values.shape[1] == 1:
         values = values.rechunk({1: -1})[:, 0]

@@ -16,8 +16,6 @@ from itertools import accumulate
 from typing import Any
 
 import dask
-import dask.array as da
-import numpy as np
 
 from everytree.batches.batch import Batch, Place
 from everytree.batches.dask_parts import Partitions, compute, once
@@ -42,26 +40,23 @@ class DaskPasses:
         Who asks, for the wording of errors.
     n_jobs : int, optional
         Threads of each task.
-    client : distributed.Client, optional
-        Without it, the scheduler that is set, or a client that is active.
     """
 
     parts: Partitions
     owner: str
     n_jobs: int | None = None
-    client: Any = None
     n_rows: tuple[int, ...] = ()
 
     def sketch(
         self, sketch: SchemaSketch, look: Callable[[Batch], Labels], note: Callable[[Labels], object]
     ) -> SchemaSketch:
         """Pass one."""
-        self.n_rows = self.parts.n_rows(self.client)
+        self.n_rows = self.parts.n_rows()
         if not sum(self.n_rows):
-            raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
+            raise ValueError(f"batches is empty: there are no rows, but {self.owner} needs at least one")
         job = once(_Looking(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), look))
         tasks = {one[0]: dask.delayed(_look)(job, *one) for one in self._pieces() if one[1]}
-        for number, (part, labels) in zip(tasks, compute([*tasks.values()], self.client), strict=True):
+        for number, (part, labels) in zip(tasks, compute([*tasks.values()]), strict=True):
             with Place(number, "partition"):
                 note(labels)
                 sketch.merge(part)
@@ -71,26 +66,12 @@ class DaskPasses:
         self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
     ) -> ForestCounts:
         """Pass two."""
-        return self._count(counts, rows_of, features, is_known=True)
-
-    def count_more(
-        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
-    ) -> ForestCounts:
-        """A pass over rows of which nothing is known: a tree leaves out those that it cannot place."""
-        self.n_rows = self.parts.n_rows(self.client)
-        if not sum(self.n_rows):
-            raise ValueError(f"X is empty: there are no rows, but {self.owner} needs at least one")
-        return self._count(counts, rows_of, features, is_known=False)
-
-    def _count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None, *, is_known: bool
-    ) -> ForestCounts:
-        job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs, is_known))
+        job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs))
         tallies = [dask.delayed(_count)(job, *one) for one in self._pieces(features) if one[1]]
         while len(tallies) > 1:
             groups = [tallies[k : k + MERGED_TOGETHER] for k in range(0, len(tallies), MERGED_TOGETHER)]
             tallies = [dask.delayed(_add)(job, group) for group in groups]
-        (tally,) = compute(tallies, self.client)
+        (tally,) = compute(tallies)
         return counts.add(tally)
 
     def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, list[Any], int]]:
@@ -130,7 +111,6 @@ class _Counting(_Reading):
     counts: ForestCounts
     rows_of: Callable[[Batch, int], Rows]
     n_jobs: int | None
-    is_known: bool
 
 
 def _look(job: _Looking, number: int, n_rows: int, piece: list[Any], first_row: int) -> tuple[SchemaSketch, Labels]:
@@ -146,10 +126,7 @@ def _count(job: _Counting, number: int, n_rows: int, piece: list[Any], first_row
     """Pass two of a partition."""
     with Place(number, "partition"):
         counts, rows = job.counts.empty(), job.rows_of(job.batch(number, n_rows, piece), first_row)
-        if job.is_known:
-            count_rows(counts, rows, job.n_jobs)
-        else:
-            counts.update(rows.codes, rows.y, rows.weight, n_jobs=job.n_jobs, **rows.row_data)
+        count_rows(counts, rows, job.n_jobs)
         return counts.tally()
 
 
@@ -159,38 +136,3 @@ def _add(job: _Counting, tallies: list[Tally]) -> Tally:
     for tally in tallies:
         counts.add(tally)
     return counts.tally()
-
-
-# ---- numbers of all partitions --------------------------------------------------------------------------------------
-
-
-def results_of_parts(work: Callable[[Batch], Any], parts: Partitions, owner: str, client: Any) -> list[Any]:
-    """The results of a function for each partition that has rows, in their order, computed."""
-    shared = once((work, parts.without_data(), owner))
-    pieces = enumerate(parts.pieces())
-    found = compute([dask.delayed(_result)(shared, number, piece) for number, piece in pieces], client)
-    results = [one for one in found if one is not None]
-    if not results:
-        raise ValueError(f"X is empty: there are no rows, but {owner} needs at least one")
-    return results
-
-
-def _result(job: tuple[Callable[[Batch], Any], Partitions, str], number: int, piece: list[Any]) -> Any:
-    work, parts, owner = job
-    with Place(number, "partition"):
-        batch = parts.read(number, piece, owner)
-        return None if batch is None else work(batch)
-
-
-# ---- answers --------------------------------------------------------------------------------------------------------
-
-
-def map_parts(work: Callable[..., Any], job: Any, parts: Partitions, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A lazy array, (n_rows, *shape), of `work(job, number, part of X, parts of others)`."""
-    X, shared = parts.X, once(job)
-    sizes = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * X.npartitions
-    blocks = [
-        da.from_delayed(dask.delayed(work)(shared, number, *piece), (size, *shape), dtype)
-        for number, (size, piece) in enumerate(zip(sizes, parts.pieces(), strict=True))
-    ]
-    return da.concatenate(blocks, allow_unknown_chunksizes=True)

@@ -16,6 +16,12 @@ from everytree.batches.files import find_files
 from everytree.batches.source import Names, Source, batch_rows
 
 
+def is_dask(batches: Any) -> bool:
+    """Whether batches are a collection of Dask's, or a tuple with one, found without importing it."""
+    collections = batches if isinstance(batches, tuple) else (batches,)
+    return any(type(one).__module__.partition(".")[0] == "dask" for one in collections)
+
+
 def open_source(batches: Any) -> Source:
     """Whatever `batches` may be, or an error that says why it may not."""
     if isinstance(batches, Source):

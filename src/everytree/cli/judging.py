@@ -15,11 +15,10 @@ from everytree.base.words import number_of
 from everytree.cli.memory import rows_that_fit
 from everytree.cli.models import ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
 from everytree.cli.problems import UserError
-from everytree.cli.rows import TableRows, check_target
-from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
+from everytree.cli.rows import TableRows
+from everytree.cli.tables import STREAM, OpenTable, Reading
 from everytree.cli.writing import check_output
 from everytree.files.atomic import replace_file
-from everytree.online.base import OnlineForest
 
 if TYPE_CHECKING:
     from everytree.report.page import Page
@@ -54,13 +53,11 @@ def report_file(
     check_output(out, model, *([] if table is None else [table]))
     if out == STREAM:
         raise UserError("a page cannot go to standard output; give --out the name of a file")
-    of = open_model(model, online=True).with_target(target)
+    of = open_model(model).with_target(target)
     if groups is not None:
         of = replace(of, memory=replace(of.memory, groups=groups))
     if table is None:
         page, said = _page(of.model, target_name=of.memory.target), ""
-    elif isinstance(of.model, OnlineForest):
-        page, said = _stream_page(of, table, how, say)
     else:
         source = open_rows(of, table, how)
         rows = rows_that_fit(source, say)
@@ -79,20 +76,6 @@ def report_file(
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{said}")
     if page.listed:
         say(f"{out}: {_contained(page.listed)}")
-
-
-def _stream_page(of: ModelFile, table: str, how: Reading, say: Callable[[str], object]) -> tuple[Page, str]:
-    """A page about an online forest, which does not say what it has learned: its table is learned again."""
-    if of.memory.target is None:
-        raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
-    texts = [str(name) for name in of.model.features if of.model.is_category(name)]
-    is_text = hasattr(of.model, "classes") and any(isinstance(label, str) for label in of.model.classes)
-    types = dict.fromkeys([*texts, *([of.memory.target] if is_text else [])], "text")
-    rows = rows_that_fit(open_table(table, replace(how, types=types)), say)
-    check_target(rows.name, rows.columns, of.memory.target, is_text=rows.is_text, has_header=True)
-    with rows.blamed(target=of.memory.target):
-        page = _page(of.model, rows.table, target=of.memory.target)
-    return page, f", judged by a forest that learned the rows of {rows.name} anew, each after it was predicted"
 
 
 def _page(

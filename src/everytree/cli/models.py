@@ -122,8 +122,8 @@ class ModelFile:
         save_model(self.model, path, self.memory, self.notes)
 
 
-def open_model(path: str, *, estimator: bool = True, online: bool = False) -> ModelFile:
-    """A model from a file; a fitted estimator, or also an online forest, unless any model will do."""
+def open_model(path: str, *, estimator: bool = True) -> ModelFile:
+    """A model from a file; a fitted estimator, unless any model will do."""
     if path == STREAM:
         raise UserError("a model cannot come from standard input; give the name of its file")
     try:
@@ -145,12 +145,12 @@ def open_model(path: str, *, estimator: bool = True, online: bool = False) -> Mo
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
     is_fitted = isinstance(model, MetaEstimator) and model.__sklearn_is_fitted__()
-    if estimator and not is_fitted and not (online and isinstance(model, OnlineForest)):
+    if estimator and not is_fitted:
         advice = ""
         if isinstance(model, OnlineForest):
             advice = (
-                "; online forests work with `show` and `report`; "
-                "to predict, load the file in Python with everytree.load"
+                "; every command takes a snapshot of it: load the file in Python with everytree.load, and save "
+                "model.snapshot() with everytree.save"
             )
         held = with_article(type(model).__name__)
         raise UserError(f"{path}: holds {held}, but a fitted estimator is needed, as `fit` writes it{advice}")
@@ -227,7 +227,7 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
     schema = model.schema_
     for column in schema.columns if schema.input_names is not None else ():
         name = column.source if isinstance(column.source, str) else column.name
-        if column.text is not None:
+        if column.text is not None or column.hashed is not None:
             types[name] = "text"
         elif column.kind in KINDS:
             types[name] = KINDS[column.kind]

@@ -193,6 +193,6 @@ def _numbers(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDA
 
 
 def last_time_of(model: Any) -> float | None:
-    """The longest time that a model of times has seen, where some were cut short; online forests have none."""
-    last_time: float | None = model.fitted_.last_time if hasattr(model, "fitted_") else None
+    """The longest time that a model of times has seen, where some were cut short."""
+    last_time: float | None = model.fitted_.last_time
     return last_time

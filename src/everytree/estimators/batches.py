@@ -10,10 +10,9 @@ from everytree.base.errors import ArgumentError
 from everytree.batches.batch import Roles
 from everytree.batches.passes import BatchPasses, Passes
 from everytree.batches.sketch import SchemaSketch
-from everytree.batches.sources import open_source
+from everytree.batches.sources import is_dask, open_source
 from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
 from everytree.fitting.fit import fit_sample
-from everytree.fitting.targets import Target
 from everytree.fitting.weights import TotalWeight
 
 
@@ -21,12 +20,22 @@ def fit_batches(model: Any, batches: Any, roles: Roles, sample_rows: int) -> Non
     """Fit an estimator in two passes; see `MetaEstimator.fit_batches`."""
     model.target_before_fit().check_names({name: role for name, role in roles.row_data.items() if name != "groups"})
     model._check_parameters()
-    passes = BatchPasses(open_source(batches), roles, type(model).__name__, model.n_jobs, bool(model.verbose))
-    two_passes(model, passes, sample_rows)
+    _two_passes(model, _passes(model, batches, roles), sample_rows)
     model.fitted_ = replace(model.fitted_, groups=roles.row_data.get("groups"))
 
 
-def two_passes(model: Any, passes: Passes, sample_rows: int, target: Target | None = None) -> None:
+def _passes(model: Any, batches: Any, roles: Roles) -> Passes:
+    """Return both passes: here, or on a cluster where batches are collections of Dask."""
+    owner = type(model).__name__
+    if is_dask(batches):
+        from everytree.batches.dask_parts import Partitions
+        from everytree.batches.dask_passes import DaskPasses
+
+        return DaskPasses(Partitions.of(batches, roles), owner, model.n_jobs)
+    return BatchPasses(open_source(batches), roles, owner, model.n_jobs, bool(model.verbose))
+
+
+def _two_passes(model: Any, passes: Passes, sample_rows: int) -> None:
     """Fit the sample that the first pass keeps, then count all rows in a second pass."""
     model._check_incremental("a fit of batches")
     if getattr(model, "class_weight", None) is not None:
@@ -35,7 +44,7 @@ def two_passes(model: Any, passes: Passes, sample_rows: int, target: Target | No
     if hasattr(model, "structures_"):
         raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
     settings = replace(model._settings(), owner=passes.owner)
-    seen = SeenTarget(model.target_before_fit() if target is None else target)
+    seen = SeenTarget(model.target_before_fit())
     sketch = SchemaSketch(
         max_bins=model.max_bins, categorical_features=model.categorical_features, sample_rows=sample_rows,
         owner=passes.owner,

@@ -160,7 +160,8 @@ def effect_of(
 
 
 def _kind(schema: Schema, readers: NDArray[np.int64]) -> Kind:
-    kind = schema.columns[int(readers[0])].kind
+    column = schema.columns[int(readers[0])]
+    kind = column.kind if column.hashed is None else "categorical"
     return "date" if kind == "datetime" else "number" if kind == "numeric" else "category"
 
 

@@ -52,6 +52,8 @@ def inputs_of(schema: Schema) -> list[Input]:
 
 
 def _is_text(label: str, column: Column) -> bool:
+    if column.hashed is not None:
+        raise ValueError(f"{label} is text that each tree reads by a hash, for which exported graphs have no operator")
     kinds = {isinstance(value, str) for value in column.categories}
     if len(kinds) > 1:
         raise ValueError(

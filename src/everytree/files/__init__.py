@@ -88,8 +88,7 @@ def save(
     name = type(model).__name__
     kind = _kind(name)
     if kind is None or kind[0] is not type(model):
-        local = "; save model.to_local()" if hasattr(model, "to_local") else ""
-        raise TypeError(f"model is a {name}, but files hold {', '.join(_names())}{local}")
+        raise TypeError(f"model is a {name}, but files hold {', '.join(_names())}")
     if layout not in get_args(Layout):
         raise ValueError(f"layout must be one of {', '.join(map(repr, get_args(Layout)))}, but is {layout!r}")
     to = Writer.empty(is_packed=layout != "mappable")

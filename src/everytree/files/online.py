@@ -14,7 +14,7 @@ from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.online import OnlineForestClassifier, OnlineForestRegressor
 from everytree.online.leaves import ClassLists, ClassWeights, Leaves
-from everytree.online.rows import FIXED_RANGE, NOMINAL, Features
+from everytree.online.rows import DATE, FIXED_RANGE, NOMINAL, Features
 from everytree.online.trees import FIRST_FREE, N_FREE, N_SEEN, NODE, SLOTS_USED
 
 OnlineForest = OnlineForestClassifier | OnlineForestRegressor
@@ -119,7 +119,7 @@ def _features(of: Reader) -> Features:
     kinds = np.array(of.array("kinds", np.uint8, (None,)))
     if len(kinds) < len(index):
         raise of.error("kinds", f"has {len(kinds)} entries for {len(index)} features")
-    check_all(of, "kinds", kinds, kinds <= NOMINAL + FIXED_RANGE, "must be flags below 4")
+    check_all(of, "kinds", kinds, kinds <= NOMINAL + FIXED_RANGE + DATE, "must be flags below 8")
     return Features(index, kinds)
 
 

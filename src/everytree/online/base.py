@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Hashable, Iterable
 from typing import Any
-
-import numpy as np
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number, whole_number
-from everytree.base.errors import ArgumentError
-from everytree.explaining.contributions import Contributions
-from everytree.explaining.effect import Effect, EffectRule
-from everytree.explaining.explanation import Explanation
-from everytree.online.effect import online_effect
-from everytree.online.explaining import online_contributions
 from everytree.online.leaves import Leaves
-from everytree.online.rows import NOMINAL, Range, Row, as_dicts, check_ranges, is_missing
+from everytree.online.rows import NOMINAL, Range, Row, as_dicts, check_ranges
+from everytree.online.snapshot import class_snapshot, number_snapshot
 from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
 from everytree.predictive.predictive import Predictive
+
+OF_ESTIMATORS = frozenset({"explain", "effect", "plot_effect", "report"})
+"""Methods that an online forest has by way of its snapshot."""
 
 
 class OnlineForest(ABC):
@@ -117,69 +110,44 @@ class OnlineForest(ABC):
         with self.lock:
             return self.trees.predict(self.trees.features.known(rows))
 
-    def explain(self, X: Any) -> Explanation:
-        """What each feature contributes to the predictions of some rows; the contributions sum to the prediction.
+    def snapshot(self) -> Any:
+        """The present model as an ordinary estimator: fitted, and unchanged by rows that are learned later.
 
-        Contributions are exact Shapley values of the average over the trees, as in `MetaForestClassifier.explain`.
+        It predicts what this forest predicts, for any rows, and takes tables: `explain`, `effect`, `report`, files and
+        exports are those of `MetaForestClassifier` and `MetaForestRegressor`. A table must have all columns; what a row
+        lacks is None or NaN there, and texts that tables take for missing, such as "", are missing. With `half_life`,
+        all evidence is up to date, as after `refresh`. `unseen_` is not known: judge the forest as it learns.
 
-        Parameters
-        ----------
-        X : dict, table of any library, or iterable of dict
+        Returns
+        -------
+        MetaForestClassifier or MetaForestRegressor
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> model = et.OnlineForestRegressor(seed=1)
+        >>> for i in range(300):
+        ...     model.learn_one({"hour": i % 24}, 10.0 * (i % 24 > 12))
+        >>> model.snapshot().predict([{"hour": 20}]).round()
+        array([10.])
         """
-        rows = as_dicts([X]) if isinstance(X, Mapping) else rows_of(X)
         with self.lock:
             if self.trees.n_rows == 0:
-                raise ValueError(f"this {type(self).__name__} has learned no rows yet: there is nothing to explain")
-            features = self.trees.features
-            values = features.known(rows)
-            classes = self._explained_classes()
-            if classes is not None and len(classes) == 1:
-                found = Contributions(np.ones(1), np.zeros((len(rows), len(features.index), 1)))
-            else:
-                found = online_contributions(self.trees, values)
-        names = list(features.index)
-        cells = np.full((len(rows), len(names)), None, dtype=object)
-        for i, row in enumerate(rows):
-            cells[i] = [None if is_missing(row.get(name)) else row.get(name) for name in names]
-        columns, total = tuple(map(str, names)), found.total()
-        if classes is not None:
-            return Explanation(found.values, found.base, total, columns, cells, classes, "probability")
-        return Explanation(found.values[:, :, 0], float(found.base[0]), total[:, 0], columns, cells, None, "mean")
+                raise ValueError(f"this {type(self).__name__} has learned no rows yet: there is nothing to take along")
+            trees = self.trees.copy()
+            classes = self._classes_so_far()
+        if trees.half_life is not None:
+            trees.refresh()
+        return number_snapshot(trees) if classes is None else class_snapshot(trees, classes)
 
-    def effect(
-        self, column: Hashable, X: Any, *, max_points: int = 40, max_rows: int | None = 1000, spread: float = 0.8
-    ) -> Effect:
-        """The effect of a feature over some rows; see `MetaForestClassifier.effect`."""
-        rule, rows = EffectRule(max_points, max_rows, spread).checked(), rows_of(X)
-        with self.lock:
-            known, classes = list(self.trees.features.index), self._explained_classes()
-        if column not in known:
-            raise ArgumentError("column", f"is {column!r}, but the features are {known}")
-        if not rows:
-            raise ArgumentError("X", "has no rows to average over")
-        return online_effect(lambda some: self._predicted(some), column, rows, rule, classes)
+    def __getattr__(self, name: str) -> Any:
+        """Say how to do what only ordinary estimators do."""
+        instead = f": use model.snapshot().{name}(...)" if name in OF_ESTIMATORS else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
 
-    def plot_effect(self, column: Hashable, X: Any, *, of: Any = None, ax: Any = None, **options: Any) -> Any:
-        """Draw the effect of a feature with its spread over the rows; returns matplotlib's axes."""
-        return self.effect(column, X, **options).plot(of=of, ax=ax)
-
-    def range_of(self, feature: Hashable) -> tuple[float, float]:
-        """The lowest and the highest value of a feature of numbers so far."""
-        with self.lock:
-            features = self.trees.features
-            column = features.column_of(feature)
-            if features.kinds[column] == NOMINAL:
-                raise ArgumentError("feature", f"{feature!r} is a text, which has no range; see effect()")
-            low, high = self.trees.ranges[column].tolist()
-        return low, high
-
-    def _explained_classes(self) -> tuple[Any, ...] | None:
+    def _classes_so_far(self) -> tuple[Any, ...] | None:
         """The classes seen so far; None where the target is a number."""
         return None
-
-    def _predicted(self, rows: list[Row]) -> FloatArray:
-        """(n_rows,) means, or (n_rows, n_classes) probabilities."""
-        return self._predict(rows)[:, 0]
 
     def predictive_one(self, x: Row) -> Predictive:
         """The distribution behind a prediction: of the number, or of the index of the class in `classes`.
@@ -201,7 +169,7 @@ class OnlineForest(ABC):
         """
         rows = rows_of(X)
         with self.lock:
-            dist, known = self.trees.predictive(self.trees.features.known(rows)), self._explained_classes()
+            dist, known = self.trees.predictive(self.trees.features.known(rows)), self._classes_so_far()
         if known:
             dist.labels = known if len(known) > 1 else (*known, "any other")
         return dist
@@ -210,25 +178,6 @@ class OnlineForest(ABC):
         """Whether the values of a feature are texts."""
         features = self.trees.features
         return bool(features.kinds[features.column_of(feature)] == NOMINAL)
-
-    def report(self, path: str | os.PathLike[str], table: Any = None, **options: Any) -> Path:
-        """Write a self-contained HTML page about the model, judged by a table of rows and targets if one is given.
-
-        Parameters
-        ----------
-        path : path-like
-            The file to write.
-        table : data frame, or iterable of dict, optional
-        **options
-            As in `everytree.report.write_report`: `target`, `held_out`, `target_name` and `n_examples`.
-
-        Returns
-        -------
-        pathlib.Path
-        """
-        # Pages stand above models: they are looked up when one is asked for.
-        written: Path = import_module("everytree.report").write_report(self, table, path, **options)
-        return written
 
     @property
     def n_rows(self) -> int:

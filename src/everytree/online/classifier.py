@@ -117,12 +117,8 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
             return np.ones((len(rows), n_classes))
         return self.trees.predict(self.trees.features.known(rows))
 
-    def _explained_classes(self) -> tuple[Any, ...]:
+    def _classes_so_far(self) -> tuple[Any, ...]:
         return tuple(self._classes)
-
-    def _predicted(self, rows: list[Row]) -> FloatArray:
-        with self.lock:
-            return self._probabilities(rows)
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each class seen so far."""
@@ -145,10 +141,6 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         with self.lock:
             classes, probabilities = self.classes, self._probabilities(rows)
         return table_like(X, classes, probabilities)
-
-    def probabilities_many(self, X: Any) -> FloatArray:
-        """(n_rows, n_classes) probabilities as an array, classes in the order of `classes`."""
-        return self._predicted(rows_of(X))
 
     def predict_many(self, X: Any) -> Any:
         """Column of the most probable classes."""

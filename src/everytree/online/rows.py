@@ -7,7 +7,7 @@ import decimal
 import numbers
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,9 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
 
-NOMINAL, FIXED_RANGE = 1, 2
-"""Flags of a feature's type, as the kernel reads them."""
+NOMINAL, FIXED_RANGE, DATE = 1, 2, 4
+"""Flags of a feature's type: the kernel reads the first two, the last one says what the numbers were."""
 
-ValueKind = Literal["number", "date", "boolean", "text"]
 Range = tuple[float, float]
 Row = dict[Any, Any]
 
@@ -61,10 +60,10 @@ class Features:
         values, new = _kernels.encode_dicts(rows, self.index, self.kinds, simplify)
         if not new:
             return Encoded(values, self)
-        grown = self._with(new, ranges)
+        grown = self._with(new, {name for name, _ in new if _is_date(name, rows)}, ranges)
         return Encoded(grown.known(rows), grown)
 
-    def _with(self, new: list[tuple[Any, bool]], ranges: Mapping[Hashable, Range]) -> Features:
+    def _with(self, new: list[tuple[Any, bool]], dates: set[Any], ranges: Mapping[Hashable, Range]) -> Features:
         """Add features in an order that does not depend on that of the dict."""
         first, needed = len(self.index), len(self.index) + len(new)
         width = len(self.kinds)
@@ -75,7 +74,7 @@ class Features:
             if nominal and name in ranges:
                 raise TypeError(f"ranges[{name!r}] is for numbers, but the feature is a text")
             index[name] = column
-            kinds[column] = NOMINAL if nominal else FIXED_RANGE * (name in ranges)
+            kinds[column] = NOMINAL if nominal else FIXED_RANGE * (name in ranges) + DATE * (name in dates)
         return Features(index, kinds)
 
 
@@ -94,14 +93,10 @@ def simplify(value: Any) -> Any:
     return float(value) if isinstance(value, numbers.Real | decimal.Decimal) else value
 
 
-def kind_of(values: Iterable[Any]) -> ValueKind:
-    """What some values are that are not missing; a number where there are none."""
-    known = list(values)
-    if known and all(isinstance(value, datetime.date | np.datetime64) for value in known):
-        return "date"
-    if known and all(isinstance(value, bool | np.bool_) for value in known):
-        return "boolean"
-    return "number" if all(isinstance(simplify(value), float) for value in known) else "text"
+def _is_date(name: Any, rows: Iterable[Row]) -> bool:
+    """Whether the first value of a feature is a date."""
+    value = next((row[name] for row in rows if not is_missing(row.get(name))), None)
+    return isinstance(value, datetime.date | np.datetime64)
 
 
 def _days(moment: datetime.date) -> float:

@@ -163,21 +163,11 @@ class OnlineTrees:
         paths = Paths(start, np.arange(len(nodes)), log_weights, np.arange(len(rows), dtype=np.int32))
         return PathPredictive(family, summary, paths, {})
 
-    def views(self, rows: FloatArray, tree: int) -> FloatArray:
-        """(n_rows, width) rows as a tree sees them: categories at their positions in this tree."""
-        return np.asarray(self._kernel.views(rows, tree))
-
-    def snapshot(self) -> tuple[NDArray[Any], FloatArray, FloatArray]:
-        """The nodes with their evidence, the weight of the rows in each, and what each predicts as a leaf.
-
-        (n_nodes,) nodes and weights, (n_nodes, n_classes) probabilities or (n_nodes, 1) means; slots that are not in
-        use are among them. Rows count by their age at present.
-        """
-        nodes, statistics, family = *self.current_nodes(), self.family
-        mass = np.asarray(statistics[:, family.mass].sum(axis=1))
-        components: Any = family.predictive(statistics)
-        values = components.probs() if family.has_classes else components.mean()[:, None]
-        return nodes, mass, np.asarray(values)
+    def copy(self) -> OnlineTrees:
+        """Independent trees of the same rows."""
+        other = object.__new__(OnlineTrees)
+        other.__setstate__(self.__getstate__())
+        return other
 
     def current_nodes(self) -> tuple[NDArray[Any], FloatArray]:
         """The nodes with their evidence and (n_nodes, n_statistics) statistics; those of slots not in use are 0.

@@ -14,7 +14,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from everytree.exact.posterior import ExactPosterior
 from everytree.exact.prediction import Leaves
 from everytree.families.base import NativeFamily
 from everytree.models.model import Parts
+from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 from everytree.tables.code_names import DAY, cut_texts
 from everytree.tables.column import Column
@@ -49,21 +50,6 @@ MANY = 20
 ARRAYS = ("n_children", "feature", "threshold", "missing_child", "split_high", "split_low")
 
 
-class TreeNodes(Protocol):
-    """What the page holds of a tree: a posterior, or a tree of an online forest."""
-
-    @property
-    def tree(self) -> MetaTree: ...
-    @property
-    def family(self) -> Any: ...
-    @property
-    def statistics(self) -> FloatArray: ...
-    @property
-    def split_prob(self) -> FloatArray: ...
-    @property
-    def node_prob(self) -> FloatArray: ...
-
-
 def model_data(subject: Subject) -> dict[str, Any]:
     """Return all data of the page's script, ready for JSON."""
     model, family, words = subject.model, subject.family, subject.words
@@ -73,7 +59,8 @@ def model_data(subject: Subject) -> dict[str, Any]:
     ]
     budget = max(MAX_BYTES - 3 * len(json.dumps(columns)) // 4, MAX_BYTES // 4)  # columns are text already
     parts = tree_parts(subject, budget) if subject.is_drawn else boosted_parts(subject, budget)
-    can_predict, asked = parts["can_predict"], parts["asked"]
+    can_predict = parts["can_predict"] and all(column.hashed is None for column in model.schema_.columns)
+    asked = parts["asked"]
     inputs = inputs_data(subject)
     for k, field in enumerate(inputs):
         if not can_predict or not asked[model.schema_.input_of == k].any():
@@ -170,7 +157,7 @@ def inputs_data(subject: Subject) -> list[dict[str, Any]]:
     inputs = []
     for place, name in enumerate(subject.words.inputs):
         columns = readers.get(place, [Column(None, "numeric")])
-        kind = columns[0].kind
+        kind: str = columns[0].kind if columns[0].hashed is None else "categorical"
         cuts = np.unique(np.concatenate([column.cuts for column in columns]))
         categories = list(dict.fromkeys(value for column in columns for value in column.categories))
         inputs.append(
@@ -241,7 +228,7 @@ def _unless_same(text: str, cut: float) -> str | None:
 
 
 def trees_data(
-    posts: Sequence[TreeNodes], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
+    posts: Sequence[Posterior], weights: Sequence[float], n_codes: NDArray[Any], budget: int, with_statistics: bool
 ) -> dict[str, Any]:
     """Nodes of all trees that matter, or for which there is room."""
     reached = [post.node_prob for post in posts]
@@ -295,7 +282,7 @@ def _min_probability(reached: Sequence[FloatArray], max_nodes: int) -> float:
 
 
 def _tree_arrays(
-    post: TreeNodes, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
+    post: Posterior, keep: NDArray[np.bool_], n_codes: NDArray[Any], with_statistics: bool
 ) -> dict[str, NDArray[Any]]:
     """Arrays of one tree. A node whose children are left out is a terminal here."""
     tree, family = post.tree, post.family
@@ -321,7 +308,7 @@ def _inner(tree: MetaTree, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(keep & ~tree.is_terminal & keep[first_child])
 
 
-def _asked(posts: Sequence[TreeNodes], kept: Sequence[NDArray[np.bool_]], n_features: int) -> NDArray[np.bool_]:
+def _asked(posts: Sequence[Posterior], kept: Sequence[NDArray[np.bool_]], n_features: int) -> NDArray[np.bool_]:
     """(n_features,) which columns the kept nodes ask for."""
     asked = np.zeros(n_features, dtype=bool)
     for post, keep in zip(posts, kept, strict=True):

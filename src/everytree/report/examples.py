@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ def examples(
     rows: JudgedRows | None,
     n_examples: int,
     inputs: list[dict[str, Any]],
-    labels: Sequence[Mapping[Any, str]] = (),
     *,
     explained: bool = True,
 ) -> list[Any]:
@@ -31,13 +30,11 @@ def examples(
 
     Parameters
     ----------
-    model : estimator, or online forest as pages read it
+    model : estimator
     rows : JudgedRows or None
     n_examples : int
     inputs : list of dict
         Fields of the panel; the range of values in the table is added to those of numbers, as `seen`.
-    labels : sequence of mapping
-        What each field calls its categories, where that is not their text.
     explained : bool
         Whether predictions are sums of what columns add.
     """
@@ -48,8 +45,7 @@ def examples(
     judged = rows.at(some)
     order = np.argsort(_predicted(model, judged), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(n_examples, len(order))).round().astype(int))]
-    named = labels or [{}] * len(inputs)
-    columns = [_shown(_values(judged.column(k), field, named[k]), field) for k, field in enumerate(inputs)]
+    columns = [_shown(_values(judged.column(k), field), field) for k, field in enumerate(inputs)]
     chosen_rows = judged.at(chosen)
     reasons = _reasons(model, chosen_rows) if explained and len(chosen) else [None] * len(chosen)
     return [
@@ -95,7 +91,7 @@ def _add_ranges(rows: JudgedRows, inputs: list[dict[str, Any]]) -> None:
             field["days"] = field["kind"] == "datetime" and all(value % DAY == 0.0 for value in known)
 
 
-def _values(column: NDArray[Any], field: dict[str, Any], labels: Mapping[Any, str] | None = None) -> list[Any]:
+def _values(column: NDArray[Any], field: dict[str, Any]) -> list[Any]:
     """Values as a field of the panel holds them: None is missing."""
     kind = field["kind"]
     if kind == "datetime":
@@ -103,8 +99,7 @@ def _values(column: NDArray[Any], field: dict[str, Any], labels: Mapping[Any, st
         return [None if np.isnat(one) else float(one.astype(np.int64)) * 1e6 for one in seconds]
     is_missing = np.array([value is None or value != value for value in column])
     if kind == "categorical":
-        named = labels or {}
-        return [None if gone else named.get(value, str(value)) for value, gone in zip(column, is_missing, strict=True)]
+        return [None if gone else str(value) for value, gone in zip(column, is_missing, strict=True)]
     if kind == "boolean":
         return [None if gone else int(bool(value)) for value, gone in zip(column, is_missing, strict=True)]
     return [None if gone else float(value) for value, gone in zip(column, is_missing, strict=True)]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from everytree.base.words import number_of
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.atomic import replace_file
-from everytree.online.base import OnlineForest
 from everytree.report.effects import effects
 from everytree.report.embedding import listed_columns, model_data
 from everytree.report.examples import examples
@@ -34,7 +33,6 @@ from everytree.report.opening import (
 from everytree.report.pipelines import Given, groups_of, last_step
 from everytree.report.quality import Quality, at_most, judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, check_table, other_columns, read_rows
-from everytree.report.stream_page import stream_page
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts
 from everytree.report.trees import folding_tree, probable_trees
@@ -114,9 +112,9 @@ def report_html(
 
     Parameters
     ----------
-    model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble*, ExactTree* or OnlineForest* estimator, fitted
+    model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble* or ExactTree* estimator, fitted
         Or a pipeline that ends with one: the page is then about this last step, and the columns are those that the
-        steps before it make.
+        steps before it make. An online forest has a page by way of its `snapshot`.
     table : data frame, list of dicts or (n_rows, n_features) array_like, optional
         Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
@@ -124,8 +122,7 @@ def report_html(
     held_out : bool
         Whether the model was fitted to none of these rows. Then the model itself is scored. Otherwise, and also for a
         comparison with a plain forest, the estimator is fitted again to parts of the table: that is valid for any
-        rows, including those of fit, but it scores other models than this one. An online forest is started again and
-        learns the table in its order, each piece of it predicted before it is learned.
+        rows, including those of fit, but it scores other models than this one.
     sample_weight, exposure, censored, event : str or (n_rows,) array_like, optional
         As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure, and censored or
         its opposite event, are needed if the model was fitted with them.
@@ -185,8 +182,6 @@ def report_page(
         As in `report_html`.
     """
     check_table(table)
-    if isinstance(model, OnlineForest):
-        return Page(stream_page(model, table, beside, held_out, target_name, n_examples), [])
     table = as_table(table)
     beside = {**beside, "groups": groups_of(model, table, beside["groups"])}
     taken = [value for value in beside.values() if isinstance(value, str)]
@@ -248,6 +243,8 @@ def _no_whatif(subject: Subject, data: dict[str, Any]) -> str:
     """Why the page's script predicts nothing; empty where it does, and for boosted trees, whose pages lack the part."""
     if data["kernel"] is not None or not subject.is_drawn:
         return ""
+    if any(column.hashed is not None for column in subject.model.schema_.columns):
+        return "The script of this page cannot predict by texts that the model has no list of; in Python, predict does."
     leaves = type(subject.family).__name__
     return f"The script of this page cannot predict by {leaves} leaves; in Python, model.predictive(rows) does."
 
@@ -303,7 +300,7 @@ def _quality_section(model: Any, rows: JudgedRows | None, quality: list[Quality]
 def _imported(model: Any) -> list[str]:
     if getattr(model, "structures_", None) is None:
         return []
-    return ["The structures of this model came from another library; those scored here were grown again."]
+    return ["The structures of this model were imported; those scored here were grown again."]
 
 
 def _trees(subject: Subject) -> str:

@@ -45,8 +45,9 @@ class Subject:
         """Read a fitted estimator; `names` are those of its columns where it has none itself."""
         if not isinstance(model, MetaEstimator):
             raise TypeError(
-                "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble, ExactTree or OnlineForest "
-                f"classifier or regressor, or a pipeline that ends with one, not {type(model).__name__}"
+                "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble or ExactTree classifier or "
+                "regressor, a pipeline that ends with one, or the snapshot() of an online forest, "
+                f"not {type(model).__name__}"
             )
         refuse_several_outputs(model)
         check_is_fitted(model, "fitted_")

@@ -62,6 +62,9 @@ class Column:
     text : TextRule or None
         How the text that the column held at fit is read as numbers or dates (see `tables/texts.py`); None if it held
         none.
+    hashed : (int, int) or None
+        Seed and number of a tree of an online forest: text stands for a number from 0 to 1, the position that its hash
+        has in this tree, so that no categories are listed. None in all other columns.
     """
 
     name: str | None
@@ -75,6 +78,7 @@ class Column:
     pooled: bool = False
     new_code: int = -1
     text: TextRule | None = None
+    hashed: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -111,6 +115,12 @@ class Column:
             raise ValueError(f"{label} is {self.kind}, but its text is read as {self.text!r}")
         if self.text is not None and self.text not in get_args(TextRule):
             raise ValueError(f"text of {label} must be None or one of {get_args(TextRule)}, but is {self.text!r}")
+        hashed = None if self.hashed is None else tuple(self.hashed)
+        if hashed is not None and not (
+            self.kind == "numeric" and self.text is None and len(hashed) == 2
+            and all(type(number) is int and 0 <= number < 2**63 for number in hashed)
+        ):  # fmt: skip
+            raise ValueError(f"hashed of {label} must be seed and tree, of a numeric column, but is {self.hashed!r}")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
         if (max(groups) + 1 if groups else n_values) > most:
             what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
@@ -123,6 +133,7 @@ class Column:
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "pooled", bool(self.pooled))
         object.__setattr__(self, "new_code", new_code)
+        object.__setattr__(self, "hashed", hashed)
 
     @property
     def n_codes(self) -> int:
@@ -141,12 +152,13 @@ class Column:
         return {
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
             "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
-            "pooled": self.pooled, "new_code": self.new_code, "text": self.text,
+            "pooled": self.pooled, "new_code": self.new_code, "text": self.text, "hashed": self.hashed,
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        numbers, groups = (self.cuts.tobytes(), self.single, self.text), (self.groups, self.pooled, self.new_code)
+        numbers = (self.cuts.tobytes(), self.single, self.text, self.hashed)
+        groups = (self.groups, self.pooled, self.new_code)
         return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, groups
 
     def __eq__(self, other: object) -> bool:
@@ -260,6 +272,8 @@ def labels_and_index(label: str, values: Values, n_rows: int) -> tuple[tuple[Lab
 
 def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDArray[Any]:
     """Read values for a column of numbers; text that contains numbers is accepted, dates for numbers are not."""
+    if column.hashed is not None:
+        return _positions(column, column.hashed, label, values, n_rows)
     if column.text is not None:
         values = as_numbers(values, column.text, label)
     if values.numbers is not None and (column.kind == "datetime") == (values.kind == "datetime"):
@@ -274,6 +288,17 @@ def read_numbers(column: Column, label: str, values: Values, n_rows: int) -> NDA
         if numbers is not None:
             return numbers
     raise _changed(column, label, values, row)
+
+
+def _positions(column: Column, hashed: tuple[int, int], label: str, values: Values, n_rows: int) -> NDArray[np.float64]:
+    """The position of each text in a tree; labels of a categorical type are text."""
+    row = _first_known(values)
+    if row is None:
+        return np.full(n_rows, np.nan)
+    if values.index is None or not (values.declared or all(isinstance(name, str) for name in values.labels)):
+        raise _changed(column, label, values, row)
+    positions = _kernels.category_positions(list(map(str, values.labels)), *hashed)
+    return np.asarray(np.append(positions, np.nan)[values.index])  # -1, a missing value, selects the last
 
 
 def read_labels(column: Column, label: str, values: Values, n_rows: int) -> tuple[tuple[Label, ...], NDArray[Any]]:
@@ -305,5 +330,6 @@ def _first_known(values: Values) -> int | None:
 def _changed(column: Column, label: str, values: Values, row: int) -> ValueError:
     example = f" (such as {column.categories[0]!r})" if column.categories else ""
     value = values.labels[values.index[row]] if values.index is not None else values.numbers[row].item()  # type: ignore[index]
-    must = f"was {column.kind}{example} when the schema was fitted, but is {values.kind} now"
+    kind = column.kind if column.hashed is None else "text"
+    must = f"was {kind}{example} when the schema was fitted, but is {values.kind} now"
     return ChangedColumnError("X", must, label, row, repr(value))

@@ -32,7 +32,6 @@ class OnlineHandle {
     virtual void use_prior(int size, Input<double> prior) = 0;
     virtual std::int64_t learn(Input<double> rows, Input<double> y, std::int64_t begin) = 0;
     virtual nb::object predict(Input<double> rows) = 0;
-    virtual nb::object views(Input<double> rows, std::int64_t tree) = 0;
     virtual nb::object shares(Input<double> rows) = 0;
     virtual void refresh() = 0;
     virtual void write_evidence() = 0;
@@ -161,19 +160,6 @@ class TypedOnline final : public OnlineHandle {
                               to_numpy(std::move(log_weights)), to_numpy(std::move(nodes)));
     }
 
-    // (n_rows, n_features) rows as a tree sees them.
-    nb::object views(Input<double> rows, std::int64_t tree) override {
-        const std::int64_t n_rows = check(rows);
-        if (tree < 0 || tree >= kernel_.n_trees()) throw std::invalid_argument("no such tree");
-        std::vector<double> values;
-        for (std::int64_t i = 0; i < n_rows; ++i) {
-            const double* const view = kernel_.view_of(rows.data() + i * n_features(), tree);
-            values.insert(values.end(), view, view + n_features());
-        }
-        return nb::cast(
-            to_numpy(std::move(values), {static_cast<std::size_t>(n_rows), static_cast<std::size_t>(n_features())}));
-    }
-
     void refresh() override { kernel_.refresh(); }
     void write_evidence() override {
         kernel_.evidence().settle();
@@ -262,7 +248,6 @@ void bind_online(nb::module_& module) {
         .def("learn", &OnlineHandle::learn, "rows"_a, "y"_a, "begin"_a)
         .def("predict", &OnlineHandle::predict, "rows"_a)
         .def("shares", &OnlineHandle::shares, "rows"_a)
-        .def("views", &OnlineHandle::views, "rows"_a, "tree"_a)
         .def("refresh", &OnlineHandle::refresh)
         .def("class_lists", &OnlineHandle::class_lists)
         .def("set_class_lists", &OnlineHandle::set_class_lists, "start"_a, "number"_a, "weight"_a);

@@ -6,6 +6,7 @@
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
 #include "online/nodes.hpp"
+#include "online/split.hpp"
 #include "online/values.hpp"
 
 namespace everytree {
@@ -101,9 +102,18 @@ nb::object encode_dicts(nb::list rows, nb::dict index, Input<std::uint8_t> kinds
                           nb::list(strangers.items()));
 }
 
+// (n_texts,) the position of each text as a category in one tree of a forest.
+nb::object category_positions(const std::vector<std::string>& texts, std::uint64_t seed, std::int64_t tree) {
+    std::vector<double> positions;
+    for (const std::string& text : texts)
+        positions.push_back(place_of_category(category_code(text), seed_of_tree(seed, tree)));
+    return nb::cast(to_numpy(std::move(positions)));
+}
+
 }  // namespace
 
 void bind_row_dicts(nb::module_& module) {
+    module.def("category_positions", &category_positions, "texts"_a, "seed"_a, "tree"_a);
     module.def("encode_dicts", &encode_dicts, "rows"_a, "index"_a, "kinds"_a, "simplify"_a);
     module.attr("LARGEST_FEATURE") = largest_feature;
 }

@@ -49,14 +49,14 @@ def plot_predictive(
 
     Parameters
     ----------
-    post : Posterior, fitted estimator or online forest
+    post : Posterior or fitted estimator
         Estimators know the names of their columns and classes, and `codes` is not for them.
     feature : int or str
         Number of a column, or its name: in `feature_names`, or in the table of an estimator.
     at : (n_features,) array_like of codes, optional
         The row to vary; zeros by default. It may be longer if the tree has no declared number of columns. For an
         estimator, one row of a table, a dict or a pandas Series; by default the median of each column of numbers, and
-        the middle category in the order of their codes. For an online forest a dict, empty by default.
+        the middle category in the order of their codes.
     codes : sequence of int, optional
         Codes of the feature to draw, -1 for missing; by default all that the tree distinguishes.
     coverage : float

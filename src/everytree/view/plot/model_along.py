@@ -23,9 +23,9 @@ ANY_VALUE = "any value"
 
 
 def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_data: Mapping[str, Any]) -> Any:
-    """Draw the predictions of an estimator or an online forest along one of its columns."""
-    if not hasattr(model, "schema_"):
-        return _along_online(model, column, at, coverage, ax)
+    """Draw the predictions of an estimator along one of its columns."""
+    if not hasattr(model, "schema_") and hasattr(model, "snapshot"):
+        raise TypeError("plot_predictive is for posteriors and estimators; pass model.snapshot() of an online forest")
     schema: Schema = model.schema_
     number, owner = input_number(schema, column), type(model).__name__
     fixed = _typical_row(schema) if at is None else schema.as_read(rows_table(at, owner), owner)
@@ -33,6 +33,8 @@ def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_
         raise ArgumentError("at", f"must be one row, but has {fixed.n_rows}")
     place = schema.places(fixed, owner, range(schema.n_features))[int(np.flatnonzero(schema.input_of == number)[0])]
     reader, own = _reader(schema, number), fixed.column(place).numbers
+    if reader.hashed is not None:
+        raise ArgumentError("column", f"is {column!r}, of whose texts the model has no list; see effect()")
     is_known = own is not None and bool(own[0] == own[0])
     values = _every_value(reader, float(own[0]) if own is not None and is_known else 0.0)
     n = _length(values)
@@ -46,22 +48,6 @@ def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_
         kind, points = "category", (ANY_VALUE, *points[1:])
     classes = tuple(model.classes_) if hasattr(model, "classes_") else None
     return _draw(dist, name, kind, points, classes, coverage, ax)
-
-
-def _along_online(model: Any, column: Any, at: Any, coverage: float, ax: Any) -> Any:
-    """The values that the model has seen are not kept: numbers from the lowest to the highest, at equal steps."""
-    low, high = model.range_of(column)
-    row = dict(at) if at is not None else {}
-    points = tuple(np.linspace(low, high, 60).tolist()) if high > low else (float(low),)
-    every = [model.predictive_one({**row, column: point}) for point in points]
-    if getattr(model, "classes", None) is not None:
-        probs = np.concatenate([dist.probs() for dist in every])
-        classes = tuple(model.classes) if len(model.classes) > 1 else (*model.classes, "any other")
-        return _drawn(probs, probs, probs, str(column), "number", points, classes, None, ax)
-    mean = np.concatenate([dist.mean() for dist in every])
-    low_high = np.concatenate([dist.interval(coverage) for dist in every])
-    name = _interval_name(coverage)
-    return _drawn(mean, low_high[:, 0], low_high[:, 1], str(column), "number", points, None, name, ax)
 
 
 def _draw(
@@ -137,7 +123,7 @@ def _typical_row(schema: Schema) -> Table:
     columns = []
     for number in range(schema.n_inputs):
         column = _reader(schema, number)
-        if column.kind == "categorical":
+        if column.kind == "categorical" or column.hashed is not None:
             index = np.array([len(column.categories) // 2 if column.categories else -1])
             columns.append(Values("categorical", None, column.categories, index))
         else:

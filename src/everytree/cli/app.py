@@ -136,11 +136,12 @@ def fit(
     fitted, notes = (fitted.blank(), notes) if empty else (fitted, notes.also(counted))
     check_not_there(out, force=force)
     save_model(fitted, out, notes)
-    has_evidence = not empty and hasattr(fitted, "log_evidence_")
+    has_evidence = not empty and fitted.counts_rows
     evidence = f", log evidence {fitted.log_evidence_:.4f}" if has_evidence else ""
     say(f"{out}: {described(fitted)} for {target!r}, {number_of(n_rows_of(fitted), 'row')}{evidence}")
-    if hasattr(fitted, "unseen_"):
-        say(f"{out}: {fitted.unseen_.sentence()}")
+    unseen = getattr(fitted, "unseen_", None)
+    if unseen is not None:
+        say(f"{out}: {unseen.sentence()}")
 
 
 @app.command()

@@ -79,7 +79,7 @@ def _class(of: ModelFile, label: str | None) -> Any:
     """The class that is named; None where none is."""
     if label is None:
         return None
-    if not hasattr(of.model, "classes_"):
+    if not of.model.has_classes:
         raise UserError(f"--class is for classes, but {of.path} predicts numbers")
     known = {str(one): one for one in of.model.classes_.tolist()}
     if label not in known:

@@ -75,7 +75,7 @@ class Wanted:
     @property
     def needs_all_rows(self) -> bool:
         """Whether it cannot be fitted in batches, nor be updated."""
-        return not hasattr(STRUCTURES[self.structure][0], "fit_batches")
+        return not STRUCTURES[self.structure][0].grows_trees
 
 
 def fit_model(
@@ -289,9 +289,9 @@ def _check_options(kind: str, wanted: Wanted) -> None:
         )
     if wanted.groups is not None and structure == "exact":
         raise UserError("--groups is for models that leave rows out; --model exact leaves none out")
-    if wanted.empty and not hasattr(estimator(), "blank"):
+    if wanted.empty and not estimator.counts_rows:
         raise UserError(f"--empty is for models that count rows; --model {structure} has no structures without rows")
-    if kind == "number" and not hasattr(estimator(), "blank") and (wanted.family or "normal") not in BOOSTED_FAMILIES:
+    if kind == "number" and not estimator.counts_rows and (wanted.family or "normal") not in BOOSTED_FAMILIES:
         known = ", ".join(BOOSTED_FAMILIES)
         raise UserError(f"--family {wanted.family} cannot be boosted; --model {structure} takes {known}")
 

@@ -234,7 +234,7 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
         elif any(isinstance(value, str) for value in column.categories):
             types[name] = "text"
     if with_target and memory.target is not None:
-        if not hasattr(model, "classes_"):
+        if not model.has_classes:
             types[memory.target] = "number"
         elif model.classes_.dtype.kind in "OU":
             types[memory.target] = "text"
@@ -300,7 +300,7 @@ def n_rows_of(model: Any) -> int:
 
 def check_takes_rows(of: ModelFile) -> None:
     """Whether rows can be added to a model."""
-    if not hasattr(of.model, "partial_fit"):
+    if not of.model.counts_rows:
         raise UserError(
             f"{of.path}: holds a {type(of.model).__name__}, to which no rows can be added: a boosted tree depends on "
             "all trees before it; fit it to all rows, or fit a forest"

@@ -113,7 +113,7 @@ def _predict_part(
     if of.memory.exposure is not None:
         is_there = of.memory.exposure in part.columns
         exposure = part.numbers(of.memory.exposure, "exposure") if is_there else np.ones(part.n_rows)
-    answer = _classes if hasattr(of.model, "classes_") else _numbers
+    answer = _classes if of.model.has_classes else _numbers
     answers: list[list[NDArray[Any]]] = []
     for start in range(0, part.n_rows, ROWS_AT_ONCE):
         some = X.slice(start, ROWS_AT_ONCE)
@@ -128,7 +128,7 @@ def _check(source: OpenTable, model: Any, asked: Asked) -> None:
     for name in asked.keep:
         if name not in source.columns:
             raise no_column(source.name, name, source.columns, "keep")
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         if asked.quantiles or asked.interval is not None or asked.std:
             raise UserError(
                 "--quantiles, --interval and --std are for numbers, but this model has classes; see --proba"

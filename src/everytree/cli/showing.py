@@ -42,10 +42,11 @@ def _facts(of: ModelFile) -> str:
         "columns": model.schema_.summary(),
         "rows": f"{n_rows_of(model)}{_origin(of)}",
     }
-    if hasattr(model, "log_evidence_"):
+    if model.counts_rows:
         facts["evidence"] = f"log p(y | X) = {model.log_evidence_:.4f}"
-    if hasattr(model, "unseen_"):
-        facts["unseen"] = model.unseen_.sentence()
+    unseen = getattr(model, "unseen_", None)
+    if unseen is not None:
+        facts["unseen"] = unseen.sentence()
     for role in ("weight", "exposure", "censored", "event"):
         if getattr(memory, role):
             facts[role] = f"column {getattr(memory, role)}"
@@ -70,7 +71,7 @@ def _online_facts(of: ModelFile) -> str:
 
 
 def _target_kind(model: Any) -> str:
-    if not hasattr(model, "classes_"):
+    if not model.has_classes:
         return f"numbers ({model.family})"
     labels = [str(label) for label in model.classes_]
     more = ", ..." if len(labels) > 6 else ""
@@ -97,7 +98,7 @@ def _importances(model: Any, top: int) -> str:
     largest = importances[order[0]]
     lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, room)}  {importances[k]:.3f}" for k in order]
     columns = number_of(len(importances), "column")
-    quality = "most often split on" if hasattr(model, "posterior_") else "most important"
+    quality = "most important" if model.model_.parts.exact is None else "most often split on"
     which = f"the {len(order)} {quality} of {columns}" if len(order) > 1 else f"the {quality} of {columns}"
     return "\n".join([which, *lines])
 
@@ -116,7 +117,7 @@ def _columns_of_terminal() -> int:
 
 def _tree(model: Any, depth: int, all_splits: bool) -> str:
     """One tree drawn, and how probable its best pruning is."""
-    if not hasattr(model, "to_text"):
+    if not model.counts_rows:
         return ""  # boosted trees are too many to be read
     if n_rows_of(model) == 0:
         return "It has seen no rows: structures and priors alone."
@@ -126,7 +127,7 @@ def _tree(model: Any, depth: int, all_splits: bool) -> str:
 
 
 def _best_tree(model: Any) -> str:
-    if hasattr(model, "map_tree_"):  # over every structure
+    if model.model_.parts.exact is not None:  # over every structure
         return f"the most probable tree: {_size(model.map_tree_.n_leaves, model.map_tree_.log_prob)}"
     if len(model.forest_) > 1:  # no single pruning of so many trees has a probability worth reading
         leaves = float(np.mean([post.expected_leaves() for post in model.posteriors_]))

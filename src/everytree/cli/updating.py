@@ -140,7 +140,7 @@ def _add(model: Any, rows: TableRows, of: ModelFile, *, allow_twice: bool) -> No
     memory = of.memory
     assert memory.target is not None
     y = rows.targets(memory.target)
-    if not hasattr(model, "classes_"):
+    if not model.has_classes:
         y = rows.numbers(memory.target, "target")
     X = rows.table.select(input_names(rows.name, rows.columns, of))
     columns = row_columns(rows, memory)

@@ -65,7 +65,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     ----------
     fitted_ : Fitted
         Everything that was learnt.
-    structures_ : Imported
+    structures_ : Imported or None
         Structures imported from another library, which `fit` keeps.
     outputs_ : list of estimators
         Only if y had several columns: a fitted estimator for each of them.
@@ -81,6 +81,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # What a kind of estimator is and can do.
     model_kinds: ClassVar[tuple[str, ...]]
     """Kinds of the models that are fitted."""
+    has_classes: ClassVar[bool]
     has_one_tree: ClassVar[bool] = False
     counts_rows: ClassVar[bool] = True
     """Whether rows can be added, and a tree can be drawn."""
@@ -88,7 +89,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """Whether trees are grown that do not depend on each other, so that batches and several outputs are possible."""
 
     fitted_: Fitted
-    structures_: Imported
+    structures_: Imported | None = None
     outputs_: list[Self]
     _outputs_oob: OutOfBag | None = None
     _early: EarlyRows | None = None
@@ -214,7 +215,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_incremental("partial_fit")
         fitted = replace(fit(given, target, self._structure(), self._settings()), unseen=ADDED_LATER)
         early = None
-        if not hasattr(self, "structures_"):
+        if self.structures_ is None:
             early = EarlyRows(type(self).__name__, self.categorical_features, target).with_rows_if_due(given)
         self._keep(fitted, given.X)
         self._keep_early(early)
@@ -631,26 +632,31 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         out of this and all other pictures, and counted; `min_helps=0` shows them. Predictions are averages over all
         prunings, whatever a picture shows.
         """
-        return self.pictured().to_text(**drawing_options(self, options))
+        return self.pictured().to_text(**self.drawing_options(options))
 
     @only_where("counts_rows", TOO_MANY_TREES)
     def to_dot(self, **options: Any) -> str:
         """The tree as Graphviz source; options as in `Posterior.to_dot`."""
-        return self.pictured().to_dot(**drawing_options(self, options))
+        return self.pictured().to_dot(**self.drawing_options(options))
 
     @only_where("counts_rows", TOO_MANY_TREES)
     def plot(self, **options: Any) -> Any:
         """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
         from everytree.view.plot import plot_tree
 
-        return plot_tree(self.pictured(), **drawing_options(self, options))
+        return plot_tree(self.pictured(), **self.drawing_options(options))
+
+    @only_where("counts_rows", TOO_MANY_TREES)
+    def drawing_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Add names of columns, values and classes, and which splits help, to options of pictures that lack them."""
+        return drawing_options(self, options)
 
     # ---- scikit-learn -----------------------------------------------------------------------------------------------
 
     def __sklearn_clone__(self) -> Self:
         """Keep imported structures, as if they were a parameter."""
         fresh: Self = super().__sklearn_clone__()
-        if hasattr(self, "structures_"):
+        if self.structures_ is not None:
             fresh.structures_ = self.structures_
         return fresh
 

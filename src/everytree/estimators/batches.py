@@ -41,7 +41,7 @@ def _two_passes(model: Any, passes: Passes, sample_rows: int) -> None:
     if getattr(model, "class_weight", None) is not None:
         must = "is for fit and partial_fit; name a column of weights by sample_weight instead"
         raise ArgumentError("class_weight", must)
-    if hasattr(model, "structures_"):
+    if model.structures_ is not None:
         raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
     settings = replace(model._settings(), owner=passes.owner)
     seen = SeenTarget(model.target_before_fit())

@@ -25,6 +25,8 @@ from everytree.tables.reading import Table
 class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     """Estimators whose targets are classes; with several outputs, answers are lists with one entry for each."""
 
+    has_classes = True
+
     alpha: Any = "auto"
     split_prior: Any = "auto"
     class_weight: ClassWeight = None
@@ -81,7 +83,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         """
         given = self._given(X, y, sample_weight, {}, groups)
         given = given._replace(weight=self._weight(given.y, given.weight, is_all=False))
-        if not hasattr(self, "fitted_"):
+        if not self.__sklearn_is_fitted__():
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
         self._check_classes(classes)
@@ -184,7 +186,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         return of_class if weight is None else of_class * weight
 
     def target_before_fit(self) -> ClassTarget:
-        imported = self.__dict__.get("structures_")
+        imported = self.structures_
         return ClassTarget(type(self).__name__, self.alpha, self.split_prior, getattr(imported, "classes", None))
 
     def __sklearn_tags__(self) -> Any:

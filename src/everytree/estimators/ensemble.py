@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_classifier
-
 from everytree.base.checks import is_auto
 from everytree.boosting.chains import BoostRule
 from everytree.estimators.base import MetaEstimator
@@ -55,7 +53,7 @@ class _Ensemble(MetaEstimator):
     def _structure(self) -> EnsembleStructure:
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
-        is_sharpened = is_classifier(self)  # of a forest of numbers only the means are used
+        is_sharpened = self.has_classes  # of a forest of numbers only the means are used
         forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth())
         return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True))
 

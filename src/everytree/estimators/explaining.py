@@ -62,7 +62,7 @@ def _what(model: Any, scale: Scale) -> str:
     last_time = model.fitted_.last_time
     if last_time is not None:
         return f"mean if rates go on beyond {short_number(last_time, 6)}"
-    return "probability" if hasattr(model, "classes_") else "mean"
+    return "probability" if model.has_classes else "mean"
 
 
 def _cells(schema: Schema, table: Table, owner: str) -> NDArray[Any]:

@@ -123,7 +123,7 @@ class _Forest(MetaEstimator):
             raise ArgumentError("oob_score", must)
         if not isinstance(self.grower, str):
             self._check_beside_grower("grower is a forest of its own")
-        if hasattr(self, "structures_"):
+        if self.structures_ is not None:
             self._check_beside_grower("the structures were imported", "oob_score")
 
     def _check_beside_grower(self, why: str, *more: str) -> None:

@@ -20,7 +20,6 @@ def growth_of(model: Any, **options: Any) -> Growth:
 
 def structure_or_imported(model: Any, own: GrownStructure) -> GrownStructure:
     """The structure whose trees are grown here, or the trees that were imported instead."""
-    imported = getattr(model, "structures_", None)
-    if imported is None:
+    if model.structures_ is None:
         return own
-    return ImportedStructure(own.n_structures, own.random_state, own.weights, own.sharpen, imported)
+    return ImportedStructure(own.n_structures, own.random_state, own.weights, own.sharpen, model.structures_)

@@ -33,7 +33,7 @@ def refuse_several_outputs(model: Any) -> None:
 def fit_several(model: Any, given: GivenRows, columns: Sequence[NDArray[Any]]) -> None:
     """Fit an estimator for each column of targets, with the same trees."""
     model._check_parameters()
-    if hasattr(model, "structures_"):
+    if model.structures_ is not None:
         raise ArgumentError("y", f"has {len(columns)} columns, but the structures were imported for one output")
     fitted = fit_outputs(given, columns, model.target_before_fit(), model._structure_of_fit(), model._settings())
     outputs = [_output(model, place, *each, given.X) for place, each in enumerate(zip(fitted, columns, strict=True))]

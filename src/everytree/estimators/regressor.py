@@ -28,6 +28,8 @@ from everytree.tables.reading import Table
 class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     """Estimators whose targets are numbers: measurements, counts, times."""
 
+    has_classes = False
+
     family: str
     prior: Any = "auto"
     split_prior: Any = "auto"
@@ -83,7 +85,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn from more rows; see `MetaForestClassifier.partial_fit`. Arguments as in `fit`."""
         given = self._given(X, y, sample_weight, {"exposure": exposure, "censored": censored, "event": event}, groups)
-        if not hasattr(self, "fitted_"):
+        if not self.__sklearn_is_fitted__():
             return self._fit_first(given, self.target_before_fit())
         return self._fit_more(given, allow_overlap=allow_overlap)
 

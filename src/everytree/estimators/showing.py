@@ -12,10 +12,9 @@ def drawing_options(model: Any, options: dict[str, Any]) -> dict[str, Any]:
         "code_names": model.model_.words_of_codes(model.schema_),
         "feature_names": [inputs[k] for k in model.schema_.input_of],
     }
-    if hasattr(model, "helpful_splits_"):
-        words["helps"] = model.helpful_splits_
+    words["helps"] = getattr(model, "helpful_splits_", None)
     words["last_time"] = model._learnt().last_time
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         from everytree.view.describe import leaf_classes
 
         words["class_names"] = leaf_classes([str(label) for label in model.classes_])

@@ -16,7 +16,7 @@ def check_exportable(model: Any) -> None:
         raise TypeError(f"model must be one of {[*ESTIMATORS]}, fitted, not a {name}")
     refuse_several_outputs(model)
     if not model.__sklearn_is_fitted__():
-        how = "fit, or partial_fit," if hasattr(model, "partial_fit") else "fit"
+        how = "fit, or partial_fit," if model.counts_rows else "fit"
         raise ValueError(f"this {name} is not fitted yet: call {how} and export it then")
     family = model.model_.family
     if getattr(family, "mass", None) is None:

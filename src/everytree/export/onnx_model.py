@@ -79,7 +79,7 @@ def _of_forest(graph: Graph, trees: AveragedTrees) -> list[Any]:
 
 def _of_exact(graph: Graph, model: Any) -> list[Any]:
     sums = looked_up(graph, model)
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         own = graph.constant(np.arange(len(model.classes_)))  # of one class, the leaf model has two
         probs = sharpened(graph, graph.add("Gather", sums, own, axis=1), 1.0)
         return predicts_classes(graph, probs, model.classes_)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
@@ -34,12 +33,12 @@ def write_estimator(to: Writer, model: Any) -> None:
     parameters = to.section("parameters")
     for name, value in model.get_params(deep=False).items():
         write_plain(parameters, name, value)
-    structures = getattr(model, "structures_", None)
-    to.put(is_fitted=hasattr(model, "fitted_"), is_imported=structures is not None)
-    if hasattr(model, "fitted_"):
+    structures, is_fitted = model.structures_, model.__sklearn_is_fitted__()
+    to.put(is_fitted=is_fitted, is_imported=structures is not None)
+    if is_fitted:
         _write_fitted(to, model)
     if structures is not None:
-        _write_structures(to, structures, fitted=hasattr(model, "fitted_"))
+        _write_structures(to, structures, is_fitted)
 
 
 def read_estimator(of: Reader, kind: type[Any]) -> Any:
@@ -88,7 +87,7 @@ def _write_fitted(to: Writer, model: Any) -> None:
     to.put(weight_factor=fitted.weight_factor, batches=list(fitted.batches))
     if fitted.groups is not None:
         to.put(groups=fitted.groups)
-    if is_classifier(model):
+    if model.has_classes:
         write_plain(to, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
         to.put_arrays(input_mean=model.input_mean_, input_scale=model.input_scale_)
@@ -118,14 +117,14 @@ def _read_fitted(of: Reader, model: Any) -> None:
             raise of.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
     row_names = _read_row_names(of)
-    learnt = read_model(of, Table(schema, row_names, is_classifier(model)), model.model_kinds)
+    learnt = read_model(of, Table(schema, row_names, model.has_classes), model.model_kinds)
     if model.has_one_tree and len(learnt.parts.averaged) != 1:
         raise of.error("forest", f"has {len(learnt.parts.averaged)} trees, but a {type(model).__name__} has one")
     choice = _read_choice(of.section("choice"), learnt.family) if "choice" in of else None
     if choice is None and "forest" in model.model_kinds:
         raise of.error("choice", "is missing")
     target = model.target_before_fit()
-    if is_classifier(model):
+    if model.has_classes:
         target = replace(target, classes=_read_classes(of, learnt.family))
     else:
         _check_numbers(of, model, learnt.family, row_names)
@@ -134,7 +133,7 @@ def _read_fitted(of: Reader, model: Any) -> None:
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(of), _read_batches(of)
     oob = _read_out_of_bag(of.section("out_of_bag"), target) if "out_of_bag" in of.values() else None
-    unseen = _read_unseen(of, is_classifier(model))
+    unseen = _read_unseen(of, model.has_classes)
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=_read_helpful(of, learnt), groups=of.value("groups", str) if "groups" in of else None,

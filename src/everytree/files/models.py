@@ -45,7 +45,7 @@ class Table(NamedTuple):
 def write_model(to: Writer, model: Model) -> None:
     """Write a model, and its kind."""
     to.put(model_kind=model.kind)
-    _KINDS[model.kind][0](to, model)
+    KINDS[model.kind][0](to, model)
 
 
 def read_model(of: Reader, table: Table, kinds: tuple[str, ...]) -> Model:
@@ -53,7 +53,7 @@ def read_model(of: Reader, table: Table, kinds: tuple[str, ...]) -> Model:
     kind = of.value("model_kind", str)
     if kind not in kinds:
         raise of.error("model_kind", f"must be one of {list(kinds)}, but is {kind!r:.200}")
-    return _KINDS[kind][1](of, table)
+    return KINDS[kind][1](of, table)
 
 
 # ---- averages and exact sums ----------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _read_trees(of: Reader, schema: Schema) -> AdditiveTrees:
         return AdditiveTrees(n_nodes, nodes, value, base, schema.n_codes, mass)
 
 
-_KINDS: dict[str, tuple[Callable[[Writer, Any], None], Callable[[Reader, Table], Model]]] = {
+KINDS: dict[str, tuple[Callable[[Writer, Any], None], Callable[[Reader, Table], Model]]] = {
     AverageModel.kind: (_write_average, _read_average),
     ExactModel.kind: (_write_exact, _read_exact),
     BoostedClasses.kind: (_write_classes, _read_classes),

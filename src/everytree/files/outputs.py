@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from everytree.estimators.oob import joined_outputs
+from everytree.estimators.outputs import keep_outputs
 from everytree.files.estimators import read_estimator, write_estimator
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
@@ -30,16 +31,16 @@ def read_with_outputs(of: Reader, kind: type[Any]) -> Any:
     if "n_outputs" not in of:
         return model
     n_outputs = of.value("n_outputs", int)
-    if n_outputs < 2 or hasattr(model, "fitted_") or not hasattr(kind, "keep_outputs"):
+    if n_outputs < 2 or model.__sklearn_is_fitted__() or not kind.grows_trees:
         raise of.error("n_outputs", f"is {n_outputs}, which is not possible for this {kind.__name__}")
     names = [f"output_{place}" for place in range(n_outputs)]
     outputs = [read_estimator(of.section(name), kind) for name in names]
     for name, one in zip(names, outputs, strict=True):
-        if not hasattr(one, "fitted_"):
+        if not one.__sklearn_is_fitted__():
             raise of.error(name, "is not fitted")
         if one.schema_ != outputs[0].schema_ or one.forest_.trees != outputs[0].forest_.trees:
             raise of.error(name, "has other columns or trees than the first output")
-    model.keep_outputs(outputs, _read_out_of_bag(of, outputs))
+    keep_outputs(model, outputs, _read_out_of_bag(of, outputs))
     return model
 
 

@@ -75,7 +75,7 @@ def _reasons(model: Any, rows: JudgedRows) -> Sequence[dict[str, Any] | None]:
 
 def _predicted(model: Any, rows: JudgedRows) -> FloatArray:
     """What rows are put in order by: their means, or the classes and within them the probabilities."""
-    if not hasattr(model, "classes_"):
+    if not model.has_classes:
         return np.asarray(model.predictive(rows.inputs, **rows.row_data).mean())
     probs = model.predict_proba(rows.inputs)
     return np.asarray(probs[:, -1] if probs.shape[1] <= 2 else probs.argmax(axis=1) + probs.max(axis=1))

@@ -77,7 +77,7 @@ def refuse_rows_of_fit(model: Any, rows: JudgedRows) -> None:
 
 def scores_of_new(model: Any, rows: JudgedRows) -> Scores | NoScores:
     """Scores of the model itself on rows that are new to it."""
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         predicted = predictive_of_probs(model.predict_proba(rows.inputs))
     else:
         predicted = model.predictive(rows.inputs, **rows.row_data)
@@ -88,8 +88,8 @@ def scores_of_new(model: Any, rows: JudgedRows) -> Scores | NoScores:
 def _coded(model: Any, rows: JudgedRows) -> Rows:
     """The rows as the model counts them."""
     target, columns = model.fitted_.target, {}
-    y = np.searchsorted(model.classes_, rows.y) if hasattr(model, "classes_") else rows.y
-    if not hasattr(model, "classes_"):
+    y = np.searchsorted(model.classes_, rows.y) if model.has_classes else rows.y
+    if not model.has_classes:
         columns = target.columns(model.schema_, rows.inputs, len(rows), rows.row_data)
     return Rows(model.schema_.encode(rows.inputs), y, rows.weight, columns, rows.group)
 

@@ -99,7 +99,7 @@ def at_most(rows: JudgedRows) -> tuple[JudgedRows, str]:
 
 def _known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
     """The model itself, on rows that are new to it."""
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         scored = class_scores(model.classes_, rows, known_classes(model, rows))
     else:
         scored = number_scores(rows, known_numbers(model, rows))
@@ -117,7 +117,7 @@ def known_quality(scored: Scored, n_rows: int, drawn: str) -> Quality:
 
 def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality:
     part = parts_of(rows)
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         scored = class_scores(model.classes_, rows, refitted_classes(model, rows, part))
     else:
         scored = number_scores(rows, refitted_numbers(model, rows, part))

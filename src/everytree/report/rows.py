@@ -109,7 +109,7 @@ def read_rows(
     known = model.fitted_.target
     y = known.numbers(known.read(columns.pop("target")))
     weight, group = read_weight(columns.pop("sample_weight"), len(y)), read_groups(columns.pop("groups"), len(y))
-    labels = model.classes_[y] if hasattr(model, "classes_") else y
+    labels = model.classes_[y] if model.has_classes else y
     rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {}, group=group)
     rows = replace(rows, row_data=_row_data(model, rows, columns))
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))

@@ -78,10 +78,11 @@ class Subject:
     @property
     def helpful(self) -> FloatArray | None:
         """For the tree that is shown first: how probable it is that each split helps rows it was not chosen on."""
-        if self.parts.exact is not None or not self.is_drawn or not hasattr(self.model, "helpful_splits_"):
+        if self.parts.exact is not None or not self.is_drawn:
             return None
+        helpful: FloatArray | None = getattr(self.model, "helpful_splits_", None)
         is_first = len(self.posts) == 1 or self.parts.averaged.best_tree() == self.first
-        return self.model.helpful_splits_ if is_first else None
+        return helpful if is_first else None
 
     @property
     def can_be_explained(self) -> bool:

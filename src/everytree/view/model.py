@@ -26,7 +26,7 @@ def model_html(model: Any) -> str:
 def _title(model: Any) -> Iterator[str]:
     n_rows = model.model_.n_rows
     facts = [f"{n_rows:,} row{'' if n_rows == 1 else 's'}", f"{model.n_features_in_:,} columns"]
-    if hasattr(model, "classes_"):
+    if model.has_classes:
         names = [one_line(label) for label in model.classes_]
         shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         facts.append(f"classes {shown}")
@@ -37,8 +37,9 @@ def _title(model: Any) -> Iterator[str]:
 
 
 def _quality(model: Any) -> Iterator[str]:
-    if hasattr(model, "unseen_"):
-        sentence = model.unseen_.sentence()
+    unseen = getattr(model, "unseen_", None)
+    if unseen is not None:
+        sentence = unseen.sentence()
         yield f"<p>{escape(sentence[:1].upper() + sentence[1:])}.</p>"
     else:
         yield "<p>No rows were left out of this model; <code>score(X, y)</code> judges it by other rows.</p>"
@@ -66,10 +67,10 @@ def _importances(model: Any) -> Iterator[str]:
 
 def _tree(model: Any) -> Iterator[str]:
     """The tree that is pictured, where the model has one; leaves that are lines have their own texts."""
-    if not hasattr(model, "drawing_options"):
+    if not model.counts_rows:
         return
-    what = "The most probable tree" if hasattr(model, "map_tree_") else "The tree"
-    if hasattr(model, "posteriors_") and len(model.posteriors_) > 1:
-        what = f"The tree that explains the rows best, one of {len(model.posteriors_):,}"
+    what = "The tree" if model.model_.parts.exact is None else "The most probable tree"
+    if model.model_.size:
+        what = f"The tree that explains the rows best, one of {model.model_.size}"
     yield f'<div style="margin-top:.6em">{what}</div>'
     yield tree_list_html(model.pictured(), **model.drawing_options({}))

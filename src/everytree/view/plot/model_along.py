@@ -46,7 +46,7 @@ def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_
     points = tuple(cells_of(values, n))
     if kind != "category" and not len(reader.cuts) and not is_known:
         kind, points = "category", (ANY_VALUE, *points[1:])
-    classes = tuple(model.classes_) if hasattr(model, "classes_") else None
+    classes = tuple(model.classes_) if model.has_classes else None
     return _draw(dist, name, kind, points, classes, coverage, ax)
 
 

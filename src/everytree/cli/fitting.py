@@ -21,7 +21,7 @@ from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_colum
 from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
 from everytree.cli.tables import OpenTable
 from everytree.estimators.registry import STRUCTURES
-from everytree.families.registry import BOOSTED_FAMILIES
+from everytree.families.registry import boosted_families, families_with
 from everytree.tables.reading import read_table
 from everytree.tables.texts import may_be_read
 
@@ -228,13 +228,10 @@ class TargetSummary:
 
     def kind(self, wanted: Wanted, memory: Memory) -> str:
         """Whether targets are classes or numbers: as told, or as the options or the values have it."""
-        for option, column, family in (
-            ("exposure", memory.exposure, "poisson"),
-            ("censored", memory.censored, "exponential"),
-            ("event", memory.event, "exponential"),
-        ):
-            if column is not None and wanted.family != family:
-                raise UserError(f"--{option} is for --family {family}, but --family is {wanted.family or 'normal'}")
+        for option, families in families_with().items():
+            if getattr(memory, option) is not None and wanted.family not in families:
+                known = " or ".join(families)
+                raise UserError(f"--{option} is for --family {known}, but --family is {wanted.family or 'normal'}")
         if wanted.kind != "auto":
             if wanted.kind == "class" and wanted.family is not None:
                 raise UserError(f"--family {wanted.family} is for numbers, but --kind is class")
@@ -291,8 +288,8 @@ def _check_options(kind: str, wanted: Wanted) -> None:
         raise UserError("--groups is for models that leave rows out; --model exact leaves none out")
     if wanted.empty and not estimator.counts_rows:
         raise UserError(f"--empty is for models that count rows; --model {structure} has no structures without rows")
-    if kind == "number" and not estimator.counts_rows and (wanted.family or "normal") not in BOOSTED_FAMILIES:
-        known = ", ".join(BOOSTED_FAMILIES)
+    if kind == "number" and not estimator.counts_rows and (wanted.family or "normal") not in boosted_families():
+        known = ", ".join(boosted_families())
         raise UserError(f"--family {wanted.family} cannot be boosted; --model {structure} takes {known}")
 
 

@@ -6,7 +6,7 @@ to the docstring.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from inspect import cleandoc
 from textwrap import indent
@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
-from everytree.families.registry import BOOSTED_FAMILIES, NUMBER_FAMILIES
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.class_weight import check_class_weight
 from everytree.fitting.fit import Weights
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
@@ -115,7 +115,7 @@ def flag(name: str, value: Any) -> None:
         raise ArgumentError(name, f"must be True or False, but is {value!r}")
 
 
-def one_of(known: Sequence[str]) -> Check:
+def one_of(known: Collection[str]) -> Check:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, str) or value not in known:
             raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}")
@@ -131,6 +131,10 @@ def auto_or_none(name: str, value: Any) -> None:
 def _number_or_function(name: str, value: Any) -> None:
     if isinstance(value, str) and value != "auto":
         raise ArgumentError(name, f"must be 'auto', a number or a function of depth, but is {value!r}")
+
+
+def _boosted_family(name: str, value: Any) -> None:
+    one_of(boosted_families())(name, value)
 
 
 def _prior(name: str, value: Any) -> None:
@@ -241,13 +245,13 @@ FAMILY = Rule(
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
     `exposure`), a time (with `censored`), a number of failures before a success, or a positive number whose logarithm
     is a measurement.""",
-    one_of(list(NUMBER_FAMILIES)),
+    one_of(NUMBER_FAMILIES),
 )
 BOOSTED_FAMILY = Rule(
-    f"{{{', '.join(map(repr, BOOSTED_FAMILIES))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
     a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.""",
-    one_of(BOOSTED_FAMILIES),
+    _boosted_family,
 )
 PRIOR = Rule(
     '"auto" or dict',

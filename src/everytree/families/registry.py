@@ -21,5 +21,18 @@ NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
 }
 """Families of numbers by their name in regressors."""
 
-BOOSTED_FAMILIES = tuple(name for name, family in NUMBER_FAMILIES.items() if family.link is not None)
-"""Names of the families of numbers that can be boosted."""
+
+def boosted_families() -> list[str]:
+    """Names of the families of numbers that can be boosted."""
+    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
+
+
+def families_with() -> dict[str, list[str]]:
+    """The families that take each thing that users may give for each row; several may take the same."""
+    found: dict[str, list[str]] = {}
+    for name, family in NUMBER_FAMILIES.items():
+        for column in family.given_columns:
+            for known in (column.name, column.opposite):
+                if known:
+                    found.setdefault(known, []).append(name)
+    return found

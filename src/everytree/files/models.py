@@ -9,7 +9,7 @@ import numpy as np
 
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.families.base import NativeFamily
-from everytree.families.registry import BOOSTED_FAMILIES, NUMBER_FAMILIES
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.files.families import check_all
 from everytree.files.others import read_exact, write_exact
 from everytree.files.rows import read_rows, write_rows
@@ -143,9 +143,9 @@ def _read_numbers(of: Reader, table: Table) -> BoostedNumbers:
     of, schema = of.section("boosted"), table.schema
     trees, chains = _read_chains(of, schema)
     family = of.value("family", str)
-    link = NUMBER_FAMILIES[family].link if family in BOOSTED_FAMILIES else None
+    link = NUMBER_FAMILIES[family].link if family in boosted_families() else None
     if link is None or trees.n_outputs != 1:
-        raise of.error("family", f"must be one of {list(BOOSTED_FAMILIES)} with one output, but is {family!r:.200}")
+        raise of.error("family", f"must be one of {list(boosted_families())} with one output, but is {family!r:.200}")
     centre, residuals = read_schema(of.section("centre")), read_forest(of.section("residuals"))
     if centre.n_features != 1 or not np.array_equal(residuals.n_codes, [*schema.n_codes, *centre.n_codes]):
         raise of.error("residuals", "must have the columns of the schema, and the centre")

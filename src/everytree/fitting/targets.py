@@ -20,7 +20,7 @@ from everytree.base.errors import ArgumentError
 from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical, class_search
 from everytree.families.prior_search import Search
-from everytree.families.registry import NUMBER_FAMILIES
+from everytree.families.registry import NUMBER_FAMILIES, families_with
 from everytree.families.traits import RowColumn
 from everytree.fitting.grow_on import centred_and_scaled, standardised
 from everytree.posterior.rows import Rows
@@ -88,7 +88,7 @@ class Target(GrowthTarget):
 
     @property
     @abstractmethod
-    def known_names(self) -> Mapping[str, str]:
+    def known_names(self) -> Mapping[str, Sequence[str]]:
         """Names of all row data, and the family that each belongs to."""
 
     @abstractmethod
@@ -213,7 +213,7 @@ class ClassTarget(Target):
         return {}
 
     @property
-    def known_names(self) -> Mapping[str, str]:
+    def known_names(self) -> Mapping[str, Sequence[str]]:
         return {}
 
     def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -346,23 +346,18 @@ class NumberTarget(Target):
         return {column.name: column for column in self.leaves.given_columns}
 
     @property
-    def known_names(self) -> Mapping[str, str]:
-        return {
-            known: name
-            for name, family in NUMBER_FAMILIES.items()
-            for column in family.given_columns
-            for known in (column.name, column.opposite)
-            if known
-        }
+    def known_names(self) -> Mapping[str, Sequence[str]]:
+        return families_with()
 
     def row_data(self, n_rows: int, given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         self.check_names(given)
         columns: dict[str, NDArray[Any]] = {}
-        for name, family in self.known_names.items():
+        for name, families in self.known_names.items():
             if given.get(name) is None:
                 continue
-            if self.family != family:
-                raise ArgumentError(name, f"is for family={family!r}, but family is {self.family!r}")
+            if self.family not in families:
+                known = " or ".join(map(repr, families))
+                raise ArgumentError(name, f"is for family={known}, but family is {self.family!r}")
             columns[name] = _numbers_of(name, given[name])
             if len(columns[name]) != n_rows:
                 raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")

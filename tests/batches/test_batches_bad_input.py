@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import dask.dataframe as dd
 import duckdb
 import numpy as np
 import pandas as pd
@@ -88,7 +87,6 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "one reader": (
         lambda: pa.Table.from_pandas(table()).to_reader(), {}, "batches is a RecordBatchReader, which can be read once",
     ),
-    "a lazy frame": (lambda: dd.from_pandas(table(), 2), {}, "batches is lazy"),
     "a function that returns none": (lambda: lambda: 3, {}, "batch 0: batches\\(\\) returned a int"),
     "arrays and names": (lambda: [(np.ones((3, 2)), np.ones(3))], {}, "batch 0: it is a pair .X, y., in which"),
     "four arrays": (lambda: [(1, 2, 3, 4)], {"target": None}, "batch 0: it is a tuple of 4, but must be"),

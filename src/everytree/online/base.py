@@ -11,7 +11,6 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import positive_number, whole_number
 from everytree.online.leaves import Leaves
 from everytree.online.rows import NOMINAL, Range, Row, as_dicts, check_ranges
-from everytree.online.snapshot import class_snapshot, number_snapshot
 from everytree.online.tables import rows_of, targets_of
 from everytree.online.trees import NO_BOUND, OnlineTrees
 from everytree.predictive.predictive import Predictive
@@ -131,6 +130,8 @@ class OnlineForest(ABC):
         >>> model.snapshot().predict([{"hour": 20}]).round()
         array([10.])
         """
+        from everytree.online.snapshot import class_snapshot, number_snapshot  # late: it imports scikit-learn
+
         with self.lock:
             if self.trees.n_rows == 0:
                 raise ValueError(f"this {type(self).__name__} has learned no rows yet: there is nothing to take along")

@@ -31,20 +31,10 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
     found = [
         subject.model.effect(k, rows.inputs, max_points=MAX_POINTS, max_rows=MAX_ROWS) for k in _most_important(subject)
     ]
-    labels: Sequence[Any] = subject.model.classes_.tolist() if subject.words.classes else ()
-    unit = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
-    last_time = subject.words.last_time
-    if last_time is not None:
-        last = short_number(last_time, 6)
-        unit += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
-    return effect_charts(found, subject.words.classes, shown_classes(labels, rows), unit)
-
-
-def effect_charts(found: Sequence[Effect], names: Sequence[str], outputs: Sequence[int | None], more: str = "") -> str:
-    """Charts of effects, with the names of all classes, the places of those that are drawn, and what else to say."""
     found = [one for one in found if len(one.points) > 1]
     if not found:
         return ""
+    names, outputs = subject.words.classes, _shown_classes(subject, rows)
     ticks, label = scale(*_ends(found, outputs)), _label(names, outputs)
     charts = [
         curve_chart(
@@ -60,9 +50,18 @@ def effect_charts(found: Sequence[Effect], names: Sequence[str], outputs: Sequen
     )
     if len(outputs) == 1:
         said += f" The band holds {found[0].spread:.0%} of the rows: a wide one says that other columns matter more."
-    said += more
+    said += _units(subject, rows)
     head = f'<h3 class="below">What they do</h3><p>{escape(said)}</p>'
     return f'{head}<div class="charts effects">{"".join(charts)}</div>'
+
+
+def _units(subject: Subject, rows: JudgedRows) -> str:
+    """What counts and times stand for."""
+    said = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
+    if subject.words.last_time is not None:
+        last = short_number(subject.words.last_time, 6)
+        said += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
+    return said
 
 
 def _most_important(subject: Subject) -> list[int]:
@@ -71,8 +70,9 @@ def _most_important(subject: Subject) -> list[int]:
     return [int(k) for k in order if middle[k] > 0.0]
 
 
-def shown_classes(labels: Sequence[Any], rows: JudgedRows) -> list[int | None]:
+def _shown_classes(subject: Subject, rows: JudgedRows) -> list[int | None]:
     """Places of the classes whose curves are drawn; None for a number."""
+    labels = subject.model.classes_.tolist() if subject.words.classes else []
     if len(labels) <= 2:
         return [len(labels) - 1 if labels else None]
     counts = dict.fromkeys(labels, 0.0)

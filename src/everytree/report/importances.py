@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -112,10 +112,10 @@ def _by_input(model: MetaEstimator, of_feature: FloatArray) -> FloatArray:
     return total
 
 
-def importances_html(found: Importances, names: Sequence[str], write: Callable[[float], str] = "{:.3f}".format) -> str:
+def importances_html(found: Importances, names: Sequence[str]) -> str:
     """Bars of the most important columns, each with its number."""
     order = (-found.middle).argsort(kind="stable")[:MAX_IMPORTANCES]
-    texts = [write(float(found.middle[k])) for k in order]
+    texts = [f"{found.middle[k]:.3f}" for k in order]
     if found.asked is not None:
         numbers = [(found.middle[k], found.low[k], found.high[k], found.asked[k]) for k in order]
         texts = [f"{m:.3f} ({a:.3f} to {b:.3f}), split on with probability {asked:.2f}" for m, a, b, asked in numbers]

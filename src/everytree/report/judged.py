@@ -16,14 +16,9 @@ def why_not_judged(rows: JudgedRows | None) -> str:
         return "This page was made without a table of rows and targets, so there was nothing to judge it by."
     if len(rows) < MIN_ROWS:
         return f"The table has {number_of(len(rows), 'row')}; fewer than {MIN_ROWS} say little about quality."
-    return why_not_told_apart(rows)
-
-
-def why_not_told_apart(rows: JudgedRows, which: str = "of the table") -> str:
-    """A sentence where all targets are the same, for then scores say nothing; `which` targets these are."""
-    if len(set(rows.y.tolist())) > 1:
-        return ""
-    return f"All targets {which} are the same, so there is nothing to tell apart."
+    if len(set(rows.y.tolist())) <= 1:
+        return "All targets of the table are the same, so there is nothing to tell apart."
+    return ""
 
 
 def quality_html(quality: Quality, more: Sequence[str] = ()) -> str:

@@ -98,18 +98,13 @@ def at_most(rows: JudgedRows) -> tuple[JudgedRows, str]:
 
 
 def _known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
-    """The model itself, on rows that are new to it."""
+    """The scores of the model itself on rows that are new to it, with the words for them."""
     if model.has_classes:
         scored = class_scores(model.classes_, rows, known_classes(model, rows))
     else:
         scored = number_scores(rows, known_numbers(model, rows))
-    return known_quality(scored, len(rows), drawn)
-
-
-def known_quality(scored: Scored, n_rows: int, drawn: str) -> Quality:
-    """What the model itself scored on rows that are new to it, with the words for it."""
     how = (
-        f"The model that this page shows predicted {n_rows:,} rows of the table{drawn}. They were given as new: "
+        f"The model that this page shows predicted {len(rows):,} rows of the table{drawn}. They were given as new: "
         "it was not fitted to any of them."
     )
     return Quality("This model, on rows it has not seen", how, *scored)

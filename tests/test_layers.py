@@ -132,21 +132,42 @@ def test_no_two_modules_of_a_package_import_each_other(package):
             del left[name]
 
 
-def defined_in(package: str) -> set[str]:
-    """Names of functions, classes and attributes that the modules of a package define."""
+def members_of(text: str) -> set[str]:
+    """Members of the classes that a module defines: what stands in them, and what they set on `self` or `cls`.
+
+    What is set on any other object makes nothing its own.
+    """
     found: set[str] = set()
-    for name in INNER:
-        if name.split(".")[0] != package:
-            continue
-        for node in ast.walk(ast.parse(MODULES[name].read_text())):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+    for one in [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]:
+        for node in one.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 found.add(node.name)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                found |= {name.id for name in ast.walk(node) if is_stored(name) and isinstance(name, ast.Name)}
+        for node in ast.walk(one):
+            if isinstance(node, ast.Attribute) and is_stored(node) and getattr(node.value, "id", "") in OWN_OBJECTS:
                 found.add(node.attr)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
     return found
 
+
+def is_stored(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def foreign_reads(text: str, own: set[str]) -> list[str]:
+    """Underscore names that a module reads or sets on objects other than its own."""
+    return [
+        node.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.endswith("__")
+        and node.attr not in own
+        and getattr(node.value, "id", "") not in OWN_OBJECTS
+    ]
+
+
+OWN_OBJECTS = ("self", "cls")
 
 OTHER_LIBRARIES = {"_asdict", "_replace", "_exit", "_predictors", "_preprocessor"}
 """Underscore names of named tuples, of `os`, and of scikit-learn's gradient boosting, which offers no others."""
@@ -154,11 +175,27 @@ OTHER_LIBRARIES = {"_asdict", "_replace", "_exit", "_predictors", "_preprocessor
 
 @pytest.mark.parametrize("package", FLOOR)
 def test_no_package_reads_what_another_keeps_to_itself(package):
-    own = defined_in(package) | OTHER_LIBRARIES
-    for module in [name for name in INNER if name.split(".")[0] == package]:
-        for node in ast.walk(ast.parse(MODULES[module].read_text())):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
-                assert node.attr in own or getattr(node.value, "id", "") == "self", f"{module} reads {node.attr}"
+    texts = {name: MODULES[name].read_text() for name in INNER if name.split(".")[0] == package}
+    own = OTHER_LIBRARIES.union(*map(members_of, texts.values()))
+    assert {name: found for name, text in texts.items() if (found := foreign_reads(text, own))} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_foreign"),
+    [
+        ("def read(model): return model._classes", True),
+        ("def write(model): model._classes = 1", True),
+        ("def write(model): model._classes = 1; return model._classes", True),
+        ("def _classes(model): return model._classes", True),
+        ("_classes = 1\ndef read(model): return model._classes", True),
+        ("class A:\n    _classes: int\ndef read(model): return model._classes", False),
+        ("class A:\n    def _classes(self): pass\ndef read(model): return model._classes", False),
+        ("class A:\n    def start(self): self._classes = 1\ndef read(model): return model._classes", False),
+        ("class A:\n    def start(self, other): other._classes = 1\n    def read(self): return self._classes", True),
+    ],
+)
+def test_reads_of_what_another_keeps_to_itself_are_seen(line, is_foreign):
+    assert bool(foreign_reads(line, members_of(line))) == is_foreign
 
 
 def test_all_names_can_be_had_without_the_optional_libraries():

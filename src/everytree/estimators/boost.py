@@ -69,6 +69,7 @@ class _Boosting(BoostedEstimator):
     max_features: float
     n_iter_no_change: int | Auto
     calibration: Literal["auto"] | None = "auto"
+    n_residual_trees = 100  # of no use for classes
 
     def _structure(self) -> BoostStructure:
         given: dict[str, Any] = {
@@ -80,11 +81,11 @@ class _Boosting(BoostedEstimator):
             subsample=float(self.subsample), max_features=float(self.max_features),
             **{name: value for name, value in given.items() if not is_auto(value)},
         )  # fmt: skip
-        return BoostStructure(rule, self.random_state, self.calibration == "auto")
+        return BoostStructure(rule, self.random_state, self.calibration == "auto", int(self.n_residual_trees))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, least in (("max_iter", 1), ("n_chains", 2), ("min_samples_leaf", 1)):
+        for name, least in (("max_iter", 1), ("n_chains", 2), ("min_samples_leaf", 1), ("n_residual_trees", 1)):
             whole_number(name, getattr(self, name), least)
         for name, least in (("max_leaf_nodes", 2), ("n_iter_no_change", 1), ("max_depth", 1)):
             if not is_auto(getattr(self, name)) and not (name == "max_depth" and self.max_depth is None):
@@ -229,6 +230,8 @@ class MetaBoostRegressor(_Boosting, Regression):
         As in `MetaBoostClassifier`.
     n_iter_no_change
         As in `MetaBoostClassifier`.
+    n_residual_trees : int
+        Trees of the meta-forest. They take most of the time of a fit; intervals hardly change from some 30 on.
     max_bins
         As in `MetaForestClassifier`.
     categorical_features
@@ -269,6 +272,7 @@ class MetaBoostRegressor(_Boosting, Regression):
         max_features: float = 0.5,
         split_prior: float | Auto = "auto",
         n_iter_no_change: int | Auto = "auto",
+        n_residual_trees: int = 100,
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
         relative_weights: bool = False,
@@ -287,6 +291,7 @@ class MetaBoostRegressor(_Boosting, Regression):
         self.max_features = max_features
         self.split_prior = split_prior
         self.n_iter_no_change = n_iter_no_change
+        self.n_residual_trees = n_residual_trees
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.relative_weights = relative_weights

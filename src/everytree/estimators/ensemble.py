@@ -24,12 +24,13 @@ class _Ensemble(BoostedEstimator):
     max_iter: int
     learning_rate: float | Auto
     split_prior = "auto"
+    n_residual_trees = 100  # of no use for classes
 
     def _structure(self) -> EnsembleStructure:
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
         forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", self._sharpens(), Growth())
-        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True))
+        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True, int(self.n_residual_trees)))
 
     def _sharpens(self) -> bool:
         """Whether the forest is sharpened by itself."""
@@ -39,6 +40,7 @@ class _Ensemble(BoostedEstimator):
         super()._check_parameters()
         whole_number("n_estimators", self.n_estimators, 1)
         whole_number("max_iter", self.max_iter, 1)
+        whole_number("n_residual_trees", self.n_residual_trees, 1)
         if not is_auto(self.learning_rate):
             positive_number("learning_rate", self.learning_rate)
 
@@ -132,6 +134,8 @@ class MetaEnsembleRegressor(_Ensemble, Regression):
         Of boosting; see `MetaBoostClassifier`.
     learning_rate
         Of boosting; see `MetaBoostClassifier`.
+    n_residual_trees : int
+        Trees of the meta-forest about the centres; see `MetaBoostRegressor`.
     max_bins
         As in `MetaForestClassifier`.
     categorical_features
@@ -164,6 +168,7 @@ class MetaEnsembleRegressor(_Ensemble, Regression):
         family: str = "normal",
         max_iter: int = 1000,
         learning_rate: float | Auto = "auto",
+        n_residual_trees: int = 100,
         max_bins: int = 255,
         categorical_features: CategoricalFeatures = "from_dtype",
         relative_weights: bool = False,
@@ -175,6 +180,7 @@ class MetaEnsembleRegressor(_Ensemble, Regression):
         self.family = family
         self.max_iter = max_iter
         self.learning_rate = learning_rate
+        self.n_residual_trees = n_residual_trees
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.relative_weights = relative_weights

@@ -34,7 +34,6 @@ from everytree.structure.growers import Growth
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
-RESIDUAL_TREES = 100
 MAX_CENTRE_CODES = 255
 """So that the centre fits beside columns of any number of codes."""
 
@@ -55,11 +54,14 @@ class BoostStructure:
     random_state : int, RandomState or None
     sharpen : bool
         Whether the average of the chains is sharpened by the rows that they left out.
+    n_residual_trees : int
+        Of the forest that learns how numbers lie about their centres.
     """
 
     rule: BoostRule
     random_state: Any
     sharpen: bool
+    n_residual_trees: int = 100
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -74,8 +76,13 @@ class BoostStructure:
         about = AboutCentre(target.family)
         centres = self.centres(rows, about, schema, settings)
         return numbers_about(
-            rows, centres.left_out, centres.trees, about, centres, target, schema, settings, self.random_state
+            rows, centres.left_out, centres.trees, about, centres, target, schema, settings, self.residuals(target)
         )  # fmt: skip
+
+    def residuals(self, target: NumberTarget) -> ForestStructure:
+        """The forest that learns how numbers lie about their centres."""
+        sharpen = target.leaves.support.is_real_line
+        return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, Growth())
 
     def classes(
         self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
@@ -159,7 +166,7 @@ def numbers_about(
     target: NumberTarget,
     schema: Schema,
     settings: Settings,
-    random_state: Any,
+    residuals: ForestStructure,
 ) -> Learnt:
     """Learn how targets lie about their centres, by a forest.
 
@@ -170,6 +177,7 @@ def numbers_about(
         Centre of each row from models that have not seen it.
     centres : Centres
         To predict other rows by.
+    residuals : ForestStructure
     """
     own = Schema.fit(honest[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
@@ -181,8 +189,7 @@ def numbers_about(
     about_rows = Rows(
         with_centre(rows.codes, honest, own), about.target(rows.y, honest), rows.weight, row_data, rows.group
     )  # fmt: skip
-    structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
-    learnt = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings)
+    learnt = learn_forest(residuals.grow(about_rows, target, with_own, settings), target, with_own, settings)
     assert isinstance(learnt.forest, Forest)
     model = BoostedNumbers(centres, about, own, learnt.forest, boosted.gains, boosted.split_prior, boosted.n_steps)
     unseen = learnt.unseen

@@ -113,7 +113,7 @@ class EnsembleStructure:
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(~each))
         centres = MixedCentres(forest, boosted.trees, weight_by(np.ones(len(rows), dtype=bool)), about)
         return numbers_about(
-            rows, left_out, centres, about, boosted, target, schema, settings, self.boost.random_state
+            rows, left_out, centres, about, boosted, target, schema, settings, self.boost.residuals(target)
         )  # fmt: skip
 
     def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:

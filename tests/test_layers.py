@@ -102,13 +102,40 @@ def test_all_ways_to_import_are_seen(line):
     assert imports(f"{line}\n", top=True) == {"report"}
 
 
-def test_a_fit_goes_straight_down():
-    """From `MetaForestClassifier.fit` to the recursion: few changes of file, none of them upward."""
-    files = [file for file, *_ in ARCHITECTURE["FIT_PATH"]]
-    assert sum(a != b for a, b in itertools.pairwise(files)) <= 6
-    floor = {package: level for level, packages in enumerate(FLOORS) for package in packages}
-    levels = [floor.get(file.split("/")[0], -1) for file in files]  # kernels are below all packages
-    assert levels == sorted(levels, reverse=True)
+FIT_PATH = runpy.run_path(str(PACKAGE.parents[1] / "docs" / "fit_path.py"))
+
+
+def test_a_recorded_fit_goes_straight_down():
+    """From `MetaForestClassifier.fit` to the recursion: few changes of file, and no call of a higher floor."""
+    steps = FIT_PATH["path"]()
+    floors = [FLOOR.get(step.file.split("/")[0], -1) for step in steps]  # kernels are below all packages
+    assert [
+        step for step, floor in zip(steps, floors, strict=True) if step.caller and floor > floors[step.caller - 1]
+    ] == []
+    chain = [steps[-1]]
+    while chain[-1].caller:
+        chain.append(steps[chain[-1].caller - 1])
+    assert (chain[-1].file, chain[-1].name) == ("estimators/classifier.py", "Classification.fit")
+    assert sum(a.file != b.file for a, b in itertools.pairwise(chain)) <= 7
+
+
+def test_pages_have_the_path_of_a_recorded_fit():
+    steps = FIT_PATH["path"]()
+    for page, linked in ((FIT_PATH["PAGE"], False), (FIT_PATH["CONTRIBUTING"], True)):
+        assert page.read_text() == FIT_PATH["with_table"](page.read_text(), steps, linked=linked), (
+            "run docs/fit_path.py"
+        )
+    assert set(FIT_PATH["WHAT"]) <= {name for step in steps for name in (step.file, step.name)}
+
+
+def test_each_kernel_on_the_path_of_a_fit_calls_the_next():
+    pairs = list(FIT_PATH["native_calls"]())
+    assert len(pairs) >= 5
+    for step, following in pairs:
+        _, text = FIT_PATH["definition"](step.file, step.name)
+        assert FIT_PATH["calls"](text, following.name), f"{step.file} {step.name} does not call {following.name}"
+    _, text = FIT_PATH["definition"](pairs[-1][1].file, pairs[-1][1].name)
+    assert not any(FIT_PATH["calls"](text, step.name) for step, _ in pairs)
 
 
 @pytest.mark.parametrize("door", sorted(DOORS))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from estimator_cases import Case, answers, ids
@@ -23,21 +22,6 @@ CASES = [
         for family in ("normal", "lognormal", "poisson", "exponential")
     ),
 ]
-REPEATED_ROWS = "which rows are left out is drawn for each row: a row of weight 2 is not drawn as two rows are"
-
-
-def expected_failures(estimator: object) -> dict[str, str]:
-    return {f"check_sample_weight_equivalence_on_{table}_data": REPEATED_ROWS for table in ("dense", "sparse")}
-
-
-@pytest.mark.slow  # their parts have the same checks among the fast ones
-@parametrize_with_checks(
-    [et.MetaEnsembleClassifier(5, max_iter=5), et.MetaEnsembleRegressor(5, max_iter=5, n_residual_trees=8)],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings("ignore:.* rows equal another row in every column")
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("case", **ids(CASES))

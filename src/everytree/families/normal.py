@@ -76,7 +76,7 @@ class Normal(NativeFamily):
         def make(strength: float, shape: float, noise: float) -> Normal:
             return cls(mean, strength, shape, max(shape - 1.0, 0.5) * noise * variance)
 
-        floor = rounding(y) ** 2 / 12.0 / variance
+        floor = rounding(y, weight) ** 2 / 12.0 / variance
         shares = [1e-6, 1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 0.8, 1.0, 1.3, 2.0, 4.0]
         ladder = [share for share in shares if share > min(floor, 0.5)]
         first = next(share for share in ladder if share >= 0.1)

@@ -109,11 +109,11 @@ def overall_rate(events: FloatArray, time: FloatArray, weight: FloatArray | None
     return (float(np.sum(events if weight is None else weight * events)) + 0.5) / max(total, 1e-300)
 
 
-def rounding(y: FloatArray) -> float:
+def rounding(y: FloatArray, weight: FloatArray | None) -> float:
     """Step to which targets are rounded: the smallest between them where most values occur several times, else 0.
 
     A density has no ties: with rounded targets, a spike at each value would win any log score. The expected variance of
     a leaf is therefore never less than that of rounding.
     """
-    values = np.unique(y)
-    return float(np.diff(values).min()) if 1 < len(values) <= len(y) / 5 else 0.0
+    values, n_rows = np.unique(y), len(y) if weight is None else weight.sum()  # a row of weight 2 is two rows
+    return float(np.diff(values).min()) if 1 < len(values) <= n_rows / 5 else 0.0

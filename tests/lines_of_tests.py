@@ -1,8 +1,9 @@
 """Lines of tests per line of source, package by package: `python tests/lines_of_tests.py` prints the table.
 
 Only lines with code count: no comments, docstrings or blank lines. The source of a package is its Python and the
-kernels that it calls. Its tests are those in the folder of its name, and parts of other files: a file that imports from
-several packages counts for each of them with an equal part. A module that tests share counts for their packages alike.
+kernels that it calls. Its tests are those in the folder of its name and those that have it in theirs, such as
+`test_report_online`, and parts of other files: one that imports from several packages counts for each of them with an
+equal part, and a module that tests share counts for their packages alike.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def test_lines() -> Counter[str]:
     names = {path: imported(text) for path, text in texts.items()}
     lines: Counter[str] = Counter()
     for path, text in texts.items():
-        own, known = {path.parent.name} & set(PACKAGES), packages_in(names[path])
+        own, known = {path.parent.name, *path.stem.split("_")} & set(PACKAGES), packages_in(names[path])
         users = {other.parent.name for other in texts if path.parent == TESTS and path.stem in names[other]}
         others = (users & set(PACKAGES) or known) - own
         for package in own | others:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
 from cases import rng_for
+from everytree.sampling.arviz import inference_data
 from everytree.sampling.diagnostics import ess, mean_error, rhat
+from everytree.sampling.draws import Draws
 from everytree.sampling.evidence import EvidenceEstimate, bennett_ratio, estimate_evidence
 from everytree.sampling.ladder import adapted_powers, first_powers
 
@@ -215,3 +219,40 @@ def test_each_step_of_an_adapted_ladder_has_the_same_part_of_the_rejections():
 def test_exchanges_that_all_fail_or_all_succeed_keep_the_ladder(rate):
     powers = np.array([0.0, 0.2, 0.6, 1.0])
     np.testing.assert_allclose(adapted_powers(powers, np.full(3, rate)), powers, atol=1e-12)
+
+
+# ---- draws for ArviZ ------------------------------------------------------------------------------------------------
+
+
+def few_draws() -> Draws:
+    rng = rng_for("arviz")
+    whole = rng.integers(0, 3, (2, 5)).astype(np.int32)
+    powers = rng.normal(size=(2, 5, 4))
+    numbers = rng.normal(size=(2, 5)), rng.uniform(1.0, 4.0, (2, 5)), rng.uniform(size=(2, 5, 3))
+    return Draws(*numbers, whole, whole, powers, powers, powers)
+
+
+def test_draws_have_the_names_of_arviz(monkeypatch):
+    """Its older versions take groups by keyword, newer ones as a mapping."""
+
+    def older(posterior=None, sample_stats=None, dims=None):
+        return {"posterior": posterior, "sample_stats": sample_stats}, dims
+
+    def newer(groups, dims=None):
+        return groups, dims
+
+    draws = few_draws()
+    for from_dict in (older, newer):
+        monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=from_dict))
+        groups, dims = inference_data(draws, {"swap": 0.25})
+        assert dims == {"used": ["column"]}
+        assert groups["posterior"]["n_leaves"] is draws.n_leaves
+        assert groups["posterior"]["used"] is draws.used
+        assert groups["sample_stats"]["lp"] is draws.log_evidence
+        np.testing.assert_array_equal(groups["sample_stats"]["acceptance_swap"], np.full((2, 5), 0.25))
+
+
+def test_without_arviz_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ImportError, match=r"pip install everytree\[arviz\]"):
+        inference_data(few_draws(), {})

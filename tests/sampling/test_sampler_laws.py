@@ -335,3 +335,88 @@ def test_sums_that_are_allowed_less_are_less_deep(depth):
     assert depths == sorted(depths)
     assert depths[-1] == depth
     assert depths[0] == 1
+
+
+# ---- options and files ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kinds", ["ordered", "one_against_rest", "multiway", ("ordered", "multiway", "ordered")])
+@pytest.mark.parametrize("name", ["bernoulli", "normal"])
+def test_files_of_every_kind_go_on_where_they_were(name, kinds, tmp_path):
+    """A saved sampler answers as before, and its next draws are those of the one that was not saved."""
+    one = sampler(name, kinds=kinds).fit(*rows(name), n_draws=12)
+    et.save(one, tmp_path / "sampler.et")
+    loaded = et.load(tmp_path / "sampler.et")
+    assert same_draws(loaded, one)
+    assert loaded.map_tree() == one.map_tree()
+    assert loaded.summary() == one.summary()
+    np.testing.assert_array_equal(loaded.co_inclusion, one.co_inclusion)
+    assert same_draws(loaded.run(6), one.run(6))
+
+
+def test_the_source_of_random_numbers_decides_the_draws():
+    X, y = rows()
+
+    def draws(seed: Any) -> et.StructureSampler:
+        return sampler(random_state=seed).fit(X, y, n_draws=10)
+
+    assert same_draws(draws(5), draws(5))
+    assert not same_draws(draws(5), draws(6))
+    assert same_draws(draws(np.random.default_rng(5)), draws(np.random.default_rng(5)))
+    source = np.random.default_rng(5)
+    assert not same_draws(draws(source), draws(source))  # a generator goes on
+
+
+def test_chains_are_as_many_as_asked_and_differ():
+    one = sampler(n_chains=5, n_temperatures=4).fit(*rows(), n_draws=15)
+    assert one.draws.log_evidence.shape == (5, 15)
+    assert one.draws.own.shape == (5, 15, 4)
+    assert len(np.unique(one.draws.n_leaves, axis=0)) == 5
+    assert (np.diff(one.powers) > 0.0).all()
+
+
+@pytest.mark.parametrize(("thin", "n_kept"), [(1, 40), (4, 10), (20, 2), ("auto", 40)])
+def test_structures_are_kept_every_so_many_draws(thin, n_kept):
+    one = sampler(n_chains=2).fit(*rows(), n_draws=20, thin=thin)
+    assert len(one.structures) == n_kept
+    assert one.posterior.weights == pytest.approx(np.full(n_kept, 1.0 / n_kept))
+    assert one.posterior is one.posterior
+
+
+def test_draws_of_the_first_rounds_may_be_used():
+    one = sampler().fit(*rows(), n_draws=10, burn_in=0)
+    np.testing.assert_allclose(one.powers, [0.0, 0.01, 1.0])
+    assert one.draws.n_draws == 10
+    longer = sampler().fit(*rows(), n_draws=10, burn_in=60)
+    assert longer.powers[[0, -1]].tolist() == [0.0, 1.0]
+    assert longer.powers[1] != one.powers[1]
+
+
+def test_a_second_fit_forgets_the_first():
+    X, y = rows()
+    one = sampler().fit(X, y, n_draws=10)
+    again = one.fit(X[:20], y[:20], n_draws=15)
+    assert again is one
+    assert (one.n_rows, one.draws.n_draws) == (20, 15)
+    assert same_draws(one, sampler().fit(X[:20], y[:20], n_draws=15))
+    one.run(5)
+    assert one.draws.n_draws == 20
+
+
+@pytest.mark.parametrize("temperature", [0.25, 0.6])
+def test_a_lower_temperature_spreads_the_draws(temperature):
+    """Trees are smaller, and the exact sum at the same power has the same columns."""
+    X, y = rows()
+    one = sampler(temperature=temperature, n_temperatures=4).fit(X, y, n_draws=150)
+    exact = et.ExactPosterior(N_CODES, BERNOULLI, 2, temperature=temperature).fit(X, y)
+    np.testing.assert_allclose(one.feature_prob, exact.feature_prob, atol=0.06)
+    assert abs(one.log_evidence.value - exact.log_evidence) < max(5.0 * one.log_evidence.error, 1e-6)
+    assert one.powers[-1] == temperature
+    assert one.draws.n_leaves.mean() < fitted().draws.n_leaves.mean()
+
+
+def test_chains_that_begin_with_the_worst_splits_end_where_others_do():
+    X, y = rows()
+    ends = [sampler(start=start, n_temperatures=4).fit(X, y, n_draws=150) for start in ("prior", "worst")]
+    np.testing.assert_allclose(ends[0].feature_prob, ends[1].feature_prob, atol=0.08)
+    assert ends[0].map_tree() == ends[1].map_tree()

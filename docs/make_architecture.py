@@ -1,19 +1,16 @@
-"""The picture of the packages and the path of a fit in `architecture.md`, from the code itself.
+"""The picture of the packages in `architecture.md`, from their imports.
 
-`python docs/make_architecture.py` writes both anew; the tests compare them with what the code says.
+`python docs/make_architecture.py` makes it anew; the tests compare it with what the code says.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "everytree"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
-PAGE = ROOT / "docs" / "architecture.md"
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 FLOORS = [
     ["base"],
@@ -33,18 +30,6 @@ FLOORS = [
     ["cli"],
 ]
 """From the bottom up. A package imports only from floors below its own; packages of one floor do not see each other."""
-
-FIT_PATH = [
-    ("estimators/classifier.py", "fit", "the public method: arguments become `GivenRows`"),
-    ("estimators/base.py", "_fit", "parameters become a target, a structure and settings"),
-    ("fitting/fit.py", "fit", "table and target -> codes -> structures"),
-    ("fitting/fit.py", "learn_forest", "structures -> counts -> priors -> forest"),
-    ("posterior/posterior.py", "from_statistics", "Theorem 1, once a tree"),
-    ("_native/bind/posterior.cpp", "merge", "arrays of NumPy to the kernel"),
-    ("_native/core/posterior.hpp", "merge", "statistics of terminals, summed upward; then the touched nodes"),
-    ("_native/core/sweep.hpp", "weigh", "the recursion itself, in logs"),
-]
-"""From `MetaForestClassifier.fit` to the formula: the file, the function, and what it does."""
 
 
 def package_imports() -> dict[str, set[str]]:
@@ -105,46 +90,5 @@ def picture() -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def fit_path(*, linked: bool) -> str:
-    """A table of the functions that a fit goes through, each with its line, which may be a link from the root."""
-    rows = ["| step | where | what |", "|---|---|---|"]
-    for number, (file, name, what) in enumerate(FIT_PATH, start=1):
-        line = line_of(file, name)
-        where = f"`{file}:{line}` `{name}`"
-        rows.append(f"| {number} | {f'[{where}](src/everytree/{file}#L{line})' if linked else where} | {what} |")
-    return "\n".join(rows)
-
-
-def line_of(file: str, name: str) -> int:
-    """Where a function begins."""
-    text = (PACKAGE / file).read_text()
-    if file.endswith(".py"):
-        return next(
-            node.lineno
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef) and node.name == name and not _is_stub(node)
-        )
-    found = re.search(rf"^[\w:<>&* ]*\b{name}\(", text, flags=re.MULTILINE)
-    assert found is not None, f"{file} has no {name}"
-    return text.count("\n", 0, found.start()) + 1
-
-
-def _is_stub(node: ast.FunctionDef) -> bool:
-    """A method of a protocol or an abstract one: nothing but a docstring."""
-    return len(node.body) == 1 and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
-
-
-def with_fit_path(page: str, *, linked: bool) -> str:
-    """The page with the table between its two marks."""
-    return re.sub(
-        r"(<!-- fit path -->\n).*?(<!-- end -->)",
-        lambda marks: marks[1] + "\n" + fit_path(linked=linked) + "\n\n" + marks[2],
-        page,
-        flags=re.DOTALL,
-    )
-
-
 if __name__ == "__main__":
     PICTURE.write_text(picture())
-    PAGE.write_text(with_fit_path(PAGE.read_text(), linked=False))
-    CONTRIBUTING.write_text(with_fit_path(CONTRIBUTING.read_text(), linked=True))

@@ -1,7 +1,4 @@
-"""What holds for every test: no window opens, no figure stays open, and what only POSIX has is left out elsewhere.
-
-`few_residual_trees` is for those that ask for it.
-"""
+"""What holds for every test: no window opens, no figure stays open, and what only POSIX has is left out elsewhere."""
 
 from __future__ import annotations
 
@@ -26,9 +23,3 @@ def _close_figures() -> Iterator[None]:
     yield
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
         pyplot.close("all")
-
-
-@pytest.fixture
-def few_residual_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the forest of what boosted numbers leave small: it takes most of their time, and has no parameter."""
-    monkeypatch.setattr("everytree.fitting.boosted.RESIDUAL_TREES", 8)

@@ -44,7 +44,21 @@ def make(kind: type[Any], **options: Any) -> Any:
     fixed = {name: value for name, value in {"random_state": 0, "n_jobs": 1}.items() if name in known}
     if "Exact" in kind.__name__:
         fixed["max_depth"] = 2
-    return kind(**fixed, **options)
+    return kind(**{**fixed, **options})
+
+
+SMALL: dict[str, Any] = {
+    "n_estimators": 4, "max_iter": 6, "n_residual_trees": 4, "n_draws": 4, "n_structures": 3, "max_cuts": 6,
+}  # fmt: skip
+
+
+def small(kind: type[Any], **options: Any) -> Any:
+    """An estimator that takes little time to fit: few trees, steps and draws, by its own parameters."""
+    known = kind().get_params()
+    few = {name: value for name, value in SMALL.items() if name in known}
+    if "n_draws" in known:
+        few |= {"n_chains": 1, "temperature": 1.0, "max_depth": 2}
+    return make(kind, **{**few, **options})
 
 
 def marked(kinds: list[type[Any]]) -> list[Any]:

@@ -45,6 +45,7 @@ class AllStructures:
         total = sum(prior * evidence for _, prior, evidence in found)
         self.log_evidence = float(np.log(total))
         self.prob = {key: prior * evidence / total for key, prior, evidence in found}
+        self.evidence = {key: evidence for key, _, evidence in found}
         assert abs(sum(prior for _, prior, _ in found) - 1.0) < 1e-12
 
     def leaf(self, rows: np.ndarray[Any, Any]) -> float:

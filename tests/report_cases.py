@@ -84,8 +84,10 @@ def models() -> dict[str, object]:
         "boosted one class": et.MetaBoostClassifier(**chains).fit(table, np.repeat("only", len(table))),
         "ensemble": et.MetaEnsembleClassifier(**both).fit(table, two),
         "ensemble three": et.MetaEnsembleClassifier(**both).fit(table, three),
-        "boosted numbers": et.MetaBoostRegressor(**chains).fit(table, numbers_of(table, "normal")),
-        "ensemble numbers": et.MetaEnsembleRegressor(**both).fit(table, numbers_of(table, "normal")),
+        "boosted numbers": et.MetaBoostRegressor(**chains, n_residual_trees=8).fit(table, numbers_of(table, "normal")),
+        "ensemble numbers": et.MetaEnsembleRegressor(**both, n_residual_trees=8).fit(
+            table, numbers_of(table, "normal")
+        ),
     }
     for family in ("normal", "poisson", "exponential", "geometric"):
         made[family] = et.MetaForestRegressor(**few, family=family).fit(table, numbers_of(table, family))

@@ -133,7 +133,4 @@ def test_import_brings_no_extra():
 
 def test_the_architecture_page_is_drawn_from_the_code():
     made = runpy.run_path(str(ROOT / "docs" / "make_architecture.py"))
-    advice = "run python docs/make_architecture.py"
-    assert made["PICTURE"].read_text() == made["picture"](), advice
-    for page, linked in ((made["PAGE"], False), (made["CONTRIBUTING"], True)):
-        assert page.read_text() == made["with_fit_path"](page.read_text(), linked=linked), advice
+    assert made["PICTURE"].read_text() == made["picture"](), "run python docs/make_architecture.py"

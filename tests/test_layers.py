@@ -101,13 +101,40 @@ def test_all_ways_to_import_are_seen(line):
     assert imports(f"{line}\n", top=True) == {"report"}
 
 
-def test_a_fit_goes_straight_down():
-    """From `MetaForestClassifier.fit` to the recursion: few changes of file, none of them upward."""
-    files = [file for file, *_ in ARCHITECTURE["FIT_PATH"]]
-    assert sum(a != b for a, b in itertools.pairwise(files)) <= 6
-    floor = {package: level for level, packages in enumerate(FLOORS) for package in packages}
-    levels = [floor.get(file.split("/")[0], -1) for file in files]  # kernels are below all packages
-    assert levels == sorted(levels, reverse=True)
+FIT_PATH = runpy.run_path(str(PACKAGE.parents[1] / "docs" / "fit_path.py"))
+
+
+def test_a_recorded_fit_goes_straight_down():
+    """From `MetaForestClassifier.fit` to the recursion: few changes of file, and no call of a higher floor."""
+    steps = FIT_PATH["path"]()
+    floors = [FLOOR.get(step.file.split("/")[0], -1) for step in steps]  # kernels are below all packages
+    assert [
+        step for step, floor in zip(steps, floors, strict=True) if step.caller and floor > floors[step.caller - 1]
+    ] == []
+    chain = [steps[-1]]
+    while chain[-1].caller:
+        chain.append(steps[chain[-1].caller - 1])
+    assert (chain[-1].file, chain[-1].name) == ("estimators/classifier.py", "Classification.fit")
+    assert sum(a.file != b.file for a, b in itertools.pairwise(chain)) <= 7
+
+
+def test_pages_have_the_path_of_a_recorded_fit():
+    steps = FIT_PATH["path"]()
+    for page, linked in ((FIT_PATH["PAGE"], False), (FIT_PATH["CONTRIBUTING"], True)):
+        assert page.read_text() == FIT_PATH["with_table"](page.read_text(), steps, linked=linked), (
+            "run docs/fit_path.py"
+        )
+    assert set(FIT_PATH["WHAT"]) <= {name for step in steps for name in (step.file, step.name)}
+
+
+def test_each_kernel_on_the_path_of_a_fit_calls_the_next():
+    pairs = list(FIT_PATH["native_calls"]())
+    assert len(pairs) >= 5
+    for step, following in pairs:
+        _, text = FIT_PATH["definition"](step.file, step.name)
+        assert FIT_PATH["calls"](text, following.name), f"{step.file} {step.name} does not call {following.name}"
+    _, text = FIT_PATH["definition"](pairs[-1][1].file, pairs[-1][1].name)
+    assert not any(FIT_PATH["calls"](text, step.name) for step, _ in pairs)
 
 
 @pytest.mark.parametrize("door", sorted(DOORS))
@@ -131,21 +158,42 @@ def test_no_two_modules_of_a_package_import_each_other(package):
             del left[name]
 
 
-def defined_in(package: str) -> set[str]:
-    """Names of functions, classes and attributes that the modules of a package define."""
+def members_of(text: str) -> set[str]:
+    """Members of the classes that a module defines: what stands in them, and what they set on `self` or `cls`.
+
+    What is set on any other object makes nothing its own.
+    """
     found: set[str] = set()
-    for name in INNER:
-        if name.split(".")[0] != package:
-            continue
-        for node in ast.walk(ast.parse(MODULES[name].read_text())):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+    for one in [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]:
+        for node in one.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 found.add(node.name)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                found |= {name.id for name in ast.walk(node) if is_stored(name) and isinstance(name, ast.Name)}
+        for node in ast.walk(one):
+            if isinstance(node, ast.Attribute) and is_stored(node) and getattr(node.value, "id", "") in OWN_OBJECTS:
                 found.add(node.attr)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
     return found
 
+
+def is_stored(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def foreign_reads(text: str, own: set[str]) -> list[str]:
+    """Underscore names that a module reads or sets on objects other than its own."""
+    return [
+        node.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.endswith("__")
+        and node.attr not in own
+        and getattr(node.value, "id", "") not in OWN_OBJECTS
+    ]
+
+
+OWN_OBJECTS = ("self", "cls")
 
 OTHER_LIBRARIES = {"_asdict", "_replace", "_exit", "_predictors", "_preprocessor"}
 """Underscore names of named tuples, of `os`, and of scikit-learn's gradient boosting, which offers no others."""
@@ -153,11 +201,27 @@ OTHER_LIBRARIES = {"_asdict", "_replace", "_exit", "_predictors", "_preprocessor
 
 @pytest.mark.parametrize("package", FLOOR)
 def test_no_package_reads_what_another_keeps_to_itself(package):
-    own = defined_in(package) | OTHER_LIBRARIES
-    for module in [name for name in INNER if name.split(".")[0] == package]:
-        for node in ast.walk(ast.parse(MODULES[module].read_text())):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
-                assert node.attr in own or getattr(node.value, "id", "") == "self", f"{module} reads {node.attr}"
+    texts = {name: MODULES[name].read_text() for name in INNER if name.split(".")[0] == package}
+    own = OTHER_LIBRARIES.union(*map(members_of, texts.values()))
+    assert {name: found for name, text in texts.items() if (found := foreign_reads(text, own))} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_foreign"),
+    [
+        ("def read(model): return model._classes", True),
+        ("def write(model): model._classes = 1", True),
+        ("def write(model): model._classes = 1; return model._classes", True),
+        ("def _classes(model): return model._classes", True),
+        ("_classes = 1\ndef read(model): return model._classes", True),
+        ("class A:\n    _classes: int\ndef read(model): return model._classes", False),
+        ("class A:\n    def _classes(self): pass\ndef read(model): return model._classes", False),
+        ("class A:\n    def start(self): self._classes = 1\ndef read(model): return model._classes", False),
+        ("class A:\n    def start(self, other): other._classes = 1\n    def read(self): return self._classes", True),
+    ],
+)
+def test_reads_of_what_another_keeps_to_itself_are_seen(line, is_foreign):
+    assert bool(foreign_reads(line, members_of(line))) == is_foreign
 
 
 def test_all_names_can_be_had_without_the_optional_libraries():

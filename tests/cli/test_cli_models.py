@@ -16,8 +16,6 @@ import everytree as et
 from command import fails, says
 from everytree.__main__ import main
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 KINDS = {
     ("forest", "class"): et.MetaForestClassifier, ("forest", "number"): et.MetaForestRegressor,
     ("boost", "class"): et.MetaBoostClassifier, ("boost", "number"): et.MetaBoostRegressor,
@@ -47,13 +45,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def boosted(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """Files of boosted models, for tests that only read."""
     place, found = tmp_path_factory.mktemp("boosted"), {}
-    with pytest.MonkeyPatch.context() as few:
-        few.setattr("everytree.fitting.boosted.RESIDUAL_TREES", 8)
-        for kind in ("class", "number"):
-            pyarrow.csv.write_csv(table_of(kind), place / f"{kind}.csv")
-            for model in ("boost", "ensemble"):
-                found[model, kind] = f"{place}/{model}_{kind}.et"
-                assert main(["fit", f"{place}/{kind}.csv", "-y", "y", "--model", model, "-o", found[model, kind]]) == 0
+    for kind in ("class", "number"):
+        pyarrow.csv.write_csv(table_of(kind), place / f"{kind}.csv")
+        for model in ("boost", "ensemble"):
+            found[model, kind] = f"{place}/{model}_{kind}.et"
+            assert main(["fit", f"{place}/{kind}.csv", "-y", "y", "--model", model, "-o", found[model, kind]]) == 0
     return found
 
 

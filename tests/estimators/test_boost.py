@@ -11,34 +11,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1
 from sklearn.metrics import log_loss
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from estimator_cases import Case, answers, ids, of_prediction
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 SMALL: dict[str, Any] = {"max_iter": 40}
+NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
 CASES = [
     *(Case(et.MetaBoostClassifier, target, SMALL) for target in ("two classes", "three classes")),
     *(
-        Case(et.MetaBoostRegressor, family, {"family": family, **SMALL})
+        Case(et.MetaBoostRegressor, family, {"family": family, **NUMBERS})
         for family in ("normal", "lognormal", "poisson", "exponential")
     ),
 ]
-REPEATED_ROWS = "which rows are left out is drawn for each row: a row of weight 2 is not drawn as two rows are"
-
-
-def expected_failures(estimator: object) -> dict[str, str]:
-    return {f"check_sample_weight_equivalence_on_{table}_data": REPEATED_ROWS for table in ("dense", "sparse")}
-
-
-@parametrize_with_checks(
-    [et.MetaBoostClassifier(5), et.MetaBoostRegressor(5)], expected_failed_checks=expected_failures
-)
-@pytest.mark.filterwarnings("ignore:.* rows equal another row in every column")
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("case", **ids(CASES))
@@ -112,8 +97,7 @@ def test_means_are_those_of_the_distributions():
         np.testing.assert_allclose(std, dist.std(), rtol=1e-7)
 
 
-def test_smooth_targets_are_where_boosting_wins(monkeypatch):
-    monkeypatch.undo()  # as many trees of residuals as users have
+def test_smooth_targets_are_where_boosting_wins():
     X, y = make_friedman1(600, noise=1.0, random_state=0)
     scores = [
         kind(random_state=0).fit(X[:400], y[:400]).predictive(X[400:]).crps(y[400:]).mean()
@@ -126,7 +110,9 @@ def test_more_bins_than_a_byte_holds_beside_columns_of_few_values():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 30, (600, 2)).astype(float)
     y = X[:, 0] + 0.1 * X[:, 1] + rng.normal(size=600)
-    coarse, fine = (et.MetaBoostRegressor(20, max_bins=bins, random_state=0).fit(X, y) for bins in (255, 2000))
+    coarse, fine = (
+        et.MetaBoostRegressor(20, max_bins=bins, random_state=0, n_residual_trees=8).fit(X, y) for bins in (255, 2000)
+    )
     np.testing.assert_array_equal(fine.predict(X), coarse.predict(X))
 
 
@@ -161,7 +147,7 @@ def test_a_few_rows(n_rows):
     X = rng.normal(size=(n_rows, 2))
     probs = et.MetaBoostClassifier(5, random_state=0).fit(X, np.arange(n_rows) % 2).predict_proba(X)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-    mean = et.MetaBoostRegressor(5, random_state=0).fit(X, rng.normal(size=n_rows)).predict(X)
+    mean = et.MetaBoostRegressor(5, random_state=0, n_residual_trees=8).fit(X, rng.normal(size=n_rows)).predict(X)
     assert np.isfinite(mean).all()
 
 
@@ -254,3 +240,15 @@ def test_a_model_without_trees_does_what_others_do(kind, tmp_path):
     np.testing.assert_array_equal(et.load(tmp_path / "model").predict(X), model.predict(X))
     np.testing.assert_allclose(model.explain(X[:2], scale="trees").values, 0.0)
     model.report(tmp_path / "page.html", table, target="y")
+
+
+@pytest.mark.parametrize("kind", [et.MetaBoostRegressor, et.MetaEnsembleRegressor])
+def test_the_forest_about_the_centres_has_the_number_of_trees_that_was_asked_for(kind):
+    """As many as users have by default, and as few as are given."""
+    X, y = make_friedman1(60, random_state=0)
+    for given, n_trees in ({}, 100), ({"n_residual_trees": 3}, 3):
+        model = kind(max_iter=5, random_state=0, **given).fit(X, y)
+        assert len(model.forest_.residuals.posteriors) == n_trees
+        assert np.isfinite(model.predictive(X).log_prob(y)).all()
+    with pytest.raises(ValueError, match="n_residual_trees must be"):
+        kind(n_residual_trees=0).fit(X, y)

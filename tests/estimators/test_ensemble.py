@@ -8,37 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from estimator_cases import Case, answers, ids
 from everytree.fitting.ensembled import PRIOR_ROWS, best_weight
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
+NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
 CASES = [
     *(Case(et.MetaEnsembleClassifier, target, SMALL) for target in ("two classes", "three classes")),
     *(
-        Case(et.MetaEnsembleRegressor, family, {"family": family, **SMALL})
+        Case(et.MetaEnsembleRegressor, family, {"family": family, **NUMBERS})
         for family in ("normal", "lognormal", "poisson", "exponential")
     ),
 ]
-REPEATED_ROWS = "which rows are left out is drawn for each row: a row of weight 2 is not drawn as two rows are"
-
-
-def expected_failures(estimator: object) -> dict[str, str]:
-    return {f"check_sample_weight_equivalence_on_{table}_data": REPEATED_ROWS for table in ("dense", "sparse")}
-
-
-@pytest.mark.slow  # their parts have the same checks among the fast ones
-@parametrize_with_checks(
-    [et.MetaEnsembleClassifier(5, max_iter=5), et.MetaEnsembleRegressor(5, max_iter=5)],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings("ignore:.* rows equal another row in every column")
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("case", **ids(CASES))
@@ -98,14 +81,14 @@ def test_a_few_rows(n_rows):
     X = rng.normal(size=(n_rows, 2))
     probs = et.MetaEnsembleClassifier(**SMALL, random_state=0).fit(X, np.arange(n_rows) % 2).predict_proba(X)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-    mean = et.MetaEnsembleRegressor(**SMALL, random_state=0).fit(X, rng.normal(size=n_rows)).predict(X)
+    mean = et.MetaEnsembleRegressor(**NUMBERS, random_state=0).fit(X, rng.normal(size=n_rows)).predict(X)
     assert np.isfinite(mean).all()
 
 
 def test_one_class_and_a_constant_target():
     X = np.arange(20.0)[:, None]
     np.testing.assert_array_equal(et.MetaEnsembleClassifier(**SMALL).fit(X, ["a"] * 20).predict_proba(X), 1.0)
-    np.testing.assert_allclose(et.MetaEnsembleRegressor(**SMALL).fit(X, np.full(20, 3.0)).predict(X), 3.0)
+    np.testing.assert_allclose(et.MetaEnsembleRegressor(**NUMBERS).fit(X, np.full(20, 3.0)).predict(X), 3.0)
 
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -18,7 +18,6 @@ from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from cases import assert_same, rng_for, take
@@ -48,41 +47,6 @@ close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
 
 
 # ---- scikit-learn's conventions -------------------------------------------------------------------------------------
-
-REPEATED_ROWS = (
-    "a tree is grown on a random part of the rows and priors are chosen by the rest: a row that comes twice may be in "
-    "both parts, a row of weight 2 may not. On given structures the two are equal, which is tested below"
-)
-COUNTED_ROWS = (
-    "min_samples_leaf counts rows, whatever their weights, as in scikit-learn: a row that comes twice counts twice. "
-    "With min_samples_leaf=1 the check passes"
-)
-
-COUNTED_TWICE = "it calls fit and then partial_fit with the same rows, which would count twice and are refused"
-
-
-def expected_failures(estimator: object) -> dict[str, str]:
-    """Checks of scikit-learn's that these estimators do not pass, and why."""
-    twice = {"check_fit_score_takes_y": COUNTED_TWICE}
-    if isinstance(estimator, et.MetaTreeClassifier | et.MetaForestClassifier) and estimator.min_samples_leaf == 1:
-        return twice
-    why = COUNTED_ROWS if isinstance(estimator, et.MetaTreeClassifier) else REPEATED_ROWS
-    return twice | {f"check_sample_weight_equivalence_on_{table}_data": why for table in ("dense", "sparse")}
-
-
-@parametrize_with_checks(
-    [
-        et.MetaForestClassifier(5),
-        et.MetaForestRegressor(5),
-        et.MetaTreeClassifier(),
-        et.MetaTreeRegressor(),
-        et.MetaTreeClassifier(min_samples_leaf=1),
-    ],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings("ignore:.* rows equal another row in every column")  # some checks repeat rows
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("case", **ids(FOUR))

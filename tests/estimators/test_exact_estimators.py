@@ -9,21 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from cases import rng_for
 from everytree.base.progress import Progress
-
-
-@parametrize_with_checks(
-    [et.ExactTreeClassifier(max_depth=2), et.ExactTreeRegressor(max_depth=2)],
-    expected_failed_checks=lambda _: {
-        "check_fit_score_takes_y": "it calls fit and then partial_fit with the same rows, which would count twice"
-    },
-)
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 def test_probabilities_are_those_of_the_posterior():

@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import everytree as et
 from cases import rng_for
 from everytree.fitting.sampled import SampledStructure
 
 FAST = {"n_draws": 3, "n_chains": 1, "temperature": 1.0, "max_depth": 2, "max_bins": 4}
-
-
-@pytest.mark.slow
-@parametrize_with_checks([et.SampledTreeClassifier(**FAST), et.SampledTreeRegressor(**FAST)])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 def table(n=200):

@@ -16,15 +16,13 @@ import everytree as et
 from cases import rng_for
 from threads import together
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 N_THREADS = 6
 MODELS: dict[str, Callable[[], Any]] = {
     "forest": lambda: et.MetaForestClassifier(n_estimators=8, random_state=0),
     "forest of numbers": lambda: et.MetaForestRegressor(n_estimators=8, random_state=0),
     "tree": lambda: et.MetaTreeClassifier(random_state=0),
     "exact": lambda: et.ExactTreeClassifier(max_depth=2),
-    "boosted": lambda: et.MetaBoostRegressor(max_iter=10, random_state=0),
+    "boosted": lambda: et.MetaBoostRegressor(max_iter=10, random_state=0, n_residual_trees=8),
 }
 models = pytest.mark.parametrize("kind", MODELS)
 

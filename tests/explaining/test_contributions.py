@@ -22,8 +22,6 @@ from everytree.explaining.contributions import (
 from everytree.explaining.tree_sums import mass_of_ends, mass_of_nodes
 from naive_explaining import shapley, walk_value
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 
 def kernel_of(trees, mass, values, n_codes, inputs, weights=None, first=None, n_outputs=None):
     return _kernels.tree_sum(
@@ -143,6 +141,7 @@ def mixed_table(n, name):
 
 
 FAST = {"random_state": 0}
+FAST_NUMBERS = {**FAST, "n_residual_trees": 8}
 CLASSIFIERS = {
     "tree": et.MetaTreeClassifier(**FAST),
     "forest": et.MetaForestClassifier(8, **FAST),
@@ -182,8 +181,11 @@ REGRESSORS = {
     "forest": et.MetaForestRegressor(8, **FAST),
     "forest of counts": et.MetaForestRegressor(8, family="poisson", **FAST),
     "exact": et.ExactTreeRegressor(max_depth=2),
-    **{f"boost {f}": et.MetaBoostRegressor(12, n_chains=2, family=f, **FAST) for f in ("lognormal", "poisson")},
-    **{f"ensemble {f}": et.MetaEnsembleRegressor(8, max_iter=8, family=f, **FAST) for f in ("normal", "exponential")},
+    **{f"boost {f}": et.MetaBoostRegressor(12, n_chains=2, family=f, **FAST_NUMBERS) for f in ("lognormal", "poisson")},
+    **{
+        f"ensemble {f}": et.MetaEnsembleRegressor(8, max_iter=8, family=f, **FAST_NUMBERS)
+        for f in ("normal", "exponential")
+    },
 }  # fmt: skip
 
 
@@ -265,10 +267,10 @@ NOT_SUMS = {
     "boost": (et.MetaBoostClassifier(12, n_chains=2, **FAST), 3),
     "ensemble": (et.MetaEnsembleClassifier(8, max_iter=12, **FAST), 3),
     **{
-        family: (et.MetaBoostRegressor(12, n_chains=2, family=family, **FAST), 0)
+        family: (et.MetaBoostRegressor(12, n_chains=2, family=family, **FAST_NUMBERS), 0)
         for family in ("lognormal", "poisson", "exponential")
     },
-    "mixed counts": (et.MetaEnsembleRegressor(8, max_iter=8, family="poisson", **FAST), 0),
+    "mixed counts": (et.MetaEnsembleRegressor(8, max_iter=8, family="poisson", **FAST_NUMBERS), 0),
 }  # fmt: skip
 
 
@@ -332,7 +334,10 @@ def test_times_count_as_rows_where_columns_are_not_known():
 def test_shares_of_another_table():
     """The table of fit itself gives the same contributions; that of one site makes the site add nothing there."""
     X, score, new = mixed_table(100, "tables")
-    for model in (et.MetaForestRegressor(5, random_state=0), et.MetaBoostRegressor(10, n_chains=2, random_state=0)):
+    for model in (
+        et.MetaForestRegressor(5, random_state=0),
+        et.MetaBoostRegressor(10, n_chains=2, **FAST_NUMBERS),
+    ):
         model.fit(X, score)
         own = model.explain(new, scale="trees")
         np.testing.assert_allclose(model.explain(new, scale="trees", table=X).values, own.values, atol=1e-12)
@@ -343,7 +348,7 @@ def test_shares_of_another_table():
 
 def test_boosted_trees_keep_their_rows_in_files_and_pickles(tmp_path):
     X, score, new = mixed_table(80, "kept")
-    model = et.MetaBoostRegressor(8, n_chains=2, random_state=0).fit(X, score)
+    model = et.MetaBoostRegressor(8, n_chains=2, **FAST_NUMBERS).fit(X, score)
     why = model.explain(new).values
     et.save(model, tmp_path / "model.everytree")
     for copy in (pickle.loads(pickle.dumps(model)), et.load(tmp_path / "model.everytree")):

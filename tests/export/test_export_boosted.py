@@ -23,15 +23,14 @@ from export_cases import at_cuts, check_equal, later_rooms, leaf_of, with_holes
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 SMALL = {"boost": {"max_iter": 20}, "ensemble": {"max_iter": 20, "n_estimators": 5}}
+NUMBERS = {name: {**options, "n_residual_trees": 8} for name, options in SMALL.items()}
 FAMILIES = ("normal", "lognormal", "poisson", "exponential")
 CASES = [
     *(Case(et.MetaBoostClassifier, target, SMALL["boost"]) for target in ("two classes", "three classes")),
-    *(Case(et.MetaBoostRegressor, family, {"family": family, **SMALL["boost"]}) for family in FAMILIES),
+    *(Case(et.MetaBoostRegressor, family, {"family": family, **NUMBERS["boost"]}) for family in FAMILIES),
     *(Case(et.MetaEnsembleClassifier, target, SMALL["ensemble"]) for target in ("two classes", "three classes")),
-    *(Case(et.MetaEnsembleRegressor, family, {"family": family, **SMALL["ensemble"]}) for family in FAMILIES),
+    *(Case(et.MetaEnsembleRegressor, family, {"family": family, **NUMBERS["ensemble"]}) for family in FAMILIES),
 ]
 KINDS = ["Boost", "Ensemble"]
 no_exposure = pytest.mark.filterwarnings("ignore:exposure was given to fit")
@@ -39,8 +38,9 @@ no_exposure = pytest.mark.filterwarnings("ignore:exposure was given to fit")
 
 def small(kind: str, target: str) -> Any:
     """A small model of that kind."""
-    name = f"Meta{kind}{'Regressor' if target == 'numbers' else 'Classifier'}"
-    return getattr(et, name)(**SMALL[kind.lower()], random_state=0)
+    if target == "numbers":
+        return getattr(et, f"Meta{kind}Regressor")(**NUMBERS[kind.lower()], random_state=0)
+    return getattr(et, f"Meta{kind}Classifier")(**SMALL[kind.lower()], random_state=0)
 
 
 # ---- graphs ---------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_columns_may_have_the_names_of_outputs_and_of_the_centre(kind):
 
 def test_centres_at_cut_points_of_the_residuals():
     """One bit more in a centre, and its row would be on the other side of the cut."""
-    model, (X, _, _) = Case(et.MetaBoostRegressor, "normal", {"max_iter": 60}).fitted(300)
+    model, (X, _, _) = Case(et.MetaBoostRegressor, "normal", {"max_iter": 60, "n_residual_trees": 8}).fitted(300)
     numbers = model.model_
     (column,) = numbers.centre_codes.columns
     centres = np.unique(numbers.centres.scores(model.schema_.encode(X))[:, 0])
@@ -213,7 +213,7 @@ def test_residuals_of_columns_without_names_read_the_centre_last():
     rng = rng_for("pooled residuals")
     place = rng.integers(0, 150, 400)
     X = np.column_stack([place.astype(object), rng.normal(size=400)])
-    model = et.MetaBoostRegressor(max_iter=5, categorical_features=[0], random_state=0).fit(
+    model = et.MetaBoostRegressor(max_iter=5, categorical_features=[0], random_state=0, n_residual_trees=8).fit(
         X, place % 7 + rng.normal(size=400)
     )
     tables = et.to_tables(model)

@@ -272,13 +272,12 @@ def test_boosting_claims_no_gain_on_noise(kind, options, n_seeds, n):
 
 
 @pytest.mark.parametrize("kind", [et.MetaBoostRegressor, et.MetaEnsembleRegressor])
-@pytest.mark.usefixtures("few_residual_trees")
 def test_boosted_noise_of_numbers_is_predicted_by_its_mean(kind):
     found = []
     for seed in range(3):
         rng = rng_for("noise of boosted numbers", kind.__name__, seed)
         X, X_new, y, y_new = rng.normal(size=(150, 4)), rng.normal(size=(500, 4)), *rng.normal(size=(2, 500))
-        options = {"n_estimators": 10} if kind is et.MetaEnsembleRegressor else {}
+        options = {"n_residual_trees": 8, **({"n_estimators": 10} if kind is et.MetaEnsembleRegressor else {})}
         model = kind(random_state=0, **options).fit(X, y[:150])
         mean = float(y[:150].mean())
         fresh = 1.0 - np.mean((y_new - model.predict(X_new)) ** 2) / np.mean((y_new - mean) ** 2)
@@ -301,8 +300,8 @@ def test_columns_that_say_nothing_leave_the_mean():
 REGRESSORS = {
     "forest": (et.MetaForestRegressor, {"n_estimators": 20, "random_state": 0}),
     "tree": (et.MetaTreeRegressor, {"random_state": 0}),
-    "boost": (et.MetaBoostRegressor, {"random_state": 0}),
-    "ensemble": (et.MetaEnsembleRegressor, {"n_estimators": 10, "random_state": 0}),
+    "boost": (et.MetaBoostRegressor, {"n_residual_trees": 8, "random_state": 0}),
+    "ensemble": (et.MetaEnsembleRegressor, {"n_estimators": 10, "n_residual_trees": 8, "random_state": 0}),
     "exact": (et.ExactTreeRegressor, {"max_depth": 2}),
     "sampled": (
         et.SampledTreeRegressor,
@@ -313,7 +312,6 @@ REGRESSORS = {
 
 @pytest.mark.parametrize("has_signal", [False, True], ids=["noise", "signal"])
 @pytest.mark.parametrize("name", REGRESSORS)
-@pytest.mark.usefixtures("few_residual_trees")
 def test_intervals_of_lognormal_targets_cover(name, has_signal):
     """They held 57% to 67% where no column mattered: the noise of leaves was not that of the data."""
     kind, options = REGRESSORS[name]

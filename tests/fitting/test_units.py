@@ -8,8 +8,6 @@ import pytest
 import everytree as et
 from everytree.fitting.grow_on import standardised
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 N = 150
 
 
@@ -28,9 +26,12 @@ MODELS = {
     "lognormal": (lambda: et.MetaForestRegressor(4, family="lognormal", random_state=0), ("long tail",)),
     "linear": (lambda: et.MetaTreeRegressor(family="linear", max_depth=2, random_state=0), ("smooth",)),
     "exponential": (lambda: et.MetaForestRegressor(4, family="exponential", random_state=0), ("long tail",)),
-    "ensemble": (lambda: et.MetaEnsembleRegressor(4, max_iter=20, random_state=0), ("smooth",)),
+    "ensemble": (lambda: et.MetaEnsembleRegressor(4, max_iter=20, random_state=0, n_residual_trees=8), ("smooth",)),
     "exact": (lambda: et.ExactTreeRegressor(max_depth=2, max_cuts=6), ("rounded",)),
-    "boost": (lambda: et.MetaBoostRegressor(max_iter=30, n_chains=2, random_state=0), ("rounded", "long tail")),
+    "boost": (
+        lambda: et.MetaBoostRegressor(max_iter=30, n_chains=2, random_state=0, n_residual_trees=8),
+        ("rounded", "long tail"),
+    ),
 }
 
 
@@ -47,8 +48,12 @@ def test_a_target_in_another_unit_gives_the_same_model(model, name):
 
 
 BOOSTED = {
-    "boost": lambda family: et.MetaBoostRegressor(max_iter=20, n_chains=2, family=family, random_state=0),
-    "ensemble": lambda family: et.MetaEnsembleRegressor(4, max_iter=20, family=family, random_state=0),
+    "boost": lambda family: et.MetaBoostRegressor(
+        max_iter=20, n_chains=2, family=family, random_state=0, n_residual_trees=8
+    ),
+    "ensemble": lambda family: et.MetaEnsembleRegressor(
+        4, max_iter=20, family=family, random_state=0, n_residual_trees=8
+    ),
 }
 
 

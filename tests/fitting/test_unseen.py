@@ -329,7 +329,6 @@ def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkey
 @pytest.mark.parametrize("family", ["normal", "lognormal", "poisson", "exponential"])
 def test_boosted_numbers_are_scored_about_the_centre_of_the_chain_that_left_a_row_out(family, kind, monkeypatch):
     """The forest of what is left is asked without the row, and its answer is moved to the centre."""
-    monkeypatch.setattr(everytree.fitting.boosted, "RESIDUAL_TREES", 6)
     asked: list[Any] = []
     original = everytree.fitting.boosted.learn_forest
 
@@ -348,7 +347,7 @@ def test_boosted_numbers_are_scored_about_the_centre_of_the_chain_that_left_a_ro
     monkeypatch.setattr(everytree.fitting.boosted, "with_centre", coded)
     rows = X, y, row_data = Case(kind, family).draw(60, "boosted numbers")
     small = {"n_estimators": 6} if kind is et.MetaEnsembleRegressor else {}
-    model = kind(max_iter=30, family=family, random_state=0, **small).fit(X, y, **row_data)
+    model = kind(max_iter=30, family=family, n_residual_trees=6, random_state=0, **small).fit(X, y, **row_data)
     (grown, learnt), centre = asked[0], honest[0]
     forest, z = learnt.forest, grown.rows
     found = {}

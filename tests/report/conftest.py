@@ -25,9 +25,7 @@ def small_plain_forests():
 @pytest.fixture(scope="session")
 def fitted():
     """One model of each kind, which tests only read."""
-    with pytest.MonkeyPatch.context() as few:
-        few.setattr("everytree.fitting.boosted.RESIDUAL_TREES", 8)
-        return models()
+    return models()
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,6 @@ from everytree.report.rows import read_rows
 from everytree.report.subject import Subject
 from report_cases import classes_of, mixed_table
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 
 @pytest.fixture(scope="module")
 def judged():
@@ -312,7 +310,7 @@ MODELS = {
     "three classes": et.MetaForestClassifier(3, random_state=0),
     "numbers": et.MetaForestRegressor(3, random_state=0),
     "boosted": et.MetaBoostClassifier(max_iter=5, random_state=0),
-    "ensemble numbers": et.MetaEnsembleRegressor(3, max_iter=5, random_state=0),
+    "ensemble numbers": et.MetaEnsembleRegressor(3, max_iter=5, random_state=0, n_residual_trees=8),
     "exact": et.ExactTreeClassifier(max_depth=2),
     "lines": et.MetaTreeRegressor(max_depth=2, family="linear", random_state=0),
 }

@@ -18,8 +18,6 @@ from everytree.report.contenders import parts_of
 from everytree.report.rows import read_rows
 from report_cases import classes_of, mixed_table, numbers_of, signal, visits
 
-pytestmark = pytest.mark.usefixtures("few_residual_trees")
-
 
 def scores_of(page: str, name: str) -> list[float]:
     """The numbers of the first line of scores with this name."""

@@ -386,6 +386,12 @@ N_ITER_NO_CHANGE = Rule(
     falls to 12.""",
     or_auto(whole(1)),
 )
+N_RESIDUAL_TREES = Rule(
+    "int",
+    """Trees of the forest that models the residuals of out-of-fold predictions. They take most of the time of a fit;
+    intervals hardly change from some 30 on.""",
+    whole(1),
+)
 CALIBRATION_OF_BOOSTED = Rule(
     '"auto" or None',
     "Whether the average of the chains is sharpened or flattened (temperature scaling), by the rows that they left "

@@ -98,11 +98,11 @@ def _leaves(of: Reader, model: OnlineForest) -> Leaves:
         raise of.error("family", f"is {family!r}, which a {type(model).__name__} does not have")
     if not isinstance(model, OnlineForestClassifier):
         return family
-    model._classes = _distinct(of, "classes")
-    if family.size != max(len(model._classes), 2):
-        raise of.error("classes", f"are {len(model._classes)}, but the leaves are {family!r}")
-    lists = model._leaves(family.size)
-    return lists if isinstance(lists, ClassLists) else family
+    classes = _distinct(of, "classes")
+    if family.size != max(len(classes), 2):
+        raise of.error("classes", f"are {len(classes)}, but the leaves are {family!r}")
+    leaves = model.leaves_for(classes)
+    return leaves if isinstance(leaves, ClassLists) else family
 
 
 def _distinct(of: Reader, name: str) -> dict[Any, int]:

@@ -34,7 +34,6 @@ from everytree.structure.growers import Growth
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
-RESIDUAL_TREES = 100
 MAX_CENTRE_CODES = 255
 """So that the centre fits beside columns of any number of codes."""
 
@@ -55,11 +54,14 @@ class BoostStructure:
     random_state : int, RandomState or None
     sharpen : bool
         Whether the average of the chains is sharpened by the rows that they left out.
+    n_residual_trees : int
+        Of the forest that learns how numbers lie about their centres.
     """
 
     rule: BoostRule
     random_state: Any
     sharpen: bool
+    n_residual_trees: int = 0
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -75,8 +77,13 @@ class BoostStructure:
         boosted = self.centres(rows, link, schema, settings)
         centres = Centres(boosted.trees, link)
         return numbers_about(
-            rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.random_state
+            rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target)
         )
+
+    def residuals(self, target: NumberTarget) -> ForestStructure:
+        """The forest that learns how numbers lie about their centres."""
+        sharpen = target.leaves.support.is_real_line
+        return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, Growth())
 
     def classes(
         self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
@@ -171,7 +178,7 @@ def numbers_about(
     target: NumberTarget,
     schema: Schema,
     settings: Settings,
-    random_state: Any,
+    residuals: ForestStructure,
 ) -> Learnt:
     """Learn how targets lie about their centres, by a forest.
 
@@ -182,6 +189,7 @@ def numbers_about(
         Centre of each row from models that have not seen it.
     centres : Centres
         To predict other rows by.
+    residuals : ForestStructure
     """
     own = Schema.fit(honest[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
@@ -192,8 +200,7 @@ def numbers_about(
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
     of_leaves = centres.link.to_leaf(rows.y, honest)
     about_rows = Rows(with_centre(rows.codes, honest, own), of_leaves, rows.weight, row_data, rows.group)
-    structure = ForestStructure(RESIDUAL_TREES, random_state, "tempered", target.leaves.support.is_real_line, Growth())
-    learnt = learn_forest(structure.grow(about_rows, target, with_own, settings), target, with_own, settings)
+    learnt = learn_forest(residuals.grow(about_rows, target, with_own, settings), target, with_own, settings)
     model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):

@@ -87,6 +87,11 @@ class OnlineForestClassifier(OnlineForest, MiniBatchClassifier):
         with self.lock:
             return list(self._classes)
 
+    def leaves_for(self, classes: dict[Any, int]) -> Leaves:
+        """Take numbered classes as those seen so far, of a forest without rows, and return the leaf model for them."""
+        self._classes = dict(classes)
+        return self._leaves(max(len(classes), 2))
+
     def checked_target(self, y: Any, where: str) -> Any:
         """Return the class, which may be anything that can be hashed, or raise an error that says where it is."""
         if is_missing(y):

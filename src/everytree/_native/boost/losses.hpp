@@ -129,12 +129,13 @@ class RateLoss {
     explicit RateLoss(const BoostRows& rows) : rows_(rows) {}
     int n_outputs() const { return 1; }
     void base(RowNumbers train, double* out) const {
-        double events = 0.0, exposure = 0.0;
+        double total = 0.0, events = 0.0, exposure = 0.0;
         for (const std::uint32_t i : train) {
+            total += rows_.weight_of(i);
             events += rows_.weight_of(i) * rows_.y[i];
             exposure += rows_.weight_of(i) * rows_.exposure_of(i);
         }
-        const double half = 0.5 * exposure / std::max<double>(1.0, static_cast<double>(train.size()));
+        const double half = total > 0.0 ? 0.5 * exposure / total : 0.0;  // that of half a row
         out[0] = std::min(std::log((events + 0.5) / (exposure + half)), largest_score);
     }
     void derivatives(RowNumbers train, const double* score, double* first, double* second) const {

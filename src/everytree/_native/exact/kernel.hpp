@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/parallel.hpp"
+#include "core/sweep.hpp"
 #include "exact/key_index.hpp"
 #include "exact/region.hpp"
 
@@ -512,10 +513,9 @@ class ExactKernel : public RegionReader<Family> {
             for (const double term : terms) sum += std::exp(term - top);
             average = top + std::log(sum / static_cast<double>(terms.size()));
         }
+        // A prior that never splits against an infinite average: never.
         const double split = options().log_split[depth] == -infinity ? -infinity : options().log_split[depth] + average;
-        const double stop = options().log_stop[depth] + leaf;
-        const double larger = std::fmax(split, stop), smaller = std::fmin(split, stop);
-        subtree = std::fabs(larger) == infinity ? larger : larger + std::log1p(std::exp(smaller - larger));
+        subtree = weigh(options().log_stop[depth] + leaf, split).subtree_log_evidence;
     }
 
     std::vector<Level> levels_;

@@ -11,7 +11,7 @@
 #include "boost/additive.hpp"
 #include "boost/chain.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace boost;
 using namespace grow;
@@ -228,4 +228,4 @@ void bind_boost(nb::module_& module) {
                "exposure"_a.none(), "n_classes"_a, "loss"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -11,7 +11,7 @@
 #include "grow/targets.hpp"
 #include "grow/tree.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace grow;
 namespace {
@@ -171,4 +171,4 @@ void bind_growers(nb::module_& module) {
                "statistics"_a, "name"_a, "size"_a, "prior"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -1,14 +1,16 @@
 // Comparison of priors on rows left out.
-#include "core/held_out.hpp"
+#include "held_out/held_out.hpp"
 
 #include "bind/buffers.hpp"
 #include "bind/modules.hpp"
 #include "bind/tree.hpp"
-#include "core/held_out_pool.hpp"
 #include "core/parallel.hpp"
 #include "core/with_family.hpp"
+#include "held_out/pooled.hpp"
 
-namespace everytree {
+namespace everytree::bind {
+
+using namespace held_out;
 namespace {
 
 // The start of each row's nodes, their log weights and posterior parameters.
@@ -233,4 +235,4 @@ void bind_held_out(nb::module_& module) {
                "log_split"_a, "log_stop"_a, "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -8,7 +8,7 @@
 #include "online/nodes.hpp"
 #include "online/values.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace online;
 namespace {
@@ -108,4 +108,4 @@ void bind_row_dicts(nb::module_& module) {
     module.attr("LARGEST_FEATURE") = largest_feature;
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/sweep.hpp"
+#include "numerics/log_sum.hpp"
 #include "sampling/options.hpp"
 #include "sampling/points.hpp"
 #include "sampling/region.hpp"
@@ -25,15 +26,6 @@ struct Prospect {
     double log_evidence = 0.0, log_stop = 0.0;
     std::vector<double> log_share;
 };
-
-inline double log_sum(const std::vector<double>& terms) {
-    double most = -std::numeric_limits<double>::infinity();
-    for (const double term : terms) most = std::fmax(most, term);
-    if (most == -std::numeric_limits<double>::infinity()) return most;
-    double sum = 0.0;
-    for (const double term : terms) sum += std::exp(term - most);
-    return most + std::log(sum);
-}
 
 template <class Family>
 class Lookahead {
@@ -84,7 +76,7 @@ class Lookahead {
         const double log_stop = options_.log_stop[depth] + power_ * leaf;
         list_terms(region, begin, end, depth, horizon, leaf);
         const double log_each = options_.log_split[depth] - std::log(static_cast<double>(terms.size()));
-        const Fate all = weigh(log_stop, log_each + log_sum(terms));
+        const Fate all = weigh(log_stop, log_each + numerics::log_sum(terms));
         made.log_evidence = all.subtree_log_evidence;
         made.log_stop = log_stop - made.log_evidence;
         made.log_share.clear();
@@ -110,7 +102,8 @@ class Lookahead {
         list_terms(region, begin, end, depth, horizon, leaf);
         const std::vector<double>& terms = levels_[static_cast<std::size_t>(horizon)].terms;
         const double log_each = options_.log_split[depth] - std::log(static_cast<double>(terms.size()));
-        return weigh(options_.log_stop[depth] + power_ * leaf, log_each + log_sum(terms)).subtree_log_evidence;
+        return weigh(options_.log_stop[depth] + power_ * leaf, log_each + numerics::log_sum(terms))
+            .subtree_log_evidence;
     }
 
     // The log of the product of Q(child) for each candidate, in the scratch space of the horizon.

@@ -9,7 +9,7 @@
 #include "core/rows.hpp"
 #include "core/sweep.hpp"
 
-namespace everytree {
+namespace everytree::held_out {
 
 struct HeldOutRows {
     RowView rows;
@@ -102,4 +102,4 @@ class HeldOutPaths {
     }
 };
 
-}  // namespace everytree
+}  // namespace everytree::held_out

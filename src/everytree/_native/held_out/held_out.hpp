@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "core/held_out_paths.hpp"
 #include "core/posterior.hpp"
-#include "core/scaled.hpp"
+#include "held_out/paths.hpp"
+#include "numerics/scaled.hpp"
 
-namespace everytree {
+namespace everytree::held_out {
 
 // One candidate prior of the leaves and all candidate priors of the splits.
 struct SplitPriors {
@@ -82,9 +82,10 @@ class HeldOut {
                 predict_by_root(paths, out + static_cast<std::size_t>(g) * first.size() * n);
             else
                 numbers.push_back(g);
-        for (std::size_t g = 0; g < numbers.size(); g += ScaledLanes::n) {
-            lanes_.assign(numbers.begin() + static_cast<std::ptrdiff_t>(g),
-                          numbers.begin() + static_cast<std::ptrdiff_t>(std::min(g + ScaledLanes::n, numbers.size())));
+        for (std::size_t g = 0; g < numbers.size(); g += numerics::ScaledLanes::n) {
+            lanes_.assign(
+                numbers.begin() + static_cast<std::ptrdiff_t>(g),
+                numbers.begin() + static_cast<std::ptrdiff_t>(std::min(g + numerics::ScaledLanes::n, numbers.size())));
             sweep(splits);
             for (const Group& group : paths.groups) predict_group(paths, group, out, first.size() * n);
         }
@@ -112,16 +113,16 @@ class HeldOut {
   private:
     using Group = HeldOutPaths::Group;
     struct Fates {  // probabilities, one for each prior of the splits
-        double stop[ScaledLanes::n], split[ScaledLanes::n];
+        double stop[numerics::ScaledLanes::n], split[numerics::ScaledLanes::n];
     };
 
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
     double evidence(const double* of_rows) const { return with_prior_.log_evidence(of_rows, prior_); }
-    Scaled win_of_split(std::size_t s) const {
+    numerics::Scaled win_of_split(std::size_t s) const {
         const double* children = leaf_.data() + tree_.first_child[s];
         double together = 0.0;
         for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) together += children[c];
-        return Scaled::exp(together - leaf_[s]);
+        return numerics::Scaled::exp(together - leaf_[s]);
     }
 
     // For each group what its touched nodes win by their splits without it, and what the nodes on the paths of its rows
@@ -175,7 +176,7 @@ class HeldOut {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             leaf_before_.push_back(leaf_[s]);
             leaf_[s] = evidence(rest(k, group));
-            win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : Scaled{});
+            win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : numerics::Scaled{});
         }
         for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
             ask_path(held, paths, paths.asked[k], group, parameters);
@@ -267,7 +268,7 @@ class HeldOut {
         split_.prepare(splits, lanes_, tree_.n_nodes);
         for (std::size_t i = 1; i < inner_.size(); ++i) {
             const auto s = static_cast<std::size_t>(inner_[i]);
-            ScaledLanes rho = rho_of_split(s, win_[i]);
+            numerics::ScaledLanes rho = rho_of_split(s, win_[i]);
             rho.plus(split_.stop(s));
             rho_[i] = rho;
         }
@@ -275,22 +276,22 @@ class HeldOut {
     std::size_t place_at(std::size_t s) const { return static_cast<std::size_t>(place_[s]); }
 
     // The part of rho in which the node is split.
-    ScaledLanes rho_of_split(std::size_t s, const Scaled& win) const {
+    numerics::ScaledLanes rho_of_split(std::size_t s, const numerics::Scaled& win) const {
         const auto child = static_cast<std::size_t>(tree_.first_child[s]);
         const auto n_children = static_cast<std::size_t>(tree_.n_children[s]);
-        const ScaledLanes& second = rho_[n_children > 1 ? place_at(child + 1) : 0];
-        ScaledLanes rho = ScaledLanes::product(win, split_.split(s), rho_[place_at(child)], second);
+        const numerics::ScaledLanes& second = rho_[n_children > 1 ? place_at(child + 1) : 0];
+        numerics::ScaledLanes rho = numerics::ScaledLanes::product(win, split_.split(s), rho_[place_at(child)], second);
         for (std::size_t c = 2; c < n_children; ++c) rho.times(rho_[place_at(child + c)]);
         return rho;
     }
     // The same with another rho of one child.
-    ScaledLanes rho_of_split(std::size_t s, const Scaled& win, std::size_t changed,
-                             const ScaledLanes& of_changed) const {
+    numerics::ScaledLanes rho_of_split(std::size_t s, const numerics::Scaled& win, std::size_t changed,
+                                       const numerics::ScaledLanes& of_changed) const {
         const auto child = static_cast<std::size_t>(tree_.first_child[s]);
         const auto n_children = static_cast<std::size_t>(tree_.n_children[s]);
         const std::size_t other = changed == child && n_children > 1 ? child + 1 : child;
-        const ScaledLanes& second = rho_[other == changed ? 0 : place_at(other)];
-        ScaledLanes rho = ScaledLanes::product(win, split_.split(s), of_changed, second);
+        const numerics::ScaledLanes& second = rho_[other == changed ? 0 : place_at(other)];
+        numerics::ScaledLanes rho = numerics::ScaledLanes::product(win, split_.split(s), of_changed, second);
         if (n_children > 2)
             for (std::size_t c = child; c < child + n_children; ++c)
                 if (c != changed && c != other) rho.times(rho_[place_at(c)]);
@@ -301,12 +302,12 @@ class HeldOut {
     // the path. Returns false for densities beyond the range of doubles.
     template <class AnswerOf>
     bool predict_alone(const HeldOutPaths& paths, const Group& group, AnswerOf answer_of) {
-        constexpr int n_lanes = ScaledLanes::n;
+        constexpr int n_lanes = numerics::ScaledLanes::n;
         const auto n = static_cast<std::size_t>(n_values(family_));
         const double* says = (writes_classes ? says_ : density_).data() + says_start_[group.first_asked];
         answer_.resize(n * n_lanes);
         for (std::size_t j = 0; j < answer_.size(); ++j) answer_[j] = says[j / n_lanes];
-        ScaledLanes below;  // rho of the node on the path
+        numerics::ScaledLanes below;  // rho of the node on the path
         Fates fates;
         std::size_t k = group.first_node;
         auto s = static_cast<std::size_t>(paths.touched[k]);
@@ -346,7 +347,7 @@ class HeldOut {
             fates_.push_back({});
             before_.push_back(rho_[place_at(s)]);
             if (place_[s] == 0) continue;
-            ScaledLanes rho = rho_of_split(s, win_without_[k]);
+            numerics::ScaledLanes rho = rho_of_split(s, win_without_[k]);
             rho.plus(split_.stop(s), fates_.back().split, fates_.back().stop);
             rho_[place_at(s)] = rho;
         }
@@ -397,13 +398,13 @@ class HeldOut {
         // The lanes beyond those used hold the last prior.
         void prepare(const SplitPriors& splits, const std::vector<std::int64_t>& lanes, std::int64_t n_nodes) {
             const std::int64_t n = splits.per_prior == 1 ? 1 : n_nodes;
-            stride_ = splits.per_prior == 1 ? 0 : ScaledLanes::n;
-            split_.resize(static_cast<std::size_t>(n * ScaledLanes::n));
+            stride_ = splits.per_prior == 1 ? 0 : numerics::ScaledLanes::n;
+            split_.resize(static_cast<std::size_t>(n * numerics::ScaledLanes::n));
             stop_.resize(split_.size());
-            for (std::size_t l = 0; l < ScaledLanes::n; ++l) {
+            for (std::size_t l = 0; l < numerics::ScaledLanes::n; ++l) {
                 const SplitPrior prior = splits[lanes[std::min(l, lanes.size() - 1)]];
                 for (std::int64_t s = 0; s < n; ++s) {
-                    const auto at = static_cast<std::size_t>(s) * ScaledLanes::n + l;
+                    const auto at = static_cast<std::size_t>(s) * numerics::ScaledLanes::n + l;
                     split_[at] = std::exp(prior.log_split[s]);
                     stop_[at] = std::exp(prior.log_stop[s]);
                 }
@@ -426,21 +427,21 @@ class HeldOut {
     std::vector<std::int32_t> place_;
     // One entry an inner node, children first, after one for all terminals, whose rho is 1.
     std::vector<std::int32_t> inner_;
-    std::vector<Scaled> win_;
-    std::vector<ScaledLanes> rho_;
+    std::vector<numerics::Scaled> win_;
+    std::vector<numerics::ScaledLanes> rho_;
     Splits split_;
     std::vector<std::int64_t> lanes_;  // numbers of the priors of the splits that are in use
     // One entry a touched node of a group, groups one after another.
-    std::vector<Scaled> win_without_;
+    std::vector<numerics::Scaled> win_without_;
     // What the nodes on the path of each row that is asked about say of it, and where that begins.
     // Log densities are there as densities too, over the largest of the path.
     std::vector<double> says_, density_, top_;
     std::vector<std::size_t> says_start_;
     // Of one group or row at a time.
     std::vector<double> removed_, rest_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
-    std::vector<ScaledLanes> before_;
+    std::vector<numerics::ScaledLanes> before_;
     std::vector<Fates> fates_;
     std::vector<std::size_t> path_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::held_out

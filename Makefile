@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*/*)
-CPP    := $(filter %.hpp %.cpp,$(NATIVE))
+CPP    := $(filter %.hpp %.cpp,$(NATIVE) $(wildcard tests/native/*))
 
 # Bytecode is kept even where the environment says otherwise: tests start many processes, each of which would compile
 # the library anew.
@@ -30,6 +30,8 @@ check: $(VENV)/.checked         ## lint, format and types
 
 check-slow: $(VENV)/.tested     ## long property runs, the suite under sanitizers, and the one definition rule at link time
 	EVERYTREE_LONG_TESTS=1 $(RUN) -m pytest -q
+	$(MAKE) -C tests/native run BUILD=../../build/native-sanitize \
+	  CXXFLAGS="-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 	./tests/sanitize.sh
 	./tests/odr.sh
 

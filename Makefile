@@ -30,8 +30,6 @@ check: $(VENV)/.checked         ## lint, format and types
 
 check-slow: $(VENV)/.tested     ## long property runs, the suite under sanitizers, and the one definition rule at link time
 	EVERYTREE_LONG_TESTS=1 $(RUN) -m pytest -q
-	$(MAKE) -C tests/native run BUILD=../../build/native-sanitize \
-	  CXXFLAGS="-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 	./tests/sanitize.sh
 	./tests/odr.sh
 

@@ -178,7 +178,7 @@ class TypedExact final : public ExactHandle {
     }
     Spread spread(bool with_unknown) const {
         Spread all = sums().ending;
-        if (with_unknown) all.add(sums().asked);
+        if (with_unknown) all.add(sums().ending_unknown);
         return all;
     }
     ExactKernel<Family> kernel_;

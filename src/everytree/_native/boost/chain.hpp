@@ -116,10 +116,10 @@ class ChainBooster {
 
     void add_tree(int output, grow::NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
-        const grow::NewtonTarget target(first_.data() + offset, second_.data() + offset, rule_.tau);
+        const grow::NewtonCriterion criterion(first_.data() + offset, second_.data() + offset, rule_.tau);
         const grow::GrowRule rule{grow::Splitter::best, columns_.n_columns(), rule_.min_samples_leaf,
                                   rule_.max_depth,      rule_.max_leaf_nodes, 0.0};
-        grow::TreeGrower<Code, grow::NewtonTarget> grower(columns_, target, rule);
+        grow::TreeGrower<Code, grow::NewtonCriterion> grower(columns_, criterion, rule);
         grower.use_columns(some_columns(random));
         const grow::GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
         find_ends(tree);

@@ -56,7 +56,7 @@ struct ExactSummary {
     std::vector<double> root_feature, expected_splits;  // by column
     double expected_leaves = 0.0, entropy = 0.0;
     Spread ending;                          // of the places where rows end: regions that are leaves, splits into leaves
-    Spread asked;                           // of the columns that are split on: rows end there if their code is unknown
+    Spread ending_unknown;                  // of the columns that are split on: rows end there if their code is unknown
     std::vector<std::vector<double>> mass;  // probability that a region is in the tree, level by level
 };
 
@@ -92,11 +92,11 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
         if (share > 0.0) sums.entropy -= share * log_share;
         sums.expected_splits[k] += share;
         if (depth == 0) sums.root_feature[k] += share;
-        (is_last ? sums.ending : sums.asked).add(share);
+        (is_last ? sums.ending : sums.ending_unknown).add(share);
         return share;
     };
     if (is_last) {
-        kernel.reader().each_asked(part.view, [&](int k, std::size_t n_children) {
+        kernel.reader().each_candidate_size(part.view, [&](int k, std::size_t n_children) {
             sums.expected_leaves += static_cast<double>(n_children) * split_on(k);
         });
         return;
@@ -149,7 +149,7 @@ ExactSummary summarise(const ExactKernel<Family>& kernel, bool counts_unseen, co
             out.expected_leaves += part.sums.expected_leaves;
             out.entropy += part.sums.entropy;
             out.ending.add(part.sums.ending);
-            out.asked.add(part.sums.asked);
+            out.ending_unknown.add(part.sums.ending_unknown);
             for (const auto& [child, share] : part.passed_on) below[child] += share;
         };
         over_regions(kernel.levels()[depth].size(), kernel.together(256), parts, work, finish);

@@ -112,7 +112,7 @@ class ExactKernel {
         n_listed_ = 1;
         seconds_each_.assign(1, 0.0);
         is_spent_ = lacks_memory_ = false;
-        looks_into_root_ = !(budget.expansions && budget.expansions->empty());
+        expands_root_ = !(budget.expansions && budget.expansions->empty());
         watch.set_deadline(listing_share * budget.seconds);
         for (int depth = 0; depth < last_level(); ++depth) expand(depth, proceed);
     }
@@ -148,12 +148,12 @@ class ExactKernel {
     std::vector<std::int64_t> n_expanded() const {
         std::vector<std::int64_t> n;
         for (const Level& level : levels_)
-            if (looks_into_root_) n.push_back(static_cast<std::int64_t>(level.n_expanded()));
+            if (expands_root_) n.push_back(static_cast<std::int64_t>(level.n_expanded()));
         return n;
     }
     // Log of prior times evidence of a region that is a leaf; one that cannot be split is a leaf with certainty.
     double log_leaf(int depth, std::size_t region, bool can_be_split) const {
-        return levels_[depth].leaf[region] + (can_be_split || !looks_into_root_ ? options().log_stop[depth] : 0.0);
+        return levels_[depth].leaf[region] + (can_be_split || !expands_root_ ? options().log_stop[depth] : 0.0);
     }
     // Memory of its own for each thread.
     template <class Part>
@@ -172,7 +172,7 @@ class ExactKernel {
         reader_.look_at(level.begin(region), level.end(region), view);
         find_terms(depth, region, view);
         RegionFate out;
-        if (view.terms.empty() || !looks_into_root_) return out;
+        if (view.terms.empty() || !expands_root_) return out;
         out.log_stop = options().log_stop[depth] + level.leaf[region] - level.subtree[region];
         const double each = options().log_split[depth] - std::log(static_cast<double>(view.terms.size()));
         for (const double term : view.terms) out.log_split.push_back(each + term - level.subtree[region]);
@@ -210,7 +210,7 @@ class ExactKernel {
         const auto work = [&](std::size_t first, std::size_t last, Expansion& own) {
             own.children.clear();
             own.n_children.clear();
-            own.n_asked = last - first;
+            own.n_wanted = last - first;
             try {
                 if (!is_spent_) find_children(from, first, last, own);
             } catch (const BudgetSpent&) {
@@ -225,7 +225,7 @@ class ExactKernel {
                 if (!list_children(depth, first + i, own, at, at + own.n_children[i], known)) is_spent_ = true;
                 at += own.n_children[i];
             }
-            if (own.n_children.size() < own.n_asked) is_spent_ = true;
+            if (own.n_children.size() < own.n_wanted) is_spent_ = true;
         };
         // Small batches if there are few in total, so that listing begins soon.
         const std::size_t few = std::clamp<std::size_t>(from.size() / 64, 16, 64);
@@ -250,7 +250,7 @@ class ExactKernel {
         RegionView view;
         std::vector<Child> children;
         std::vector<std::size_t> n_children;  // of each region that was completed
-        std::size_t n_asked = 0;              // regions to be completed
+        std::size_t n_wanted = 0;             // regions to be completed
     };
     void find_children(const Level& level, std::size_t first, std::size_t last, Expansion& found) const {
         for (std::size_t region = first; region < last; ++region) {
@@ -361,7 +361,7 @@ class ExactKernel {
         if (depth > 0) return forget_from(depth, n_done);
         levels_[0].keep(1, 0);
         for (std::size_t below = 1; below < levels_.size(); ++below) levels_[below].keep(0, 0);
-        looks_into_root_ = false;
+        expands_root_ = false;
         RegionView view;
         evaluate_region(0, 0, view);
     }
@@ -456,7 +456,7 @@ class ExactKernel {
         view.terms.clear();
         view.upper_terms.clear();
         if (depth >= options().max_depth) return 0.0;
-        if (!looks_into_root_) {  // one split stands for all: only an upper bound is known
+        if (!expands_root_) {  // one split stands for all: only an upper bound is known
             view.terms.push_back(-std::numeric_limits<double>::infinity());
             view.upper_terms.push_back(reader_.most(view.total.data()));
             return view.terms[0];
@@ -513,7 +513,7 @@ class ExactKernel {
 
     Reader reader_;
     std::vector<Level> levels_;
-    bool looks_into_root_ = true;  // false if there was no time even for that: the root is a leaf then
+    bool expands_root_ = true;  // false if there was no time even for that: the root is a leaf then
     // Of the current run.
     Budget budget_;
     Watch* watch_ = nullptr;

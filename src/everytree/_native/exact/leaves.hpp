@@ -52,7 +52,7 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
     const bool is_last = !kernel.is_expanded(depth, region);
     const RegionFate here = kernel.fate(depth, region, part.view);
     double stays = mass * std::exp(here.log_stop);
-    std::vector<double> asked(kernel.reader().n_columns(), 0.0);
+    std::vector<double> split_share(kernel.reader().n_columns(), 0.0);
     if (!here.log_split.empty()) {
         std::size_t i = 0, at = is_last ? 0 : level.first_child[region];
         kernel.reader().each_candidate(
@@ -62,7 +62,7 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
                     stays += share;
                     return;
                 }
-                asked[k] += share;
+                split_share[k] += share;
                 for (std::size_t c = 0; c < sets.size(); ++c) {
                     const bool is_leaf = is_last || level.children[at++] < 0;
                     const Condition more{k, sets[c]};
@@ -73,12 +73,12 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
     }
     const double* total = part.view.total.data();
     if (stays > 0.0 && stays >= threshold) part.add(begin, end, nullptr, stays, total, kernel.reader().size());
-    for (std::size_t k = 0; with_unknown && k < asked.size(); ++k) {
+    for (std::size_t k = 0; with_unknown && k < split_share.size(); ++k) {
         bool is_known = false;
         for (const Condition* c = begin; c != end; ++c) is_known |= c->column == static_cast<std::int32_t>(k);
         const Condition more{static_cast<std::int32_t>(k), unknown_codes};
-        if (!is_known && asked[k] > 0.0 && asked[k] >= threshold)
-            part.add(begin, end, &more, asked[k], total, kernel.reader().size());
+        if (!is_known && split_share[k] > 0.0 && split_share[k] >= threshold)
+            part.add(begin, end, &more, split_share[k], total, kernel.reader().size());
     }
 }
 

@@ -130,8 +130,8 @@ class HeldOut {
     void take_out_groups(const HeldOutRows& held, const HeldOutPaths& paths,
                          std::vector<double>* parameters = nullptr) {
         win_without_.clear();
-        says_.clear();
-        says_start_.clear();
+        predictions_.clear();
+        first_prediction_.clear();
         density_.clear();
         top_.clear();
         for (const Group& group : paths.groups) {
@@ -150,20 +150,20 @@ class HeldOut {
         const std::int64_t i = group.first_row;
         const auto n = static_cast<std::size_t>(n_classes(family_)), label = static_cast<std::size_t>(held.rows[i].y);
         const double removed = held.counted[i] ? 1.0 : 0.0;
-        says_start_.push_back(says_.size());
+        first_prediction_.push_back(predictions_.size());
         double below = 1.0;  // p at the child on the path, which changes too; at the end no child does
         for (std::size_t k = group.first_node; k < group.last_node; ++k) {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
-            says_.resize(says_.size() + n);
-            double* const says = says_.data() + says_.size() - n;
+            predictions_.resize(predictions_.size() + n);
+            double* const prediction = predictions_.data() + predictions_.size() - n;
             double total = -removed;
-            for (std::size_t c = 0; c < n; ++c) total += says[c] = prior_[c] + stat(s)[c];
-            says[label] -= removed;
-            if (says[label] < prior_[label] * (1.0 - 1e-9)) complain(i);
-            for (std::size_t c = 0; c < n; ++c) says[c] /= total;
+            for (std::size_t c = 0; c < n; ++c) total += prediction[c] = prior_[c] + stat(s)[c];
+            prediction[label] -= removed;
+            if (prediction[label] < prior_[label] * (1.0 - 1e-9)) complain(i);
+            for (std::size_t c = 0; c < n; ++c) prediction[c] /= total;
             win_without_.push_back(win_[place_at(s)]);
-            if (removed > 0.0) win_without_.back().times(says[label] / below);
-            below = says[label];
+            if (removed > 0.0) win_without_.back().times(prediction[label] / below);
+            below = prediction[label];
         }
     }
 
@@ -178,8 +178,8 @@ class HeldOut {
             leaf_[s] = evidence(rest(k, group));
             win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : numerics::Scaled{});
         }
-        for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
-            ask_path(held, paths, paths.asked[k], group, parameters);
+        for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
+            predict_on_path(held, paths, paths.predicted[k], group, parameters);
         for (std::size_t k = group.first_node; k < group.last_node; ++k)  // as it was
             leaf_[static_cast<std::size_t>(paths.touched[k])] = leaf_before_[k - group.first_node];
     }
@@ -210,43 +210,44 @@ class HeldOut {
     }
 
     // What the nodes on a row's path say of it.
-    void ask_path(const HeldOutRows& held, const HeldOutPaths& paths, const HeldOutPaths::Asked& asked,
-                  const Group& group, std::vector<double>* parameters) {
-        const Row row = held.rows[asked.row];
-        const bool leaves_all = group.is_alone() && held.counted[asked.row] && row.weight == 1.0;
-        says_start_.push_back(says_.size());
+    void predict_on_path(const HeldOutRows& held, const HeldOutPaths& paths, const HeldOutPaths::Predicted& predicted,
+                         const Group& group, std::vector<double>* parameters) {
+        const Row row = held.rows[predicted.row];
+        const bool leaves_all = group.is_alone() && held.counted[predicted.row] && row.weight == 1.0;
+        first_prediction_.push_back(predictions_.size());
         once_.assign(size_, 0.0);
         family_.add(once_.data(), {row.y, 1.0, row.extra});
-        for (std::size_t k = asked.end;; k = paths.above[k]) {
+        for (std::size_t k = predicted.end;; k = paths.above[k]) {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             of_node_.resize(static_cast<std::size_t>(family_.n_parameters));
             family_.posterior(rest(k, group), prior_, of_node_.data());
             if (parameters) parameters->insert(parameters->end(), of_node_.begin(), of_node_.end());
             if constexpr (writes_classes) {
-                says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
-                family_.expected(of_node_.data(), &says_.back() + 1 - family_.n_expected());
+                predictions_.resize(predictions_.size() + static_cast<std::size_t>(family_.n_expected()));
+                family_.expected(of_node_.data(), &predictions_.back() + 1 - family_.n_expected());
             } else if (leaves_all) {  // with the row is as it was
-                says_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
+                predictions_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
             } else {
                 with_row_.assign(rest(k, group), rest(k, group) + size_);
                 family_.layout.add(with_row_.data(), once_.data());
-                says_.push_back(evidence(with_row_.data()) - leaf_[s]);
+                predictions_.push_back(evidence(with_row_.data()) - leaf_[s]);
             }
             if (paths.above[k] == k) break;
         }
         if constexpr (!writes_classes) {
-            const auto begin = says_.begin() + static_cast<std::ptrdiff_t>(says_start_.back());
-            top_.push_back(*std::max_element(begin, says_.end()));
-            for (auto each = begin; each != says_.end(); ++each) density_.push_back(std::exp(*each - top_.back()));
+            const auto begin = predictions_.begin() + static_cast<std::ptrdiff_t>(first_prediction_.back());
+            top_.push_back(*std::max_element(begin, predictions_.end()));
+            for (auto each = begin; each != predictions_.end(); ++each)
+                density_.push_back(std::exp(*each - top_.back()));
         }
     }
 
     // Where nothing is ever split, the root predicts all.
     void predict_by_root(const HeldOutPaths& paths, double* out) const {
         const auto n = static_cast<std::size_t>(n_values(family_));
-        for (std::size_t k = 0; k < paths.asked.size(); ++k) {
-            const std::size_t end = k + 1 < says_start_.size() ? says_start_[k + 1] : says_.size();
-            for (std::size_t c = 0; c < n; ++c) out[paths.asked[k].answer * n + c] = says_[end - n + c];
+        for (std::size_t k = 0; k < paths.predicted.size(); ++k) {
+            const std::size_t end = k + 1 < first_prediction_.size() ? first_prediction_[k + 1] : predictions_.size();
+            for (std::size_t c = 0; c < n; ++c) out[paths.predicted[k].answer * n + c] = predictions_[end - n + c];
         }
     }
 
@@ -254,10 +255,10 @@ class HeldOut {
     void predict_group(const HeldOutPaths& paths, const Group& group, double* out, std::size_t apart) {
         const auto n = static_cast<std::size_t>(n_values(family_));
         const auto answer = [&](std::size_t prior, std::size_t k) {
-            return out + prior * apart + paths.asked[k].answer * n;
+            return out + prior * apart + paths.predicted[k].answer * n;
         };
         if (group.is_alone() &&
-            predict_alone(paths, group, [&](std::size_t prior) { return answer(prior, group.first_asked); }))
+            predict_alone(paths, group, [&](std::size_t prior) { return answer(prior, group.first_predicted); }))
             return;
         for_each_prior_and_row(paths, group,
                                [&](std::size_t prior, std::size_t k) { predict_row(k, answer(prior, k)); });
@@ -304,9 +305,10 @@ class HeldOut {
     bool predict_alone(const HeldOutPaths& paths, const Group& group, AnswerOf answer_of) {
         constexpr int n_lanes = numerics::ScaledLanes::n;
         const auto n = static_cast<std::size_t>(n_values(family_));
-        const double* says = (writes_classes ? says_ : density_).data() + says_start_[group.first_asked];
+        const double* prediction =
+            (writes_classes ? predictions_ : density_).data() + first_prediction_[group.first_predicted];
         answer_.resize(n * n_lanes);
-        for (std::size_t j = 0; j < answer_.size(); ++j) answer_[j] = says[j / n_lanes];
+        for (std::size_t j = 0; j < answer_.size(); ++j) answer_[j] = prediction[j / n_lanes];
         numerics::ScaledLanes below;  // rho of the node on the path
         Fates fates;
         std::size_t k = group.first_node;
@@ -318,25 +320,26 @@ class HeldOut {
         for (++k; k < group.last_node; ++k) {
             const std::size_t child = s;
             s = static_cast<std::size_t>(paths.touched[k]);
-            says += n;
+            prediction += n;
             below = rho_of_split(s, win_without_[k], child, below);
             below.plus(split_.stop(s), fates.split, fates.stop);
             double* answer = answer_.data();
             for (std::size_t c = 0; c < n; ++c, answer += n_lanes)
-                for (int l = 0; l < n_lanes; ++l) answer[l] = fates.stop[l] * says[c] + fates.split[l] * answer[l];
+                for (int l = 0; l < n_lanes; ++l)
+                    answer[l] = fates.stop[l] * prediction[c] + fates.split[l] * answer[l];
         }
         for (std::size_t l = 0; l < lanes_.size(); ++l) {
             double* const out = answer_of(static_cast<std::size_t>(lanes_[l]));
             for (std::size_t c = 0; c < n; ++c) out[c] = answer_[c * n_lanes + l];
             if constexpr (!writes_classes) {
                 if (!(*out > 0.0)) return false;
-                *out = top_[group.first_asked] + std::log(*out);
+                *out = top_[group.first_predicted] + std::log(*out);
             }
         }
         return true;
     }
 
-    // Calls use(prior, k) for each prior of the splits in use and each row k of a group that is asked about, while
+    // Calls use(prior, k) for each prior of the splits in use and each predicted row k of a group, while
     // weight_ holds the weights on its path.
     template <class Use>
     void for_each_prior_and_row(const HeldOutPaths& paths, const Group& group, Use use) {
@@ -351,9 +354,9 @@ class HeldOut {
             rho.plus(split_.stop(s), fates_.back().split, fates_.back().stop);
             rho_[place_at(s)] = rho;
         }
-        for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
+        for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
             for (std::size_t l = 0; l < lanes_.size(); ++l) {
-                weigh_path(paths, paths.asked[k].end, group.first_node, l);
+                weigh_path(paths, paths.predicted[k].end, group.first_node, l);
                 use(static_cast<std::size_t>(lanes_[l]), k);
             }
         for (std::size_t k = group.first_node; k < group.last_node; ++k)
@@ -376,18 +379,18 @@ class HeldOut {
 
     void predict_row(std::size_t row, double* out) {
         const std::size_t n = weight_.size();
-        const double* says = says_.data() + says_start_[row];
+        const double* prediction = predictions_.data() + first_prediction_[row];
         if constexpr (writes_classes) {
             const int n_classes = family_.n_classes;
             for (int c = 0; c < n_classes; ++c) out[c] = 0.0;
-            for (std::size_t j = 0; j < n; ++j, says += n_classes)
-                for (int c = 0; c < n_classes; ++c) out[c] += weight_[j] * says[c];
+            for (std::size_t j = 0; j < n; ++j, prediction += n_classes)
+                for (int c = 0; c < n_classes; ++c) out[c] += weight_[j] * prediction[c];
         } else {
             double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
             for (std::size_t j = 0; j < n; ++j)
-                if (weight_[j] > 0.0) top = std::fmax(top, says[j]);
+                if (weight_[j] > 0.0) top = std::fmax(top, prediction[j]);
             for (std::size_t j = 0; j < n; ++j)
-                if (weight_[j] > 0.0) sum += weight_[j] * std::exp(says[j] - top);
+                if (weight_[j] > 0.0) sum += weight_[j] * std::exp(prediction[j] - top);
             *out = top + std::log(sum);
         }
     }
@@ -433,10 +436,10 @@ class HeldOut {
     std::vector<std::int64_t> lanes_;  // numbers of the priors of the splits that are in use
     // One entry a touched node of a group, groups one after another.
     std::vector<numerics::Scaled> win_without_;
-    // What the nodes on the path of each row that is asked about say of it, and where that begins.
+    // What the nodes on the path of each predicted row say of it, and where that begins.
     // Log densities are there as densities too, over the largest of the path.
-    std::vector<double> says_, density_, top_;
-    std::vector<std::size_t> says_start_;
+    std::vector<double> predictions_, density_, top_;
+    std::vector<std::size_t> first_prediction_;
     // Of one group or row at a time.
     std::vector<double> removed_, rest_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
     std::vector<numerics::ScaledLanes> before_;

@@ -183,7 +183,7 @@ class Lookahead {
     void add_thresholds(Region& region, int column, std::int64_t n_points, int depth, int horizon, double leaf,
                         Level& level) {
         const std::size_t size = points_.size();
-        const CodeSet codes = region.codes[column], asked = level.candidates.of_column(column);
+        const CodeSet codes = region.codes[column], candidates = level.candidates.of_column(column);
         const int lo = lowest_of(codes), hi = highest_of(codes);
         const auto at = [&](std::vector<double>& of, int code) { return of.data() + code * size; };
         level.above.resize(level.by_code.size());
@@ -193,9 +193,9 @@ class Lookahead {
             points_.layout().add(at(level.above, code), at(level.by_code, code));
         }
         level.upto.assign(size, 0.0);
-        for (int t = lo; t < highest_of(asked); ++t) {
+        for (int t = lo; t < highest_of(candidates); ++t) {
             points_.layout().add(level.upto.data(), at(level.by_code, t));
-            if (t < lowest_of(asked)) continue;
+            if (t < lowest_of(candidates)) continue;
             const std::int64_t n_left = level.start[t + 1];
             const auto leaf_of = [&](std::int64_t n, const double* stat) {
                 return n == 0 ? 0.0 : n == n_points ? leaf : points_.log_evidence(stat);

@@ -54,15 +54,15 @@ class TopSums {
             place_of_power_.push_back(power == 0.0 ? -1 : static_cast<int>(powers_.size()));
             if (power != 0.0) powers_.push_back(power);
         }
-        const int asked = std::min(limits.depth, options.max_depth);
-        if (asked < 1 || points.n_points() < 2) return;
+        const int wanted = std::min(limits.depth, options.max_depth);
+        if (wanted < 1 || points.n_points() < 2) return;
         const Counting counting = plan_counting(points);
         const exact::Budget budget = budget_for(limits, counting, points);
         if (lack_ != Lack::nothing) return;  // not even the table of rows is made
-        std::unique_ptr<Kernel> kernel = make_kernel(points, counting, options, asked, n_jobs);
+        std::unique_ptr<Kernel> kernel = make_kernel(points, counting, options, wanted, n_jobs);
         kernel->list(budget, watch, [](int, std::size_t, std::size_t) {});
         levels_.resize(n_whole(kernel->levels()));
-        if (depth() < asked) lack_ = kernel->lacks_memory() ? Lack::memory : Lack::time;
+        if (depth() < wanted) lack_ = kernel->lacks_memory() ? Lack::memory : Lack::time;
         for (int d = depth() - 1; d >= 0; --d) evaluate(*kernel, options, d, watch);
         keep_children(kernel->take_levels());
         // Without bits, counting points is as fast, so the kernel is not needed.
@@ -332,7 +332,7 @@ class TopSums {
         const std::size_t n_powers = powers_.size();
         part.terms.clear();
         std::size_t at = listed.first_child[region], n_terms = 0;
-        kernel.reader().each_asked(part.view, [&](int, std::size_t n_children) {
+        kernel.reader().each_candidate_size(part.view, [&](int, std::size_t n_children) {
             const std::size_t first = part.terms.size();
             ++n_terms;
             part.terms.resize(first + n_powers, 0.0);

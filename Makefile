@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 NATIVE := $(wildcard src/everytree/_native/*/*)
-CPP    := $(filter %.hpp %.cpp,$(NATIVE))
+CPP    := $(filter %.hpp %.cpp,$(NATIVE) $(wildcard tests/native/*))
 
 # Bytecode is kept even where the environment says otherwise: tests start many processes, each of which would compile
 # the library anew.
@@ -28,9 +28,10 @@ check: $(VENV)/.checked         ## lint, format and types
 	$(VENV)/bin/mypy
 	$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
 
-check-slow: $(VENV)/.tested     ## long property runs, and the suite under AddressSanitizer and UndefinedBehaviorSanitizer
+check-slow: $(VENV)/.tested     ## long property runs, the suite under sanitizers, and the one definition rule at link time
 	EVERYTREE_LONG_TESTS=1 $(RUN) -m pytest -q
 	./tests/sanitize.sh
+	./tests/odr.sh
 
 bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESULTS.md
 	$(RUN) benchmarks/foundation.py --out benchmarks/RESULTS.md

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# The test suite over kernels built with AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own.
+# Kernels built with AddressSanitizer and UndefinedBehaviorSanitizer: without Python, then under the test suite, in an
+# environment of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+make -C tests/native run BUILD=../../build/native-sanitize \
+  CXXFLAGS="-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+
 venv=.venv-sanitize
 [ -x "$venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$venv"
 extra() { "$venv/bin/python" -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]])' "$1"; }

@@ -222,9 +222,9 @@ class Booster:
         max_leaf_nodes: int,
         max_depth: int,
         min_samples_leaf: int,
-        row_share: float,
-        column_share: float,
-        most_rows: int,
+        subsample: float,
+        max_features: float,
+        max_rows: int,
     ) -> dict[str, Any]: ...
     def stop(self) -> None: ...
 

@@ -26,7 +26,7 @@ def random_trees(seed: int, n_outputs: int) -> AdditiveTrees:
     ).run(
         role=np.zeros(80, dtype=np.uint8), columns=np.arange(4, dtype=np.int32), seed=seed,
         learning_rate=0.3, tau=1.0, split_prior=0.7, max_steps=9,
-        patience=9, max_leaf_nodes=8, max_depth=4, min_samples_leaf=1, row_share=0.8, column_share=1.0, most_rows=10**6,
+        patience=9, max_leaf_nodes=8, max_depth=4, min_samples_leaf=1, subsample=0.8, max_features=1.0, max_rows=10**6,
     )  # fmt: skip
     nodes = {name: run[name] for name in ("feature", "first_child", "threshold", "missing_child")}
     return AdditiveTrees(run["n_nodes"], nodes, run["value"], run["base"], np.full(4, 7))

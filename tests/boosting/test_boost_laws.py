@@ -22,8 +22,8 @@ N, N_CODES = 90, 12
 LOSSES = ["logit", "softmax", "squared", "rate"]
 WHOLE: dict[str, Any] = {
     "columns": np.arange(4, dtype=np.int32), "seed": 7, "learning_rate": 0.3, "tau": 1.0, "split_prior": 0.7,
-    "max_steps": 8, "patience": 8, "max_leaf_nodes": 6, "max_depth": 3, "min_samples_leaf": 1, "row_share": 1.0,
-    "column_share": 1.0, "most_rows": 10**6,
+    "max_steps": 8, "patience": 8, "max_leaf_nodes": 6, "max_depth": 3, "min_samples_leaf": 1, "subsample": 1.0,
+    "max_features": 1.0, "max_rows": 10**6,
 }  # fmt: skip
 """All rows and columns in every step: nothing is drawn."""
 
@@ -171,7 +171,7 @@ def test_only_given_columns_are_split_on(loss):
 
 @losses
 def test_a_share_of_the_columns_is_drawn_anew_for_each_tree(loss):
-    run = chain(table(loss), column_share=0.25, max_steps=12, patience=12)
+    run = chain(table(loss), max_features=0.25, max_steps=12, patience=12)
     used = [{int(k) for k in tree["feature"] if k >= 0} for tree in trees_of(run)]
     assert max(map(len, used)) == 1
     assert len(set.union(*used)) >= 3
@@ -179,7 +179,7 @@ def test_a_share_of_the_columns_is_drawn_anew_for_each_tree(loss):
 
 @losses
 def test_the_seed_decides_what_is_drawn(loss):
-    given, drawn = table(loss), {"row_share": 0.5, "column_share": 0.5}
+    given, drawn = table(loss), {"subsample": 0.5, "max_features": 0.5}
     first, again, other = (chain(given, **drawn, seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first["value"], again["value"])
     assert len(first["value"]) != len(other["value"]) or not np.array_equal(first["value"], other["value"])

@@ -15,7 +15,7 @@ from naive_grower import Rule, check_tree
 RULE: dict[str, Any] = {
     "columns": np.arange(3, dtype=np.int32),
     "learning_rate": 0.3, "tau": 1.5, "split_prior": 0.7, "max_steps": 6, "patience": 6, "max_leaf_nodes": 6,
-    "max_depth": 3, "min_samples_leaf": 2, "row_share": 0.6, "column_share": 0.7, "most_rows": 10**9,
+    "max_depth": 3, "min_samples_leaf": 2, "subsample": 0.6, "max_features": 0.7, "max_rows": 10**9,
 }  # fmt: skip
 LOSSES = ["logit", "softmax", "squared", "rate"]
 
@@ -83,7 +83,7 @@ def test_each_step_is_the_average_over_all_prunings(loss):
 def test_each_split_lowers_the_loss_most(loss):
     """Of all rows and columns, so that nothing is drawn."""
     given = problem(loss, 1)
-    whole = RULE | {"row_share": 1.0, "column_share": 1.0, "max_steps": 1}
+    whole = RULE | {"subsample": 1.0, "max_features": 1.0, "max_steps": 1}
     run = _kernels.booster(**given).run(role=np.zeros(60, dtype=np.uint8), seed=5, **whole)
     exposure = np.ones(60) if given["exposure"] is None else given["exposure"]
     slopes = np.array([derivatives(loss, run["base"], y, e) for y, e in zip(given["y"], exposure, strict=True)])

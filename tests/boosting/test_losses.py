@@ -38,7 +38,7 @@ def constant_chain(given: Likelihood, weight: np.ndarray, tau: float, n_steps: i
     ).run(
         role=np.zeros(n, dtype=np.uint8), columns=np.zeros(1, dtype=np.int32), seed=1, learning_rate=1.0, tau=tau,
         split_prior=0.5, max_steps=n_steps, patience=n_steps, max_leaf_nodes=4, max_depth=2, min_samples_leaf=1,
-        row_share=1.0, column_share=1.0, most_rows=10**6,
+        subsample=1.0, max_features=1.0, max_rows=10**6,
     )  # fmt: skip
 
 

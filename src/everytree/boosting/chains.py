@@ -111,8 +111,8 @@ class BoostRule:
         return {
             "learning_rate": self.learning_rate, "tau": self.tau, "split_prior": split_prior,
             "max_steps": self.max_steps, "patience": self.patience, "max_leaf_nodes": self.max_leaf_nodes,
-            "max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf, "row_share": self.subsample,
-            "column_share": self.max_features, "most_rows": self.max_rows,
+            "max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf, "subsample": self.subsample,
+            "max_features": self.max_features, "max_rows": self.max_rows,
         }  # fmt: skip
 
 

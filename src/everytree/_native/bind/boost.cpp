@@ -11,7 +11,7 @@
 #include "boost/additive.hpp"
 #include "boost/chain.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace boost;
 using namespace grow;
@@ -108,8 +108,8 @@ std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, 
 
 nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> columns, std::uint64_t seed,
              double learning_rate, double tau, double split_prior, int max_steps, int patience, int max_leaf_nodes,
-             int max_depth, std::int64_t min_samples_leaf, double row_share, double column_share,
-             std::int64_t most_rows) {
+             int max_depth, std::int64_t min_samples_leaf, double subsample, double max_features,
+             std::int64_t max_rows) {
     if (static_cast<std::int64_t>(role.size()) != self.n_rows())
         throw std::invalid_argument("role must have one entry a row");
     for (const std::uint8_t each : to_span(role))
@@ -119,8 +119,8 @@ nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> 
                          split_prior,   max_steps,
                          patience,      max_leaf_nodes,
                          max_depth,     min_samples_leaf,
-                         row_share,     column_share,
-                         most_rows,     {columns.data(), columns.data() + columns.size()}};
+                         subsample,     max_features,
+                         max_rows,      {columns.data(), columns.data() + columns.size()}};
     Chain chain = without_gil(true, [&] { return self.run(role.data(), rule, seed); });
     nb::dict out;
     out["n_steps"] = chain.n_steps;
@@ -216,8 +216,8 @@ std::optional<Output<double>> count(const AdditiveTrees& self, nb::handle X, std
 void bind_boost(nb::module_& module) {
     nb::class_<Booster>(module, "Booster")
         .def("run", &run, nb::kw_only(), "role"_a, "columns"_a, "seed"_a, "learning_rate"_a, "tau"_a, "split_prior"_a,
-             "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "row_share"_a,
-             "column_share"_a, "most_rows"_a)
+             "max_steps"_a, "patience"_a, "max_leaf_nodes"_a, "max_depth"_a, "min_samples_leaf"_a, "subsample"_a,
+             "max_features"_a, "max_rows"_a)
         .def("stop", [](Booster& self) { self.is_stopped = true; });
     nb::class_<AdditiveTrees>(module, "AdditiveTrees")
         .def("scores", &scores, "X"_a.none(), "n_jobs"_a)
@@ -228,4 +228,4 @@ void bind_boost(nb::module_& module) {
                "exposure"_a.none(), "n_classes"_a, "loss"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

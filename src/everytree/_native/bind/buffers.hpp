@@ -12,7 +12,7 @@
 #include "core/codes.hpp"
 #include "core/rows.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 class Buffer {
   public:
@@ -153,4 +153,4 @@ class RowBuffers {
     Buffer y_, weight_, extra_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -8,7 +8,7 @@
 #include "columns/encode.hpp"
 #include "columns/scan.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace columns;
 namespace {
@@ -128,4 +128,4 @@ void bind_columns(nb::module_& module) {
         .def("encode", &Encoder::encode<std::uint16_t>, "columns"_a, "out"_a.noconvert(), "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

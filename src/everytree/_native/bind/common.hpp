@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace everytree {
+namespace everytree::bind {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -69,4 +69,4 @@ auto without_gil(bool worth_it, Work work) {
     return work();
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -12,7 +12,7 @@
 #include "exact/inspect.hpp"
 #include "exact/leaves.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace exact;
 namespace {
@@ -43,7 +43,8 @@ class TypedExact final : public ExactHandle {
   public:
     TypedExact(const Family& family, const double* prior, BitTable table, RowStatistics<Family> statistics,
                std::vector<std::uint64_t> rows, ExactOptions options)
-        : kernel_(family, prior, std::move(table), std::move(statistics), std::move(rows), std::move(options)) {}
+        : kernel_(RegionReader<Family>(family, prior, std::move(table), std::move(statistics), std::move(rows),
+                                       std::move(options))) {}
 
     void run(std::int64_t regions, std::optional<std::vector<std::int64_t>> expansions, double seconds,
              nb::object progress) override {
@@ -113,7 +114,7 @@ class TypedExact final : public ExactHandle {
     Output<double> feature_use(double negligible) const override {
         const auto& mass = sums().mass;
         return to_numpy(
-            without_gil(true, [&] { return everytree::feature_use(kernel_, mass, negligible, Watch(check_signals)); }));
+            without_gil(true, [&] { return exact::feature_use(kernel_, mass, negligible, Watch(check_signals)); }));
     }
     double log_evidence() const override { return kernel_.log_evidence(); }
     std::vector<std::int64_t> n_regions() const override {
@@ -177,7 +178,7 @@ class TypedExact final : public ExactHandle {
     }
     Spread spread(bool with_unknown) const {
         Spread all = sums().ending;
-        if (with_unknown) all.add(sums().asked);
+        if (with_unknown) all.add(sums().ending_unknown);
         return all;
     }
     ExactKernel<Family> kernel_;
@@ -243,4 +244,4 @@ void bind_exact(nb::module_& module) {
                "only_nontrivial"_a, "negligible"_a, "temperature"_a, "is_continued"_a, "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -6,7 +6,7 @@
 #include "bind/modules.hpp"
 #include "exact/tables.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace exact;
 namespace {
@@ -136,4 +136,4 @@ void bind_exact_tables(nb::module_& module) {
         .def("look_up", &TablesHandle::look_up, "codes"_a, "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

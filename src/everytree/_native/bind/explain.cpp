@@ -9,7 +9,7 @@
 #include "bind/tree.hpp"
 #include "explain/tree_sum.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace explain;
 namespace {
@@ -77,4 +77,4 @@ void bind_explain(nb::module_& module) {
                "player"_a, "known"_a, "n_players"_a, "n_outputs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -3,10 +3,10 @@
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
 #include "core/rows.hpp"
-#include "core/special.hpp"
 #include "core/with_family.hpp"
+#include "numerics/special.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 namespace {
 
 using Numbers = Input<double>;
@@ -104,13 +104,14 @@ std::pair<int, int> family_shape(const std::string& name, int size) {
 double log_beta_ratio_of_two(double a, double b, double more_a, double more_b) {
     const double x[2] = {a, b}, n[2] = {more_a, more_b};
     double scratch[2];
-    return log_beta_ratio(x, n, 2, log_beta(x, 2), scratch);
+    return numerics::log_beta_ratio(x, n, 2, numerics::log_beta(x, 2), scratch);
 }
 
 }  // namespace
 
 void bind_families(nb::module_& module) {
-    module.def("log_rising", [](Numbers x, Numbers n) { return over_entries(log_rising, x, n); }, "x"_a, "n"_a);
+    module.def(
+        "log_rising", [](Numbers x, Numbers n) { return over_entries(numerics::log_rising, x, n); }, "x"_a, "n"_a);
     module.def(
         "log_beta_ratio",
         [](Numbers a, Numbers b, Numbers more_a, Numbers more_b) {
@@ -119,7 +120,9 @@ void bind_families(nb::module_& module) {
         "a"_a, "b"_a, "more_a"_a, "more_b"_a);
     module.def(
         "log_negative_binomial",
-        [](Numbers k, Numbers shape, Numbers odds) { return over_entries(log_negative_binomial, k, shape, odds); },
+        [](Numbers k, Numbers shape, Numbers odds) {
+            return over_entries(numerics::log_negative_binomial, k, shape, odds);
+        },
         "k"_a, "shape"_a, "odds"_a);
     module.def("family_shape", &family_shape, "name"_a, "size"_a);
     module.def("prepare_prior", &prepare_prior, "name"_a, "size"_a, "hyper"_a);
@@ -132,4 +135,4 @@ void bind_families(nb::module_& module) {
                "extra"_a.none(), "constant"_a, "n_rows"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -6,7 +6,7 @@
 #include "core/pool.hpp"
 #include "core/with_family.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 std::optional<Output<std::int32_t>> ForestHandle::ends(nb::handle X, int n_jobs) const {
     CodeBuffer buffer;
@@ -240,4 +240,4 @@ void bind_forest(nb::module_& module) {
             nb::kw_only(), "ends"_a, "sums"_a, "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

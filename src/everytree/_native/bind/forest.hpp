@@ -9,7 +9,7 @@
 #include "core/counting.hpp"
 #include "core/forest.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 class ForestHandle {
   public:
@@ -50,4 +50,4 @@ class ForestHandle {
     ForestShape shape_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -8,10 +8,10 @@
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
 #include "core/with_family.hpp"
-#include "grow/targets.hpp"
+#include "grow/criteria.hpp"
 #include "grow/tree.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace grow;
 namespace {
@@ -29,14 +29,17 @@ class Grower {
     virtual int n_columns() const = 0;
 };
 
-template <class Code, class Target, class Kept>
+template <class Code, class Criterion, class Kept>
 class TypedGrower final : public Grower {
   public:
-    TypedGrower(CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing, const Target& target, Kept kept)
-        : columns_(std::move(columns)), has_missing_(std::move(has_missing)), target_(target), kept_(std::move(kept)) {}
+    TypedGrower(CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing, const Criterion& criterion, Kept kept)
+        : columns_(std::move(columns)),
+          has_missing_(std::move(has_missing)),
+          criterion_(criterion),
+          kept_(std::move(kept)) {}
     GrownTree grow(std::span<const std::int64_t> sample, std::span<const std::int32_t> columns, const GrowRule& rule,
                    std::uint64_t seed) const override {
-        TreeGrower<Code, Target> grower(columns_, target_, rule);
+        TreeGrower<Code, Criterion> grower(columns_, criterion_, rule);
         grower.use_columns({columns.begin(), columns.end()});
         return grower.grow(sample, has_missing_.data(), seed);
     }
@@ -46,8 +49,8 @@ class TypedGrower final : public Grower {
   private:
     CodeColumns<Code> columns_;
     std::vector<std::uint8_t> has_missing_;
-    Target target_;
-    Kept kept_;  // what the target borrows
+    Criterion criterion_;
+    Kept kept_;  // what the criterion borrows
 };
 
 struct TableArrays {
@@ -56,8 +59,8 @@ struct TableArrays {
     Input<bool> has_missing;
 };
 
-template <class Target, class Kept>
-std::unique_ptr<Grower> make(const TableArrays& table, std::size_t n_targets, const Target& target, Kept kept) {
+template <class Criterion, class Kept>
+std::unique_ptr<Grower> make(const TableArrays& table, std::size_t n_targets, const Criterion& criterion, Kept kept) {
     const auto with = [&]<class Code>(const Input<Code>& codes) -> std::unique_ptr<Grower> {
         if (codes.ndim() != 2) throw std::invalid_argument("codes must be a table");
         const auto n_rows = static_cast<std::int64_t>(codes.shape(0));
@@ -71,8 +74,8 @@ std::unique_ptr<Grower> make(const TableArrays& table, std::size_t n_targets, co
             if (n < 0 || n > missing_code<Code>) throw std::invalid_argument("n_codes does not fit the type of codes");
         CodeColumns<Code> columns({codes.data(), static_cast<std::ptrdiff_t>(n_columns)}, n_rows, std::move(n_codes));
         std::vector<std::uint8_t> has_missing(table.has_missing.data(), table.has_missing.data() + n_columns);
-        return std::make_unique<TypedGrower<Code, Target, Kept>>(std::move(columns), std::move(has_missing), target,
-                                                                 std::move(kept));
+        return std::make_unique<TypedGrower<Code, Criterion, Kept>>(std::move(columns), std::move(has_missing),
+                                                                    criterion, std::move(kept));
     };
     Input<std::uint8_t> narrow;
     Input<std::uint16_t> wide;
@@ -86,11 +89,11 @@ std::unique_ptr<Grower> make_of_impurity(const TableArrays& table, Input<std::in
                                          std::optional<Input<double>> weight, int n_classes) {
     const std::size_t n = labels.size();
     if (weight) {
-        const WeightedClassTarget<impurity> target(labels.data(), weight->data(), n_classes);
-        return make(table, n, target, std::pair(labels, *weight));
+        const WeightedClassCriterion<impurity> criterion(labels.data(), weight->data(), n_classes);
+        return make(table, n, criterion, std::pair(labels, *weight));
     }
-    if (n_classes == 2) return make(table, n, ClassTarget<impurity, 2>(labels.data(), 2), labels);
-    return make(table, n, ClassTarget<impurity, 0>(labels.data(), n_classes), labels);
+    if (n_classes == 2) return make(table, n, ClassCriterion<impurity, 2>(labels.data(), 2), labels);
+    return make(table, n, ClassCriterion<impurity, 0>(labels.data(), n_classes), labels);
 }
 
 void check_as_long(const std::optional<Input<double>>& weight, std::size_t n) {
@@ -112,8 +115,8 @@ std::unique_ptr<Grower> class_grower(nb::handle codes, Input<std::int32_t> n_cod
 std::unique_ptr<Grower> number_grower(nb::handle codes, Input<std::int32_t> n_codes, Input<bool> has_missing,
                                       Input<double> y, std::optional<Input<double>> weight) {
     check_as_long(weight, y.size());
-    const NumberTarget target(y.data(), weight ? weight->data() : nullptr);
-    return make({codes, n_codes, has_missing}, y.size(), target, std::pair(y, weight));
+    const NumberCriterion criterion(y.data(), weight ? weight->data() : nullptr);
+    return make({codes, n_codes, has_missing}, y.size(), criterion, std::pair(y, weight));
 }
 
 std::unique_ptr<Grower> evidence_grower(nb::handle codes, Input<std::int32_t> n_codes, Input<bool> has_missing,
@@ -133,8 +136,8 @@ std::unique_ptr<Grower> evidence_grower(nb::handle codes, Input<std::int32_t> n_
                   std::make_unique<double[]>(static_cast<std::size_t>(family.n_prior)), statistics};
         family.prepare(prior.data(), kept.prior.get());
         if constexpr (requires { kept.family->tabulate(kept.prior.get()); }) kept.family->tabulate(kept.prior.get());
-        const EvidenceTarget<Family> target(*kept.family, kept.prior.get(), statistics.data());
-        return make({codes, n_codes, has_missing}, statistics.size() / width, target, std::move(kept));
+        const EvidenceCriterion<Family> criterion(*kept.family, kept.prior.get(), statistics.data());
+        return make({codes, n_codes, has_missing}, statistics.size() / width, criterion, std::move(kept));
     });
 }
 
@@ -171,4 +174,4 @@ void bind_growers(nb::module_& module) {
                "statistics"_a, "name"_a, "size"_a, "prior"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -7,7 +7,7 @@
 #include "bind/records.hpp"
 #include "core/with_family.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 namespace {
 
 // The start of each row's shares, their nodes and log weights.
@@ -187,4 +187,4 @@ void bind_growing(nb::module_& module) {
     });
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -3,7 +3,7 @@
 
 #include "bind/modules.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 void bind_guard(nb::module_& module) {
     Guard::watch_forks();
@@ -18,4 +18,4 @@ void bind_guard(nb::module_& module) {
             "writing", [](Guard& self) -> Guard::Writing& { return self.writing; }, nb::rv_policy::reference_internal);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -14,7 +14,7 @@
 
 #include "bind/common.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 // Threads have numbers from 1 on. None is used twice, neither in a process nor in those that are forked from it. Only
 // one thread survives a fork, so a number from before the fork belongs to that thread or to none.
@@ -143,4 +143,4 @@ class Guard {
     int depth_ = 0, n_writes_ = 0;          // of the holder alone
 };
 
-}  // namespace everytree
+}  // namespace everytree::bind

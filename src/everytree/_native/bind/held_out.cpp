@@ -1,14 +1,16 @@
 // Comparison of priors on rows left out.
-#include "core/held_out.hpp"
+#include "held_out/held_out.hpp"
 
 #include "bind/buffers.hpp"
 #include "bind/modules.hpp"
 #include "bind/tree.hpp"
-#include "core/held_out_pool.hpp"
 #include "core/parallel.hpp"
 #include "core/with_family.hpp"
+#include "held_out/pooled.hpp"
 
-namespace everytree {
+namespace everytree::bind {
+
+using namespace held_out;
 namespace {
 
 // The start of each row's nodes, their log weights and posterior parameters.
@@ -168,19 +170,19 @@ class HeldOutTrees {
 std::vector<Output<double>> predict_held_out(const std::vector<const HeldOutTree*>& trees, Input<double> priors,
                                              const std::vector<Input<double>>& log_split,
                                              const std::vector<Input<double>>& log_stop, int n_jobs) {
-    const HeldOutTrees asked(trees, priors, log_split, log_stop);
-    std::vector<std::vector<double>> answers(asked.n());
+    const HeldOutTrees kernels(trees, priors, log_split, log_stop);
+    std::vector<std::vector<double>> answers(kernels.n());
     without_gil(true, [&] {
-        in_chunks(static_cast<std::int64_t>(asked.n()), n_jobs, [&](std::int64_t chunk, int) {
+        in_chunks(static_cast<std::int64_t>(kernels.n()), n_jobs, [&](std::int64_t chunk, int) {
             const auto t = static_cast<std::size_t>(chunk);
-            answers[t].resize(asked.n_answers(t));
-            asked.predict(t, answers[t].data());
+            answers[t].resize(kernels.n_answers(t));
+            kernels.predict(t, answers[t].data());
         });
     });
     std::vector<Output<double>> found;
-    for (std::size_t t = 0; t < asked.n(); ++t)
-        found.push_back(to_numpy(std::move(answers[t]), {asked.n_leaf_priors(t), asked.n_split_priors(t),
-                                                         asked[t].n_scored(), asked[t].n_values()}));
+    for (std::size_t t = 0; t < kernels.n(); ++t)
+        found.push_back(to_numpy(std::move(answers[t]), {kernels.n_leaf_priors(t), kernels.n_split_priors(t),
+                                                         kernels[t].n_scored(), kernels[t].n_values()}));
     return found;
 }
 
@@ -191,12 +193,12 @@ void pool_held_out(State<double> pooled, const std::vector<const HeldOutTree*>& 
                    const std::vector<Input<std::int64_t>>& rows, Input<double> priors,
                    const std::vector<Input<double>>& log_split, const std::vector<Input<double>>& log_stop,
                    int n_jobs) {
-    const HeldOutTrees asked(trees, priors, log_split, log_stop);
-    if (pooled.ndim() != 4 || rows.size() != asked.n()) throw std::invalid_argument("arrays of the wrong size");
+    const HeldOutTrees kernels(trees, priors, log_split, log_stop);
+    if (pooled.ndim() != 4 || rows.size() != kernels.n()) throw std::invalid_argument("arrays of the wrong size");
     const std::size_t n_rows = pooled.shape(2);
-    for (std::size_t t = 0; t < asked.n(); ++t) {
-        if (asked.n_leaf_priors(t) != pooled.shape(0) || asked.n_split_priors(t) != pooled.shape(1) ||
-            asked[t].n_values() != pooled.shape(3) || asked[t].n_scored() != rows[t].size())
+    for (std::size_t t = 0; t < kernels.n(); ++t) {
+        if (kernels.n_leaf_priors(t) != pooled.shape(0) || kernels.n_split_priors(t) != pooled.shape(1) ||
+            kernels[t].n_values() != pooled.shape(3) || kernels[t].n_scored() != rows[t].size())
             throw std::invalid_argument("arrays of the wrong size");
         for (const std::int64_t row : to_span(rows[t]))
             if (row < 0 || row >= static_cast<std::int64_t>(n_rows)) throw std::invalid_argument("rows: no such row");
@@ -205,17 +207,17 @@ void pool_held_out(State<double> pooled, const std::vector<const HeldOutTree*>& 
     without_gil(true, [&] {
         std::vector<std::vector<double>> answers(static_cast<std::size_t>(std::max(n_jobs, 1)));
         in_ordered_chunks(
-            static_cast<std::int64_t>(asked.n()), n_jobs,
+            static_cast<std::int64_t>(kernels.n()), n_jobs,
             [&](std::int64_t chunk, int worker) {
                 const auto t = static_cast<std::size_t>(chunk);
                 auto& mine = answers[static_cast<std::size_t>(worker)];
-                mine.resize(asked.n_answers(t));
-                asked.predict(t, mine.data());
+                mine.resize(kernels.n_answers(t));
+                kernels.predict(t, mine.data());
             },
             [&](std::int64_t chunk, int worker) {
                 const auto t = static_cast<std::size_t>(chunk);
                 add_answers(answers[static_cast<std::size_t>(worker)].data(), to_span(rows[t]), n_priors, n_rows,
-                            n_values, asked[t].writes_logs(), pooled.data());
+                            n_values, kernels[t].writes_logs(), pooled.data());
             });
     });
 }
@@ -233,4 +235,4 @@ void bind_held_out(nb::module_& module) {
                "log_split"_a, "log_stop"_a, "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -2,7 +2,7 @@
 #include "bind/modules.hpp"
 
 NB_MODULE(_kernels, module) {
-    using namespace everytree;
+    using namespace everytree::bind;
     module.doc() = "Kernels of everytree: flat arrays in, flat arrays out.";
     // A thread that still holds a model when the interpreter ends is no fault of the user.
     nanobind::set_leak_warnings(false);

@@ -2,7 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-namespace everytree {
+namespace everytree::bind {
 
 void bind_guard(nanobind::module_& module);
 void bind_tree(nanobind::module_& module);
@@ -22,4 +22,4 @@ void bind_online(nanobind::module_& module);
 void bind_row_dicts(nanobind::module_& module);
 void bind_columns(nanobind::module_& module);
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -10,7 +10,7 @@
 #include "online/gains.hpp"
 #include "online/kernel.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace online;
 namespace {
@@ -271,4 +271,4 @@ void bind_online(nb::module_& module) {
     });
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -12,7 +12,7 @@
 #include "core/shared.hpp"
 #include "core/with_family.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 namespace {
 
 class PosteriorHandle {
@@ -230,4 +230,4 @@ void bind_posterior(nb::module_& module) {
                "extra_constant"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace everytree {
+namespace everytree::bind {
 
 struct RecordField {
     const char* name;
@@ -23,8 +23,10 @@ std::string number_format() {
     return kind + std::to_string(sizeof(T));
 }
 
-#define EVERYTREE_FIELD(Struct, field) \
-    everytree::RecordField { #field, everytree::number_format<decltype(Struct::field)>(), offsetof(Struct, field) }
+#define EVERYTREE_FIELD(Struct, field)                                                             \
+    everytree::bind::RecordField {                                                                 \
+        #field, everytree::bind::number_format<decltype(Struct::field)>(), offsetof(Struct, field) \
+    }
 
 template <class Struct>
 nanobind::object record_dtype(const std::vector<RecordField>& fields) {
@@ -42,4 +44,4 @@ nanobind::object record_dtype(const std::vector<RecordField>& fields) {
     return nanobind::module_::import_("numpy").attr("dtype")(layout);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

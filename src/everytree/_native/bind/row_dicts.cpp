@@ -9,7 +9,7 @@
 #include "online/split.hpp"
 #include "online/values.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace online;
 namespace {
@@ -118,4 +118,4 @@ void bind_row_dicts(nb::module_& module) {
     module.attr("LARGEST_FEATURE") = largest_feature;
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

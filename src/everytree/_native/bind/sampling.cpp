@@ -8,7 +8,7 @@
 #include "core/with_family.hpp"
 #include "sampling/sampler.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 using namespace exact;
 using namespace sampling;
@@ -262,4 +262,4 @@ void bind_sampling(nb::module_& module) {
                "block_depth"_a, "max_block_cost"_a, "powers"_a, "seeds"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -1,10 +1,12 @@
 // Mixtures of Student's t.
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
-#include "core/student_forest.hpp"
-#include "core/student_mixtures.hpp"
+#include "distributions/student_forest.hpp"
+#include "distributions/student_units.hpp"
 
-namespace everytree {
+namespace everytree::bind {
+
+using namespace distributions;
 namespace {
 
 using Numbers = Input<double>;
@@ -119,4 +121,4 @@ void bind_student(nb::module_& module) {
             "y"_a, "origin"_a, "n_jobs"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

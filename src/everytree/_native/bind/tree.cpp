@@ -6,7 +6,7 @@
 #include "core/route.hpp"
 #include "core/top_trees.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 namespace {
 
 using Nodes = Input<std::int32_t>;
@@ -71,4 +71,4 @@ void bind_tree(nb::module_& module) {
     module.def("top_trees", &top_trees, "tree"_a, "log_split"_a, "log_stop"_a, "k"_a);
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

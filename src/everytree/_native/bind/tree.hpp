@@ -8,7 +8,7 @@
 #include "core/sweep.hpp"
 #include "core/tree_shape.hpp"
 
-namespace everytree {
+namespace everytree::bind {
 
 // Borrows the five arrays of a MetaTree and keeps them alive.
 struct Tree {
@@ -51,4 +51,4 @@ inline SplitPrior split_prior_of(std::int64_t n_nodes, const Input<double>& log_
     return {{log_split.data(), stride}, {log_stop.data(), stride}};
 }
 
-}  // namespace everytree
+}  // namespace everytree::bind

@@ -24,8 +24,8 @@ struct BoostRule {
     int max_steps, patience;
     int max_leaf_nodes, max_depth;
     std::int64_t min_samples_leaf;
-    double row_share, column_share;  // of the rows and columns that a tree is grown on
-    std::int64_t most_rows;          // a tree is grown on no more
+    double subsample, max_features;  // of the rows and columns that a tree is grown on
+    std::int64_t max_rows;           // a tree is grown on no more
     std::vector<int> columns;        // that trees may split on
 };
 
@@ -116,10 +116,10 @@ class ChainBooster {
 
     void add_tree(int output, grow::NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
-        const grow::NewtonTarget target(first_.data() + offset, second_.data() + offset, rule_.tau);
+        const grow::NewtonCriterion criterion(first_.data() + offset, second_.data() + offset, rule_.tau);
         const grow::GrowRule rule{grow::Splitter::best, columns_.n_columns(), rule_.min_samples_leaf,
                                   rule_.max_depth,      rule_.max_leaf_nodes, 0.0};
-        grow::TreeGrower<Code, grow::NewtonTarget> grower(columns_, target, rule);
+        grow::TreeGrower<Code, grow::NewtonCriterion> grower(columns_, criterion, rule);
         grower.use_columns(some_columns(random));
         const grow::GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
         find_ends(tree);
@@ -139,7 +139,7 @@ class ChainBooster {
 
     std::vector<int> some_columns(grow::NodeRandom& random) const {
         const int n = static_cast<int>(rule_.columns.size());
-        const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.column_share * n)));
+        const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.max_features * n)));
         grow::RandomOrder order(n);
         std::vector<int> used;
         while (static_cast<int>(used.size()) < std::min(n, n_used))
@@ -150,7 +150,7 @@ class ChainBooster {
     // Each row of the training set with the same probability.
     std::vector<std::int64_t> some_rows(grow::NodeRandom& random) const {
         const auto n = static_cast<double>(train_.size());
-        const double share = std::min(rule_.row_share, static_cast<double>(rule_.most_rows) / std::max(n, 1.0));
+        const double share = std::min(rule_.subsample, static_cast<double>(rule_.max_rows) / std::max(n, 1.0));
         const auto limit = static_cast<std::uint64_t>(share * 4294967296.0);
         const std::uint64_t key = scramble(random.below(std::uint64_t{1} << 32));
         std::vector<std::int64_t> sample;

@@ -17,10 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "core/double_double.hpp"
-#include "core/special.hpp"
+#include "numerics/double_double.hpp"
+#include "numerics/special.hpp"
 
 namespace everytree {
+
+using numerics::DoubleDouble;
 
 struct Row {
     double y;
@@ -45,7 +47,7 @@ struct Layout {
 
     void add(double* into, const double* from) const {
         for (int i = 0; i < n_plain; ++i) into[i] += from[i];
-        for (int i = n_plain; i < size(); i += 2) add_to_pair(into + i, load_pair(from + i));
+        for (int i = n_plain; i < size(); i += 2) numerics::add_to_pair(into + i, numerics::load_pair(from + i));
     }
     // False if more would be subtracted than there is.
     bool subtract(double* into, const double* from) const {
@@ -57,12 +59,12 @@ struct Layout {
         }
         for (int k = 0; k < n_pairs; ++k) {
             double* slot = into + n_plain + 2 * k;
-            DoubleDouble left = load_pair(slot) - load_pair(from + n_plain + 2 * k);
+            DoubleDouble left = numerics::load_pair(slot) - numerics::load_pair(from + n_plain + 2 * k);
             if (n_plain + k < n_weights) {
                 was_there &= left.high >= -1e-9 * slot[0];
                 if (left.high < 0.0) left = {};
             }
-            store_pair(slot, left);
+            numerics::store_pair(slot, left);
         }
         return was_there;
     }
@@ -71,7 +73,8 @@ struct Layout {
     }
     void scale(double* stat, double factor) const {
         for (int i = 0; i < n_plain; ++i) stat[i] *= factor;
-        for (int i = n_plain; i < size(); i += 2) store_pair(stat + i, load_pair(stat + i) * factor);
+        for (int i = n_plain; i < size(); i += 2)
+            numerics::store_pair(stat + i, numerics::load_pair(stat + i) * factor);
     }
 };
 
@@ -108,7 +111,7 @@ struct Categorical {
 
     void prepare(const double* alpha, double* prior) const {
         std::copy(alpha, alpha + n_classes, prior);
-        prior[n_classes] = log_beta(alpha, n_classes);
+        prior[n_classes] = numerics::log_beta(alpha, n_classes);
     }
     void posterior(const double* stat, const double* prior, double* alpha) const {
         for (int c = 0; c < n_classes; ++c) alpha[c] = prior[c] + stat[c];
@@ -130,7 +133,7 @@ struct Categorical {
         if (tabulated && look_up(n_classes, total, log_ratio, -1.0)) return log_ratio;
         thread_local std::vector<double> scratch;
         scratch.resize(static_cast<std::size_t>(n_classes));
-        return log_beta_ratio(prior, stat, n_classes, prior[n_classes], scratch.data());
+        return numerics::log_beta_ratio(prior, stat, n_classes, prior[n_classes], scratch.data());
     }
 
     // Most nodes of a tree hold few rows, and most rows have weight 1: the same few rising factorials occur repeatedly.
@@ -142,7 +145,7 @@ struct Categorical {
         for (int c = 0; c <= n_classes; ++c) {
             const double alpha = c < n_classes ? prior[c] : total;
             total += alpha;
-            for (int k = 0; k < table_size_; ++k) table_.push_back(k == 0 ? 0.0 : log_rising(alpha, k));
+            for (int k = 0; k < table_size_; ++k) table_.push_back(k == 0 ? 0.0 : numerics::log_rising(alpha, k));
         }
     }
 
@@ -177,7 +180,7 @@ struct Geometric {
     }
     void prepare(const double* hyper, double* prior) const {
         std::copy(hyper, hyper + 2, prior);
-        prior[2] = log_beta(hyper, 2);
+        prior[2] = numerics::log_beta(hyper, 2);
     }
     void posterior(const double* stat, const double* prior, double* parameters) const {
         parameters[0] = prior[0] + stat[0];
@@ -185,7 +188,7 @@ struct Geometric {
     }
     double log_evidence(const double* stat, const double* prior) const {
         double scratch[2];
-        return log_beta_ratio(prior, stat, 2, prior[2], scratch);
+        return numerics::log_beta_ratio(prior, stat, 2, prior[2], scratch);
     }
 };
 
@@ -218,33 +221,36 @@ struct Poisson : RatePrior {
     }
     void add(double* stat, const Row& row) const {
         const double exposure = row.extra[0];
-        add_same_sign_to_pair(stat, exact_product(row.weight, row.y));
-        add_same_sign_to_pair(stat + 2, exact_product(row.weight, exposure));
-        if (row.y < n_log_factorials) {  // the error of a double is at most 1e-12 of the row's evidence
+        numerics::add_same_sign_to_pair(stat, numerics::exact_product(row.weight, row.y));
+        numerics::add_same_sign_to_pair(stat + 2, numerics::exact_product(row.weight, exposure));
+        if (row.y < numerics::n_log_factorials) {  // the error of a double is at most 1e-12 of the row's evidence
             const double log_power = exposure == 1.0 ? 0.0 : row.y * std::log(exposure);
-            add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)]));
+            numerics::add_to_pair(stat + 4, row.weight * (log_power - log_factorial_[static_cast<int>(row.y)]));
         } else {
-            add_to_pair(stat + 4, log_factor_of_many(row.y, exposure) * row.weight);
+            numerics::add_to_pair(stat + 4, log_factor_of_many(row.y, exposure) * row.weight);
         }
     }
     void posterior(const double* stat, const double* prior, double* parameters) const {
-        parameters[0] = (load_pair(stat) + prior[0]).high;
-        parameters[1] = (load_pair(stat + 2) + prior[1]).high;
+        parameters[0] = (numerics::load_pair(stat) + prior[0]).high;
+        parameters[1] = (numerics::load_pair(stat + 2) + prior[1]).high;
     }
     double log_evidence(const double* stat, const double* prior) const {
-        return log_gamma_ratio(prior[0], prior[1], load_pair(stat), load_pair(stat + 2), load_pair(stat + 4));
+        return numerics::log_gamma_ratio(prior[0], prior[1], numerics::load_pair(stat), numerics::load_pair(stat + 2),
+                                         numerics::load_pair(stat + 4));
     }
 
   private:
-    const double* log_factorial_ = log_factorials().data();
+    const double* log_factorial_ = numerics::log_factorials().data();
 
     // y log(exposure) - log(y!), by Stirling's formula, the powers together.
     EVERYTREE_NOINLINE static DoubleDouble log_factor_of_many(double y, double exposure) {
-        const auto log_of = y < 1e10 ? [](double x) { return fine_log(x); } : [](double x) { return precise_log(x); };
+        const auto log_of = y < 1e10 ? [](double x) { return numerics::fine_log(x); }
+                                     : [](double x) { return numerics::precise_log(x); };
         DoubleDouble log_ratio = log_of(y);
         const double half_log = 0.5 * log_ratio.high;
         if (exposure != 1.0) log_ratio = log_ratio - log_of(exposure);
-        return exact_sum(y, -half_log) - log_ratio * y - (half_log_two_pi.high + stirling_rest(y));
+        return numerics::exact_sum(y, -half_log) - log_ratio * y -
+               (numerics::half_log_two_pi.high + numerics::stirling_rest(y));
     }
 };
 
@@ -266,7 +272,7 @@ struct Exponential : RatePrior {
         stat[1] += row.weight * row.y;
     }
     double log_evidence(const double* stat, const double* prior) const {
-        return log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]);
+        return numerics::log_gamma_ratio(prior[0], prior[1], stat[0], stat[1]);
     }
 };
 
@@ -283,15 +289,15 @@ struct Normal {
     bool supports(const Row& row) const { return is_moderate(row.y); }
     Complaint complain(const Row& row) const { return {"y", row.y, "a finite number, at most 1e60 in size"}; }
     void add(double* stat, const Row& row) const {
-        const DoubleDouble weighted = exact_product(row.weight, row.y);
-        add_to_pair(stat, row.weight);
-        add_to_pair(stat + 2, weighted);
-        add_same_sign_to_pair(stat + 4, weighted * row.y);
+        const DoubleDouble weighted = numerics::exact_product(row.weight, row.y);
+        numerics::add_to_pair(stat, row.weight);
+        numerics::add_to_pair(stat + 2, weighted);
+        numerics::add_same_sign_to_pair(stat + 4, weighted * row.y);
     }
     void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 4, prior); }
     // parameters: mean', strength', shape', scale', and the rounding error of mean' as a double.
     void posterior(const double* stat, const double* prior, double* parameters) const {
-        const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
+        const DoubleDouble weight = numerics::load_pair(stat), strength = weight + prior[1];
         DoubleDouble mean(prior[0]);
         if (weight.high != 0.0) mean = mean + (own_mean(stat) - mean) * (weight / strength);
         parameters[0] = mean.high;
@@ -309,7 +315,7 @@ struct Normal {
         const double more = added_scale(stat, prior);
         if (const double* known = look_up(weight))
             return *known - (prior[2] + 0.5 * weight) * std::log1p(more / prior[3]);
-        return log_gamma_ratio(prior[2], prior[3], 0.5 * weight, more) - 0.5 * weight * log_two_pi -
+        return numerics::log_gamma_ratio(prior[2], prior[3], 0.5 * weight, more) - 0.5 * weight * numerics::log_two_pi -
                0.5 * std::log1p(weight / prior[1]);
     }
 
@@ -318,7 +324,8 @@ struct Normal {
         table_.resize(256);
         for (std::size_t k = 0; k < table_.size(); ++k) {
             const double weight = static_cast<double>(k);
-            table_[k] = log_rising(prior[2], 0.5 * weight) - 0.5 * weight * (std::log(prior[3]) + log_two_pi) -
+            table_[k] = numerics::log_rising(prior[2], 0.5 * weight) -
+                        0.5 * weight * (std::log(prior[3]) + numerics::log_two_pi) -
                         0.5 * std::log1p(weight / prior[1]);
         }
     }
@@ -331,12 +338,15 @@ struct Normal {
     }
     std::vector<double> table_;
 
-    static DoubleDouble own_mean(const double* stat) { return load_pair(stat + 2) / load_pair(stat); }
+    static DoubleDouble own_mean(const double* stat) {
+        return numerics::load_pair(stat + 2) / numerics::load_pair(stat);
+    }
     // scale' - scale
     static double added_scale(const double* stat, const double* prior) {
         const double weight = stat[0], strength = prior[1];
         if (weight == 0.0) return 0.0;
-        const DoubleDouble mean = own_mean(stat), about_mean = load_pair(stat + 4) - load_pair(stat + 2) * mean;
+        const DoubleDouble mean = own_mean(stat),
+                           about_mean = numerics::load_pair(stat + 4) - numerics::load_pair(stat + 2) * mean;
         const double share = weight / (strength + weight), off = (mean - prior[0]).high;
         return 0.5 * std::fmax(about_mean.high, 0.0) + 0.5 * strength * share * off * off;
     }
@@ -355,17 +365,17 @@ struct LogNormal {
     Complaint complain(const Row& row) const { return {"y", row.y, "positive and at most 1e60"}; }
     void add(double* stat, const Row& row) const {
         const double log_y = std::log(row.y);
-        const DoubleDouble weighted = exact_product(row.weight, log_y);
-        add_to_pair(stat, row.weight);
-        add_to_pair(stat + 2, weighted);
-        add_same_sign_to_pair(stat + 4, weighted * log_y);
+        const DoubleDouble weighted = numerics::exact_product(row.weight, log_y);
+        numerics::add_to_pair(stat, row.weight);
+        numerics::add_to_pair(stat + 2, weighted);
+        numerics::add_same_sign_to_pair(stat + 4, weighted * log_y);
     }
     void prepare(const double* hyper, double* prior) const { std::copy(hyper, hyper + 3, prior); }
     // parameters: mean', strength', sigma.
     void posterior(const double* stat, const double* prior, double* parameters) const {
-        const DoubleDouble weight = load_pair(stat), strength = weight + prior[1];
+        const DoubleDouble weight = numerics::load_pair(stat), strength = weight + prior[1];
         DoubleDouble mean(prior[0]);
-        if (weight.high != 0.0) mean = mean + (load_pair(stat + 2) / weight - mean) * (weight / strength);
+        if (weight.high != 0.0) mean = mean + (numerics::load_pair(stat + 2) / weight - mean) * (weight / strength);
         parameters[0] = mean.high;
         parameters[1] = strength.high;
         parameters[2] = prior[2];
@@ -373,11 +383,11 @@ struct LogNormal {
     double log_evidence(const double* stat, const double* prior) const {
         const double weight = stat[0], strength = prior[1], sigma = prior[2];
         if (weight == 0.0) return 0.0;
-        const DoubleDouble sum = load_pair(stat + 2), mean = sum / load_pair(stat);
-        const double about_mean = std::fmax((load_pair(stat + 4) - sum * mean).high, 0.0);
+        const DoubleDouble sum = numerics::load_pair(stat + 2), mean = sum / numerics::load_pair(stat);
+        const double about_mean = std::fmax((numerics::load_pair(stat + 4) - sum * mean).high, 0.0);
         const double off = (mean - prior[0]).high, share = strength / (strength + weight);
         const double squares = about_mean + weight * share * off * off;
-        return -weight * (0.5 * log_two_pi + std::log(sigma)) - 0.5 * std::log1p(weight / strength) -
+        return -weight * (0.5 * numerics::log_two_pi + std::log(sigma)) - 0.5 * std::log1p(weight / strength) -
                0.5 * squares / (sigma * sigma) - sum.high;
     }
 };

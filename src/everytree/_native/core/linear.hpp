@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/families.hpp"
-#include "core/quad_double.hpp"
+#include "numerics/quad_double.hpp"
 
 namespace everytree {
 
@@ -49,12 +49,12 @@ struct LinearRegression {
         const double* x = row.extra;
         stat[0] += row.weight;
         double* slot = stat + 1;
-        const DoubleDouble weighted_y = exact_product(row.weight, row.y);
-        add_to_pair(slot, weighted_y * row.y);
-        for (int i = 0; i < n_inputs; ++i) add_to_pair(slot += 2, weighted_y * x[i]);
+        const DoubleDouble weighted_y = numerics::exact_product(row.weight, row.y);
+        numerics::add_to_pair(slot, weighted_y * row.y);
+        for (int i = 0; i < n_inputs; ++i) numerics::add_to_pair(slot += 2, weighted_y * x[i]);
         for (int i = 0; i < n_inputs; ++i) {
-            const DoubleDouble weighted_x = exact_product(row.weight, x[i]);
-            for (int j = 0; j <= i; ++j) add_to_pair(slot += 2, weighted_x * x[j]);
+            const DoubleDouble weighted_x = numerics::exact_product(row.weight, x[i]);
+            for (int j = 0; j <= i; ++j) numerics::add_to_pair(slot += 2, weighted_x * x[j]);
         }
     }
 
@@ -67,11 +67,12 @@ struct LinearRegression {
         DoubleDouble square;
         for (int i = 0; i < n_inputs; ++i) {
             DoubleDouble product;
-            for (int j = 0; j < n_inputs; ++j) product = product + exact_product(precision[place(i, j)], mean[j]);
-            store_pair(prior + n_triangle + 2 * (i + 1), product);
+            for (int j = 0; j < n_inputs; ++j)
+                product = product + numerics::exact_product(precision[place(i, j)], mean[j]);
+            numerics::store_pair(prior + n_triangle + 2 * (i + 1), product);
             square = square + product * mean[i];
         }
-        store_pair(prior + n_triangle, square);
+        numerics::store_pair(prior + n_triangle, square);
         double* tail = prior + n_triangle + 2 * (n_inputs + 1);
         tail[0] = rest[0];
         tail[1] = rest[1];
@@ -88,14 +89,14 @@ struct LinearRegression {
         std::vector<DoubleDouble> inverse(n_triangle);  // of U
         double* z = parameters + 2 * n_triangle;
         for (int i = 0; i < n_inputs; ++i, z += 2) {
-            const DoubleDouble root = square_root(solution.pivots[i]);
+            const DoubleDouble root = numerics::square_root(solution.pivots[i]);
             for (int j = 0; j <= i; ++j) {
                 DoubleDouble value(i == j ? 1.0 : 0.0);
                 for (int k = j; k < i; ++k) value = value - solution.lower[place(i, k)] * inverse[place(k, j)];
                 inverse[place(i, j)] = value;
-                store_pair(parameters + 2 * place(i, j), value / root);
+                numerics::store_pair(parameters + 2 * place(i, j), value / root);
             }
-            store_pair(z, solution.t[i] / root);
+            numerics::store_pair(z, solution.t[i] / root);
         }
         const double* tail = prior + n_triangle + 2 * (n_inputs + 1);
         z[0] = tail[0] + 0.5 * stat[0];
@@ -109,11 +110,11 @@ struct LinearRegression {
         double square = 0.0;
         for (int i = 0; i < n_inputs; ++i, z += 2) {
             DoubleDouble u;
-            for (int j = 0; j <= i; ++j, inverse += 2) u = u + load_pair(inverse) * x[j];
-            dot = dot + u * load_pair(z);
+            for (int j = 0; j <= i; ++j, inverse += 2) u = u + numerics::load_pair(inverse) * x[j];
+            dot = dot + u * numerics::load_pair(z);
             square += u.high * u.high;
         }
-        store_pair(location, dot);
+        numerics::store_pair(location, dot);
         *spread = square;
     }
 
@@ -122,8 +123,8 @@ struct LinearRegression {
         if (weight == 0.0) return 0.0;
         const Solution solution = solve(stat, prior);
         const double* tail = prior + n_triangle + 2 * (n_inputs + 1);
-        return log_gamma_ratio(tail[0], tail[1], 0.5 * weight, 0.5 * solution.residual) - 0.5 * weight * log_two_pi -
-               0.5 * (solution.log_determinant - tail[2]);
+        return numerics::log_gamma_ratio(tail[0], tail[1], 0.5 * weight, 0.5 * solution.residual) -
+               0.5 * weight * numerics::log_two_pi - 0.5 * (solution.log_determinant - tail[2]);
     }
 
   private:
@@ -138,25 +139,25 @@ struct LinearRegression {
     Solution solve(const double* stat, const double* prior) const {
         Solution out{std::vector<DoubleDouble>(n_triangle), std::vector<DoubleDouble>(n_inputs),
                      std::vector<DoubleDouble>(n_inputs), 0.0, 0.0};
-        if (!factorise<DoubleDouble>(stat, prior, out)) factorise<QuadDouble>(stat, prior, out);
+        if (!factorise<DoubleDouble>(stat, prior, out)) factorise<numerics::QuadDouble>(stat, prior, out);
         return out;
     }
 
     static DoubleDouble as_pair(const DoubleDouble& value) { return value; }
-    static DoubleDouble as_pair(const QuadDouble& value) { return value.pair(); }
+    static DoubleDouble as_pair(const numerics::QuadDouble& value) { return value.pair(); }
 
     // False if a pivot is so small a difference that numbers of this type have lost too many of its digits.
     template <class Number>
     bool factorise(const double* stat, const double* prior, Solution& out) const {
-        constexpr bool is_last_resort = std::is_same_v<Number, QuadDouble>;
-        const auto seen = [stat](int pair) { return stat ? load_pair(stat + 1 + 2 * pair) : DoubleDouble(); };
+        constexpr bool is_last_resort = std::is_same_v<Number, numerics::QuadDouble>;
+        const auto seen = [stat](int pair) { return stat ? numerics::load_pair(stat + 1 + 2 * pair) : DoubleDouble(); };
         const double *given = prior + n_triangle, *least = given + 2 * (n_inputs + 1) + 3;
         std::vector<Number> scaled(n_triangle), lower(n_triangle), pivots(n_inputs), t(n_inputs);  // scaled: U D
         // The sum of prior and statistics, in all digits of these numbers.
         const auto sum = [](DoubleDouble prior_part, DoubleDouble seen_part) {
             return Number(seen_part) - Number(-prior_part);
         };
-        Number residual = sum(load_pair(given), seen(0));
+        Number residual = sum(numerics::load_pair(given), seen(0));
         out.log_determinant = 0.0;
         for (int i = 0; i < n_inputs; ++i) {
             for (int j = 0; j <= i; ++j) {
@@ -174,7 +175,7 @@ struct LinearRegression {
                 if (stat && as_pair(value).high < least[i]) value = Number(DoubleDouble(least[i]));
                 pivots[i] = value;
             }
-            Number value = sum(load_pair(given + 2 * (i + 1)), seen(1 + i));
+            Number value = sum(numerics::load_pair(given + 2 * (i + 1)), seen(1 + i));
             for (int k = 0; k < i; ++k) value = value - lower[place(i, k)] * t[k];
             t[i] = value;
             residual = residual - value * (value / pivots[i]);

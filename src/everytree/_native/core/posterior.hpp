@@ -12,6 +12,7 @@
 #include "core/route.hpp"
 #include "core/rows.hpp"
 #include "core/sweep.hpp"
+#include "numerics/compiler.hpp"
 
 namespace everytree {
 

@@ -26,9 +26,10 @@ struct Fate {
 };
 
 // q = (1 - g) leaf + g product of children, and the share of the second term in it, in logs. g = 0 and g = 1
-// are infinities of the right sign and need no special case.
+// are infinities of the right sign and need no special case; of two equal infinities the difference would be NaN.
 inline Fate weigh(double log_stop_and_leaf, double log_split_and_children) {
-    const double difference = log_stop_and_leaf - log_split_and_children;
+    const bool are_equal = log_stop_and_leaf == log_split_and_children;
+    const double difference = are_equal ? 0.0 : log_stop_and_leaf - log_split_and_children;
     if (difference > 0.0) {
         const double ratio = std::exp(-difference);
         return {log_stop_and_leaf + std::log1p(ratio), ratio / (1.0 + ratio)};

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/noinline.hpp"
-
 namespace everytree {
 
 // The routing data of one node, in a quarter of a cache line.

@@ -56,7 +56,7 @@ struct ExactSummary {
     std::vector<double> root_feature, expected_splits;  // by column
     double expected_leaves = 0.0, entropy = 0.0;
     Spread ending;                          // of the places where rows end: regions that are leaves, splits into leaves
-    Spread asked;                           // of the columns that are split on: rows end there if their code is unknown
+    Spread ending_unknown;                  // of the columns that are split on: rows end there if their code is unknown
     std::vector<std::vector<double>> mass;  // probability that a region is in the tree, level by level
 };
 
@@ -92,16 +92,16 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
         if (share > 0.0) sums.entropy -= share * log_share;
         sums.expected_splits[k] += share;
         if (depth == 0) sums.root_feature[k] += share;
-        (is_last ? sums.ending : sums.asked).add(share);
+        (is_last ? sums.ending : sums.ending_unknown).add(share);
         return share;
     };
     if (is_last) {
-        kernel.each_asked(part.view, [&](int k, std::size_t n_children) {
+        kernel.reader().each_candidate_size(part.view, [&](int k, std::size_t n_children) {
             sums.expected_leaves += static_cast<double>(n_children) * split_on(k);
         });
         return;
     }
-    kernel.each_candidate(part.view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+    kernel.reader().each_candidate(part.view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
         const double share = split_on(k);
         for (std::size_t c = 0; c < sets.size(); ++c) {
             const std::int32_t child = level.children[at++];
@@ -111,7 +111,7 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
             }
             sums.ending.add(share);
             if (!counts_unseen) continue;
-            const Unseen below = kernel.unseen(part.view, k, sets[c], depth + 1);
+            const Unseen below = kernel.reader().unseen(part.view, k, sets[c], depth + 1);
             sums.expected_leaves += share * below.leaves;
             sums.entropy += share * below.entropy;
         }
@@ -123,8 +123,8 @@ void summarise_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
 template <class Family>
 ExactSummary summarise(const ExactKernel<Family>& kernel, bool counts_unseen, const Watch& watch) {
     ExactSummary out;
-    out.root_feature.assign(kernel.n_columns(), 0.0);
-    out.expected_splits.assign(kernel.n_columns(), 0.0);
+    out.root_feature.assign(kernel.reader().n_columns(), 0.0);
+    out.expected_splits.assign(kernel.reader().n_columns(), 0.0);
     out.mass.assign(1, {1.0});
     std::vector<SummaryPart> parts = kernel.template parts<SummaryPart>(watch);
     const int n_levels = static_cast<int>(kernel.levels().size());
@@ -136,20 +136,20 @@ ExactSummary summarise(const ExactKernel<Family>& kernel, bool counts_unseen, co
         const std::vector<double>& mass = out.mass[depth];
         std::vector<double>& below = out.mass[depth + 1];
         const auto work = [&](std::size_t first, std::size_t last, SummaryPart& part) {
-            part.clear(kernel.n_columns());
+            part.clear(kernel.reader().n_columns());
             for (std::size_t region = first; region < last; ++region)
                 if (mass[region] > negligible)
                     summarise_region(kernel, depth, region, mass[region], counts_unseen, part);
         };
         const auto finish = [&](std::size_t, const SummaryPart& part, int) {
-            for (std::size_t k = 0; k < kernel.n_columns(); ++k) {
+            for (std::size_t k = 0; k < kernel.reader().n_columns(); ++k) {
                 out.root_feature[k] += part.sums.root_feature[k];
                 out.expected_splits[k] += part.sums.expected_splits[k];
             }
             out.expected_leaves += part.sums.expected_leaves;
             out.entropy += part.sums.entropy;
             out.ending.add(part.sums.ending);
-            out.asked.add(part.sums.asked);
+            out.ending_unknown.add(part.sums.ending_unknown);
             for (const auto& [child, share] : part.passed_on) below[child] += share;
         };
         over_regions(kernel.levels()[depth].size(), kernel.together(256), parts, work, finish);
@@ -164,7 +164,7 @@ template <class Family>
 std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::vector<std::vector<double>>& mass,
                                 double negligible, const Watch& watch) {
     constexpr std::size_t most_at_once = std::size_t{1} << 25;  // numbers of one level
-    const std::size_t n_columns = kernel.n_columns();
+    const std::size_t n_columns = kernel.reader().n_columns();
     std::size_t largest = 1;
     for (const Level& level : kernel.levels()) largest = std::max(largest, level.size());
     const std::size_t width = std::min(std::max<std::size_t>(most_at_once / largest, 1), n_columns);
@@ -184,7 +184,7 @@ std::vector<double> feature_use(const ExactKernel<Family>& kernel, const std::ve
                 const bool is_last = !kernel.is_expanded(depth, region);
                 std::size_t i = 0, at = is_last ? 0 : level.first_child[region];
                 std::vector<double> term(n);
-                kernel.each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+                kernel.reader().each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
                     std::fill(term.begin(), term.end(), std::exp(here.log_split[i++]));
                     for (std::size_t c = 0; !is_last && c < sets.size(); ++c) {
                         const std::int32_t child = level.children[at++];

@@ -33,19 +33,21 @@ RegionFacts look_into(const ExactKernel<Family>& kernel, int depth, std::int64_t
     facts.log_split = std::move(fate.log_split);
     if (!has_candidates) return facts;
     std::size_t at = is_last ? 0 : level.first_child[place];
-    const double n_possible = kernel.n_possible_splits(view);
+    const double n_possible = kernel.reader().n_possible_splits(view);
     const auto best_below = [&](int k, CodeSet set, std::size_t c, std::int32_t child, const double* stat) {
-        if (is_last) return kernel.leaf_evidence(stat) + kernel.stop_of_child(view, k, set, c, depth + 1);
+        if (is_last)
+            return kernel.reader().leaf_evidence(stat) + kernel.reader().stop_of_child(view, k, set, c, depth + 1);
         if (child >= 0) return kernel.levels()[depth + 1].best[child];
-        return kernel.best_unseen(view, n_possible, k, set, depth + 1);
+        return kernel.reader().best_unseen(view, n_possible, k, set, depth + 1);
     };
-    kernel.each_candidate(view, [&](int k, int split, const std::vector<CodeSet>& sets, const double* stats) {
+    kernel.reader().each_candidate(view, [&](int k, int split, const std::vector<CodeSet>& sets, const double* stats) {
         facts.column.push_back(k);
         facts.code.push_back(split);
         facts.n_children.push_back(static_cast<std::int32_t>(sets.size()));
         for (std::size_t c = 0; c < sets.size(); ++c) {
             facts.children.push_back(is_last ? -2 : level.children[at++]);
-            facts.child_best.push_back(best_below(k, sets[c], c, facts.children.back(), stats + c * kernel.size()));
+            facts.child_best.push_back(
+                best_below(k, sets[c], c, facts.children.back(), stats + c * kernel.reader().size()));
         }
     });
     return facts;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/parallel.hpp"
+#include "core/sweep.hpp"
 #include "exact/key_index.hpp"
 #include "exact/region.hpp"
 
@@ -84,20 +85,14 @@ void over_regions(std::size_t n_regions, std::size_t together, std::vector<Part>
 }
 
 template <class Family>
-class ExactKernel : public RegionReader<Family> {
+class ExactKernel {
+  public:
     using Reader = RegionReader<Family>;
 
-  public:
-    using View = RegionView;
-    using Reader::best_unseen;
-    using Reader::each_candidate;
-    using Reader::leaf_evidence;
-    using Reader::look_at;
-    using Reader::options;
-    using Reader::Reader;
-    using Reader::size;
-    using Reader::stop_of_child;
-    using Reader::unseen;
+    explicit ExactKernel(Reader reader) : reader_(std::move(reader)) {}
+
+    const Reader& reader() const { return reader_; }
+    const ExactOptions& options() const { return reader_.options(); }
 
     // Level by level down, then up again. proceed(depth, done, total) is called from time to time and may throw, and so
     // may the watch's poll. The watch has been running since the caller began.
@@ -117,7 +112,7 @@ class ExactKernel : public RegionReader<Family> {
         n_listed_ = 1;
         seconds_each_.assign(1, 0.0);
         is_spent_ = lacks_memory_ = false;
-        looks_into_root_ = !(budget.expansions && budget.expansions->empty());
+        expands_root_ = !(budget.expansions && budget.expansions->empty());
         watch.set_deadline(listing_share * budget.seconds);
         for (int depth = 0; depth < last_level(); ++depth) expand(depth, proceed);
     }
@@ -134,8 +129,8 @@ class ExactKernel : public RegionReader<Family> {
         return options().is_continued ? options().max_depth : std::max(options().max_depth - 1, 0);
     }
     // The rows of a region, as bits.
-    const std::vector<std::uint64_t>& rows_of(int depth, std::size_t region, View& view) const {
-        look_at(levels_[depth].begin(region), levels_[depth].end(region), view);
+    const std::vector<std::uint64_t>& rows_of(int depth, std::size_t region, RegionView& view) const {
+        reader_.look_at(levels_[depth].begin(region), levels_[depth].end(region), view);
         return view.rows;
     }
 
@@ -153,12 +148,12 @@ class ExactKernel : public RegionReader<Family> {
     std::vector<std::int64_t> n_expanded() const {
         std::vector<std::int64_t> n;
         for (const Level& level : levels_)
-            if (looks_into_root_) n.push_back(static_cast<std::int64_t>(level.n_expanded()));
+            if (expands_root_) n.push_back(static_cast<std::int64_t>(level.n_expanded()));
         return n;
     }
     // Log of prior times evidence of a region that is a leaf; one that cannot be split is a leaf with certainty.
     double log_leaf(int depth, std::size_t region, bool can_be_split) const {
-        return levels_[depth].leaf[region] + (can_be_split || !looks_into_root_ ? options().log_stop[depth] : 0.0);
+        return levels_[depth].leaf[region] + (can_be_split || !expands_root_ ? options().log_stop[depth] : 0.0);
     }
     // Memory of its own for each thread.
     template <class Part>
@@ -170,7 +165,18 @@ class ExactKernel : public RegionReader<Family> {
     // Number of regions that a thread takes at once: fewer if each of them is much work.
     std::size_t together(std::size_t most) const {
         return static_cast<std::size_t>(
-            std::clamp<std::int64_t>(steps_together / Reader::n_steps(), 1, static_cast<std::int64_t>(most)));
+            std::clamp<std::int64_t>(steps_together / reader_.n_steps(), 1, static_cast<std::int64_t>(most)));
+    }
+    RegionFate fate(int depth, std::size_t region, RegionView& view) const {
+        const Level& level = levels_[depth];
+        reader_.look_at(level.begin(region), level.end(region), view);
+        find_terms(depth, region, view);
+        RegionFate out;
+        if (view.terms.empty() || !expands_root_) return out;
+        out.log_stop = options().log_stop[depth] + level.leaf[region] - level.subtree[region];
+        const double each = options().log_split[depth] - std::log(static_cast<double>(view.terms.size()));
+        for (const double term : view.terms) out.log_split.push_back(each + term - level.subtree[region]);
+        return out;
     }
 
   private:
@@ -204,7 +210,7 @@ class ExactKernel : public RegionReader<Family> {
         const auto work = [&](std::size_t first, std::size_t last, Expansion& own) {
             own.children.clear();
             own.n_children.clear();
-            own.n_asked = last - first;
+            own.n_wanted = last - first;
             try {
                 if (!is_spent_) find_children(from, first, last, own);
             } catch (const BudgetSpent&) {
@@ -219,7 +225,7 @@ class ExactKernel : public RegionReader<Family> {
                 if (!list_children(depth, first + i, own, at, at + own.n_children[i], known)) is_spent_ = true;
                 at += own.n_children[i];
             }
-            if (own.n_children.size() < own.n_asked) is_spent_ = true;
+            if (own.n_children.size() < own.n_wanted) is_spent_ = true;
         };
         // Small batches if there are few in total, so that listing begins soon.
         const std::size_t few = std::clamp<std::size_t>(from.size() / 64, 16, 64);
@@ -228,7 +234,7 @@ class ExactKernel : public RegionReader<Family> {
 
     // Two regions per column and region, each of which is found once from each of its conditions.
     std::size_t n_children_expected(int depth) const {
-        const std::size_t n = 2 * levels_[depth].size() * Reader::n_columns() / static_cast<std::size_t>(depth + 1);
+        const std::size_t n = 2 * levels_[depth].size() * reader_.n_columns() / static_cast<std::size_t>(depth + 1);
         const std::size_t most = budget_.seconds == std::numeric_limits<double>::infinity() ? n : std::size_t{1} << 16;
         const std::size_t listed = std::min({n, most, static_cast<std::size_t>(budget_.regions)});
         return static_cast<std::size_t>(
@@ -244,16 +250,16 @@ class ExactKernel : public RegionReader<Family> {
         RegionView view;
         std::vector<Child> children;
         std::vector<std::size_t> n_children;  // of each region that was completed
-        std::size_t n_asked = 0;              // regions to be completed
+        std::size_t n_wanted = 0;             // regions to be completed
     };
     void find_children(const Level& level, std::size_t first, std::size_t last, Expansion& found) const {
         for (std::size_t region = first; region < last; ++region) {
             const Condition *begin = level.begin(region), *end = level.end(region);
-            look_at(begin, end, found.view);
+            reader_.look_at(begin, end, found.view);
             const Key own = key_of(begin, end);
             const std::size_t n_before = found.children.size();
             std::int64_t n_with_rows = 0;
-            each_candidate(found.view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+            reader_.each_candidate(found.view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
                 Key others = own;
                 for (const Condition* old = begin; old != end; ++old)
                     if (old->column == k) others = others - key_of(*old);
@@ -314,20 +320,20 @@ class ExactKernel : public RegionReader<Family> {
     }
     // Whether the evidence of all listed regions can still be computed in time. The time for a level is measured on a
     // few of its regions when the first ones are listed.
-    bool is_time_for_evidence(int depth, View& view) {
+    bool is_time_for_evidence(int depth, RegionView& view) {
         if (budget_.seconds == std::numeric_limits<double>::infinity()) return true;
         if (static_cast<int>(seconds_each_.size()) <= depth) seconds_each_.push_back(measure_evidence(depth, view));
         return watch_->elapsed() + seconds_of_levels(depth + 1) < forecast_share * budget_.seconds;
     }
     // Seconds for the evidence of one region of a level, the median of some.
-    double measure_evidence(int depth, View& view) const {
+    double measure_evidence(int depth, RegionView& view) const {
         constexpr std::size_t most = 9;
         const std::size_t n = levels_[depth].size();
         std::vector<double> seconds;
         for (std::size_t i = 0; i < std::min(n, most); ++i) {
             const double begun = watch_->elapsed();
             const std::size_t region = i * n / std::min(n, most);
-            look_at(levels_[depth].begin(region), levels_[depth].end(region), view);
+            reader_.look_at(levels_[depth].begin(region), levels_[depth].end(region), view);
             find_terms(depth, region, view);
             seconds.push_back(watch_->elapsed() - begun);
         }
@@ -355,8 +361,8 @@ class ExactKernel : public RegionReader<Family> {
         if (depth > 0) return forget_from(depth, n_done);
         levels_[0].keep(1, 0);
         for (std::size_t below = 1; below < levels_.size(); ++below) levels_[below].keep(0, 0);
-        looks_into_root_ = false;
-        View view;
+        expands_root_ = false;
+        RegionView view;
         evaluate_region(0, 0, view);
     }
     double deadline_of(int depth) const {
@@ -396,7 +402,7 @@ class ExactKernel : public RegionReader<Family> {
         level.subtree.resize(n);
         level.best.resize(n);
         level.upper.resize(n);
-        std::vector<View> views = parts<View>(*watch_);
+        std::vector<RegionView> views = parts<RegionView>(*watch_);
         const std::size_t at_once = together(256);
         std::mutex mutex;
         std::atomic<std::size_t> n_done = n;
@@ -416,12 +422,12 @@ class ExactKernel : public RegionReader<Family> {
         return n_done;
     }
 
-    void evaluate_region(int depth, std::size_t region, View& view) {
+    void evaluate_region(int depth, std::size_t region, RegionView& view) {
         Level& level = levels_[depth];
-        look_at(level.begin(region), level.end(region), view);
+        reader_.look_at(level.begin(region), level.end(region), view);
         const bool is_given = given_ != nullptr && depth == options().max_depth;
         const double leaf = level.leaf[region] =
-            is_given ? options().temperature * given_[region] : leaf_evidence(view.total.data());
+            is_given ? options().temperature * given_[region] : reader_.leaf_evidence(view.total.data());
         const double best_below = find_terms(depth, region, view);
         finish(depth, leaf, view.terms, level.subtree[region]);
         level.upper[region] = level.subtree[region];
@@ -434,62 +440,51 @@ class ExactKernel : public RegionReader<Family> {
     }
 
     // The region's terms if its children, which were not visited, are leaves by choice.
-    void frontier_terms(int depth, View& view) const {
-        each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
+    void frontier_terms(int depth, RegionView& view) const {
+        reader_.each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
             double product = 0.0;
             for (std::size_t c = 0; c < sets.size(); ++c)
-                product += leaf_evidence(stats + c * size()) + stop_of_child(view, k, sets[c], c, depth + 1);
+                product += reader_.leaf_evidence(stats + c * reader_.size()) +
+                           reader_.stop_of_child(view, k, sets[c], c, depth + 1);
             view.terms.push_back(product);
         });
     }
 
-  public:
-    RegionFate fate(int depth, std::size_t region, View& view) const {
-        const Level& level = levels_[depth];
-        look_at(level.begin(region), level.end(region), view);
-        find_terms(depth, region, view);
-        RegionFate out;
-        if (view.terms.empty() || !looks_into_root_) return out;
-        out.log_stop = options().log_stop[depth] + level.leaf[region] - level.subtree[region];
-        const double each = options().log_split[depth] - std::log(static_cast<double>(view.terms.size()));
-        for (const double term : view.terms) out.log_split.push_back(each + term - level.subtree[region]);
-        return out;
-    }
-
     // The log of each candidate's product over children, in view.terms; returns the best of them if each child were its
     // best tree. Bounds from above, where they differ, are in view.upper_terms.
-    double find_terms(int depth, std::size_t region, View& view) const {
+    double find_terms(int depth, std::size_t region, RegionView& view) const {
         view.terms.clear();
         view.upper_terms.clear();
         if (depth >= options().max_depth) return 0.0;
-        if (!looks_into_root_) {  // one split stands for all: only an upper bound is known
+        if (!expands_root_) {  // one split stands for all: only an upper bound is known
             view.terms.push_back(-std::numeric_limits<double>::infinity());
-            view.upper_terms.push_back(Reader::most(view.total.data()));
+            view.upper_terms.push_back(reader_.most(view.total.data()));
             return view.terms[0];
         }
         if (is_expanded(depth, region)) return inner_terms(depth, region, view);
         if (depth + 1 < options().max_depth) {  // the levels below were not visited: the children are leaves at least
             frontier_terms(depth, view);
-            view.upper_terms.assign(view.terms.size(), Reader::most(view.total.data()));
+            view.upper_terms.assign(view.terms.size(), reader_.most(view.total.data()));
         } else {
-            Reader::last_terms(view);
+            reader_.last_terms(view);
         }
         return view.terms.empty() ? 0.0 : *std::max_element(view.terms.begin(), view.terms.end());
     }
 
     // Terms of a region that was expanded, and the best of them if each child were its best tree.
-    double inner_terms(int depth, std::size_t region, View& view) const {
+    double inner_terms(int depth, std::size_t region, RegionView& view) const {
         const Level &level = levels_[depth], &below = levels_[depth + 1];
         std::size_t at = level.first_child[region];
         double best = -std::numeric_limits<double>::infinity();
-        const double n_possible = Reader::n_possible_splits(view);
-        each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
+        const double n_possible = reader_.n_possible_splits(view);
+        reader_.each_candidate(view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) {
             double product = 0.0, best_product = 0.0, upper_product = 0.0;
             for (std::size_t c = 0; c < sets.size(); ++c) {
                 const std::int32_t child = level.children[at++];
                 product += child >= 0 ? below.subtree[child] : 0.0;
                 upper_product += child >= 0 ? below.upper[child] : 0.0;
-                best_product += child >= 0 ? below.best[child] : best_unseen(view, n_possible, k, sets[c], depth + 1);
+                best_product +=
+                    child >= 0 ? below.best[child] : reader_.best_unseen(view, n_possible, k, sets[c], depth + 1);
             }
             view.terms.push_back(product);
             view.upper_terms.push_back(upper_product);
@@ -498,7 +493,6 @@ class ExactKernel : public RegionReader<Family> {
         return best;
     }
 
-  private:
     void finish(int depth, double leaf, const std::vector<double>& terms, double& subtree) const {
         if (terms.empty()) {
             subtree = leaf;
@@ -512,14 +506,14 @@ class ExactKernel : public RegionReader<Family> {
             for (const double term : terms) sum += std::exp(term - top);
             average = top + std::log(sum / static_cast<double>(terms.size()));
         }
+        // A prior that never splits against an infinite average: never.
         const double split = options().log_split[depth] == -infinity ? -infinity : options().log_split[depth] + average;
-        const double stop = options().log_stop[depth] + leaf;
-        const double larger = std::fmax(split, stop), smaller = std::fmin(split, stop);
-        subtree = std::fabs(larger) == infinity ? larger : larger + std::log1p(std::exp(smaller - larger));
+        subtree = weigh(options().log_stop[depth] + leaf, split).subtree_log_evidence;
     }
 
+    Reader reader_;
     std::vector<Level> levels_;
-    bool looks_into_root_ = true;  // false if there was no time even for that: the root is a leaf then
+    bool expands_root_ = true;  // false if there was no time even for that: the root is a leaf then
     // Of the current run.
     Budget budget_;
     Watch* watch_ = nullptr;

@@ -52,32 +52,33 @@ void leaves_of_region(const ExactKernel<Family>& kernel, int depth, std::size_t 
     const bool is_last = !kernel.is_expanded(depth, region);
     const RegionFate here = kernel.fate(depth, region, part.view);
     double stays = mass * std::exp(here.log_stop);
-    std::vector<double> asked(kernel.n_columns(), 0.0);
+    std::vector<double> split_share(kernel.reader().n_columns(), 0.0);
     if (!here.log_split.empty()) {
         std::size_t i = 0, at = is_last ? 0 : level.first_child[region];
-        kernel.each_candidate(part.view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
-            const double share = mass * std::exp(here.log_split[i++]);
-            if (is_last && (share < threshold || share == 0.0)) {
-                stays += share;
-                return;
-            }
-            asked[k] += share;
-            for (std::size_t c = 0; c < sets.size(); ++c) {
-                const bool is_leaf = is_last || level.children[at++] < 0;
-                const Condition more{k, sets[c]};
-                if (is_leaf && share > 0.0 && share >= threshold)
-                    part.add(begin, end, &more, share, stats + c * kernel.size(), kernel.size());
-            }
-        });
+        kernel.reader().each_candidate(
+            part.view, [&](int k, int, const std::vector<CodeSet>& sets, const double* stats) {
+                const double share = mass * std::exp(here.log_split[i++]);
+                if (is_last && (share < threshold || share == 0.0)) {
+                    stays += share;
+                    return;
+                }
+                split_share[k] += share;
+                for (std::size_t c = 0; c < sets.size(); ++c) {
+                    const bool is_leaf = is_last || level.children[at++] < 0;
+                    const Condition more{k, sets[c]};
+                    if (is_leaf && share > 0.0 && share >= threshold)
+                        part.add(begin, end, &more, share, stats + c * kernel.reader().size(), kernel.reader().size());
+                }
+            });
     }
     const double* total = part.view.total.data();
-    if (stays > 0.0 && stays >= threshold) part.add(begin, end, nullptr, stays, total, kernel.size());
-    for (std::size_t k = 0; with_unknown && k < asked.size(); ++k) {
+    if (stays > 0.0 && stays >= threshold) part.add(begin, end, nullptr, stays, total, kernel.reader().size());
+    for (std::size_t k = 0; with_unknown && k < split_share.size(); ++k) {
         bool is_known = false;
         for (const Condition* c = begin; c != end; ++c) is_known |= c->column == static_cast<std::int32_t>(k);
         const Condition more{static_cast<std::int32_t>(k), unknown_codes};
-        if (!is_known && asked[k] > 0.0 && asked[k] >= threshold)
-            part.add(begin, end, &more, asked[k], total, kernel.size());
+        if (!is_known && split_share[k] > 0.0 && split_share[k] >= threshold)
+            part.add(begin, end, &more, split_share[k], total, kernel.reader().size());
     }
 }
 
@@ -107,8 +108,8 @@ LeafRegions collect_leaves(const ExactKernel<Family>& kernel, const std::vector<
                     continue;
                 }
                 out.weight.push_back(part.weight[i]);
-                const double* stat = part.statistics.data() + i * kernel.size();
-                out.statistics.insert(out.statistics.end(), stat, stat + kernel.size());
+                const double* stat = part.statistics.data() + i * kernel.reader().size();
+                out.statistics.insert(out.statistics.end(), stat, stat + kernel.reader().size());
                 for (std::size_t c = part.start[i]; c < part.start[i + 1]; ++c) {
                     out.column.push_back(part.conditions[c].column);
                     out.codes.push_back(part.conditions[c].codes);

@@ -119,19 +119,19 @@ class RegionReader {
         }
     }
 
-    // Calls asked(column, number of children) for every candidate split of the current region, in the same order.
-    template <class Asked>
-    void each_asked(View& view, Asked asked) const {
+    // Calls candidate(column, number of children) for every candidate split of the current region, in the same order.
+    template <class Candidate>
+    void each_candidate_size(View& view, Candidate candidate) const {
         if (options_.only_nontrivial) {  // the rows decide which ones these are
-            each_candidate(view,
-                           [&](int k, int, const std::vector<CodeSet>& sets, const double*) { asked(k, sets.size()); });
+            each_candidate(
+                view, [&](int k, int, const std::vector<CodeSet>& sets, const double*) { candidate(k, sets.size()); });
             return;
         }
         for (int k = 0; k < table_.n_columns(); ++k) {
             const ColumnKind kind = table_.kind(k);
             const std::size_t n_children =
                 kind == ColumnKind::multiway ? static_cast<std::size_t>(std::popcount(view.codes[k])) : 2;
-            for (int i = n_splits(kind, view.codes[k]); i > 0; --i) asked(k, n_children);
+            for (int i = n_splits(kind, view.codes[k]); i > 0; --i) candidate(k, n_children);
         }
     }
 

@@ -247,12 +247,12 @@ class TableBuilder {
         watch_.look(true);
         for (std::int64_t j = out_.set_start[set]; j < out_.set_start[set + 1]; ++j) {
             const std::int32_t column = out_.column[j];
-            std::vector<CodeSet> told;
+            std::vector<CodeSet> distinct;
             for (const std::int64_t leaf : leaves_of_[set])
-                told.push_back(leaves_.codes[leaves_.start[leaf] + j - out_.set_start[set]]);
-            std::sort(told.begin(), told.end());
-            told.erase(std::unique(told.begin(), told.end()), told.end());
-            std::vector<std::int32_t> group = groups(column, told);
+                distinct.push_back(leaves_.codes[leaves_.start[leaf] + j - out_.set_start[set]]);
+            std::sort(distinct.begin(), distinct.end());
+            distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+            std::vector<std::int32_t> group = groups(column, distinct);
             std::vector<std::int32_t> one_of;  // a code of each group
             for (std::int32_t code = 0; code < static_cast<std::int32_t>(group.size()); ++code) {
                 if (group[code] == static_cast<std::int32_t>(one_of.size())) one_of.push_back(code);
@@ -268,18 +268,18 @@ class TableBuilder {
     }
 
     // The group of each code, numbered in order of first appearance; the last is that of unknown codes.
-    std::vector<std::int32_t> groups(std::int32_t column, const std::vector<CodeSet>& told) const {
+    std::vector<std::int32_t> groups(std::int32_t column, const std::vector<CodeSet>& distinct) const {
         const int n = columns_.n_codes[column];
         std::vector<std::int32_t> group(static_cast<std::size_t>(n) + 1, 0);
         if (columns_.kinds[column] == ColumnKind::ordered) {
             std::vector<std::int32_t> starts(static_cast<std::size_t>(n) + 1, 0);
-            for (const CodeSet set : told) {
+            for (const CodeSet set : distinct) {
                 if (set == unknown_codes) continue;
                 starts[lowest_of(set)] = starts[highest_of(set) + 1] = 1;
             }
             for (int code = 1; code < n; ++code) group[code] = group[code - 1] + starts[code];
         } else {
-            for (const CodeSet set : told)
+            for (const CodeSet set : distinct)
                 if (set != unknown_codes) part_by(set, n, group);
         }
         group[n] = with_unknown_ ? *std::max_element(group.begin(), group.end() - 1) + 1 : 0;

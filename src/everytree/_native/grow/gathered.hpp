@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "grow/targets.hpp"
+#include "grow/criteria.hpp"
 
 namespace everytree::grow {
 
@@ -33,40 +33,40 @@ std::int64_t count_those(std::size_t n, Has has) {
     return count;
 }
 
-// Sums over rows, for any target.
-template <class Code, class Target>
+// Sums over rows, by any criterion.
+template <class Code, class Criterion>
 class LeftSums {
   public:
-    void take_targets(std::span<const SampledRow<Target>> rows) { rows_ = rows; }
+    void take_targets(std::span<const SampledRow<Criterion>> rows) { rows_ = rows; }
     template <class IsLeft>
-    void add(const Target& target, IsLeft is_left, typename Target::Cell* left) {
+    void add(const Criterion& criterion, IsLeft is_left, typename Criterion::Cell* left) {
         // Two rows at a time into cells of their own: a sum need not wait for the one before. Rows that are not left go
         // to cells that nobody reads, which is faster than a branch that cannot be foreseen.
-        const auto n_cells = static_cast<std::size_t>(target.n_cells());
+        const auto n_cells = static_cast<std::size_t>(criterion.n_cells());
         cells_.assign(4 * n_cells, {});
-        typename Target::Cell* const cells = cells_.data();
+        typename Criterion::Cell* const cells = cells_.data();
         for (std::size_t i = 0; i < rows_.size(); ++i)
-            target.add(cells + ((i & 1) * 2 + is_left(i)) * n_cells, rows_[i].target);
+            criterion.add(cells + ((i & 1) * 2 + is_left(i)) * n_cells, rows_[i].target);
         for (std::size_t k = 0; k < n_cells; ++k) left[k] += cells[n_cells + k] + cells[3 * n_cells + k];
     }
 
   private:
-    std::span<const SampledRow<Target>> rows_;
-    std::vector<typename Target::Cell> cells_;
+    std::span<const SampledRow<Criterion>> rows_;
+    std::vector<typename Criterion::Cell> cells_;
 };
 
 // The same for two classes: labels and codes of the same width are compared many at once.
 template <class Code, Impurity impurity>
-class LeftSums<Code, ClassTarget<impurity, 2>> {
+class LeftSums<Code, ClassCriterion<impurity, 2>> {
   public:
-    using Target = ClassTarget<impurity, 2>;
-    void take_targets(std::span<const SampledRow<Target>> rows) {
+    using Criterion = ClassCriterion<impurity, 2>;
+    void take_targets(std::span<const SampledRow<Criterion>> rows) {
         labels_.resize(std::max(labels_.size(), rows.size()));
         n_rows_ = rows.size();
         for (std::size_t i = 0; i < n_rows_; ++i) labels_[i] = static_cast<Code>(rows[i].target.label);
     }
     template <class IsLeft>
-    void add(const Target&, IsLeft is_left, std::uint32_t* left) {
+    void add(const Criterion&, IsLeft is_left, std::uint32_t* left) {
         const Code* const labels = labels_.data();
         const auto n = count_those<Code>(n_rows_, [=](std::size_t i) { return is_left(i); });
         const auto n_ones = count_those<Code>(n_rows_, [=](std::size_t i) { return is_left(i) & (labels[i] != 0); });
@@ -79,10 +79,10 @@ class LeftSums<Code, ClassTarget<impurity, 2>> {
     std::size_t n_rows_ = 0;
 };
 
-template <class Code, class Target>
+template <class Code, class Criterion>
 class Gathered {
   public:
-    using Rows = std::span<const SampledRow<Target>>;
+    using Rows = std::span<const SampledRow<Criterion>>;
 
     void take_targets(Rows rows) {
         codes_.resize(std::max(codes_.size(), rows.size()));
@@ -107,21 +107,21 @@ class Gathered {
     }
 
     // Adds the cells of rows with codes up to the threshold.
-    void sum_upto(const Target& target, int threshold, typename Target::Cell* left) {
+    void sum_upto(const Criterion& criterion, int threshold, typename Criterion::Cell* left) {
         const Code* const codes = codes_.data();
         const auto largest = static_cast<Code>(threshold);
-        sums_.add(target, [=](std::size_t i) { return codes[i] <= largest; }, left);
+        sums_.add(criterion, [=](std::size_t i) { return codes[i] <= largest; }, left);
     }
     // Adds the cells of rows whose code is missing.
-    void sum_missing(const Target& target, int n_codes, typename Target::Cell* left) {
+    void sum_missing(const Criterion& criterion, int n_codes, typename Criterion::Cell* left) {
         const Code* const codes = codes_.data();
         const auto missing = static_cast<Code>(n_codes);
-        sums_.add(target, [=](std::size_t i) { return codes[i] == missing; }, left);
+        sums_.add(criterion, [=](std::size_t i) { return codes[i] == missing; }, left);
     }
 
   private:
     std::vector<Code> codes_;
-    LeftSums<Code, Target> sums_;
+    LeftSums<Code, Criterion> sums_;
 };
 
 }  // namespace everytree::grow

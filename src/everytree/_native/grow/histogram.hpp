@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "grow/targets.hpp"
+#include "grow/criteria.hpp"
 
 namespace everytree::grow {
 
-template <class Code, class Target>
+template <class Code, class Criterion>
 class Histogram {
   public:
-    using Cell = typename Target::Cell;
+    using Cell = typename Criterion::Cell;
 
     Histogram(int n_cells, int most_codes)
         : n_cells_(static_cast<std::size_t>(n_cells)),
@@ -22,14 +22,15 @@ class Histogram {
           is_seen_((static_cast<std::size_t>(most_codes) / together + 1) * together) {}
 
     // Missing codes are counted under `n_codes`.
-    void fill(const Target& target, const Code* column, int n_codes, std::span<const SampledRow<Target>> rows) {
+    void fill(const Criterion& criterion, const Code* column, int n_codes,
+              std::span<const SampledRow<Criterion>> rows) {
         const auto missing = static_cast<Code>(n_codes);
         // Own copies of what does not change: the compiler cannot know that the bytes written are not among it.
         Cell* const cells = cells_.data();
         std::uint8_t* const is_seen = is_seen_.data();
-        const auto n_cells = Target::fixed_cells ? static_cast<std::size_t>(Target::fixed_cells) : n_cells_;
-        const Target own = target;
-        const auto code_of = [&](const SampledRow<Target>& each) {
+        const auto n_cells = Criterion::fixed_cells ? static_cast<std::size_t>(Criterion::fixed_cells) : n_cells_;
+        const Criterion own = criterion;
+        const auto code_of = [&](const SampledRow<Criterion>& each) {
             return static_cast<std::size_t>(std::min(column[each.row], missing));
         };
         if (rows.size() < static_cast<std::size_t>(n_codes)) {
@@ -88,7 +89,7 @@ class Histogram {
     }
     template <class Visit>
     void forget(std::size_t code, Visit visit) {
-        const auto n_cells = Target::fixed_cells ? static_cast<std::size_t>(Target::fixed_cells) : n_cells_;
+        const auto n_cells = Criterion::fixed_cells ? static_cast<std::size_t>(Criterion::fixed_cells) : n_cells_;
         Cell* const mine = cells_.data() + code * n_cells;
         visit(static_cast<int>(code), static_cast<const Cell*>(mine));
         for (std::size_t k = 0; k < n_cells; ++k) mine[k] = Cell{};

@@ -17,21 +17,21 @@
 
 namespace everytree::grow {
 
-template <class Code, class Target>
+template <class Code, class Criterion>
 class SplitSearch {
   public:
-    using Cell = typename Target::Cell;
-    using NodeCells = Cells<Cell, Target::fixed_cells>;
-    using Rows = std::span<const SampledRow<Target>>;
+    using Cell = typename Criterion::Cell;
+    using NodeCells = Cells<Cell, Criterion::fixed_cells>;
+    using Rows = std::span<const SampledRow<Criterion>>;
 
-    SplitSearch(const CodeColumns<Code>& columns, const Target& target, const GrowRule& rule)
+    SplitSearch(const CodeColumns<Code>& columns, const Criterion& criterion, const GrowRule& rule)
         : columns_(columns),
-          target_(target),
+          criterion_(criterion),
           rule_(rule),
           used_(all_of(columns)),
           order_(columns.n_columns()),
-          histogram_(target.n_cells(), columns.most_codes()),
-          total_(target.n_cells()),
+          histogram_(criterion.n_cells(), columns.most_codes()),
+          total_(criterion.n_cells()),
           missing_(total_),
           left_(total_),
           with_missing_(total_),
@@ -46,11 +46,11 @@ class SplitSearch {
     bool start(Rows rows) {
         n_rows_ = static_cast<std::int64_t>(rows.size());
         total_.clear();
-        if constexpr (requires { target_.add_all(total_.data(), rows); })
-            target_.add_all(total_.data(), rows);
+        if constexpr (requires { criterion_.add_all(total_.data(), rows); })
+            criterion_.add_all(total_.data(), rows);
         else
-            for (const auto& each : rows) target_.add(total_.data(), each.target);
-        return !target_.all_same(total_.data(), rows);
+            for (const auto& each : rows) criterion_.add(total_.data(), each.target);
+        return !criterion_.all_same(total_.data(), rows);
     }
 
     // The best split of some columns drawn at random; none where all columns are constant or sides would be too small.
@@ -69,7 +69,7 @@ class SplitSearch {
     }
 
     // What a split of the node that was searched last wins over none.
-    double gain(const Split& split) const { return split.score - target_.value(total_.data()); }
+    double gain(const Split& split) const { return split.score - criterion_.value(total_.data()); }
 
   private:
     static std::vector<int> all_of(const CodeColumns<Code>& columns) {
@@ -81,7 +81,7 @@ class SplitSearch {
     // Every threshold between two codes that some rows have. Returns whether the column varies.
     bool look_at_all(int feature, Rows rows, Split& best) {
         const int n_codes = columns_.n_codes(feature);
-        histogram_.fill(target_, columns_.column(feature), n_codes, rows);
+        histogram_.fill(criterion_, columns_.column(feature), n_codes, rows);
         missing_.clear();
         const bool some_missing = histogram_.drain_one(static_cast<std::size_t>(n_codes),
                                                        [&](int, const Cell* cells) { missing_.add(cells); });
@@ -111,8 +111,8 @@ class SplitSearch {
             split.missing_left = range.some_missing && random.below(2) == 0;
         }
         left_.clear();
-        gathered_.sum_upto(target_, split.threshold, left_.data());
-        if (split.missing_left) gathered_.sum_missing(target_, n_codes, left_.data());
+        gathered_.sum_upto(criterion_, split.threshold, left_.data());
+        if (split.missing_left) gathered_.sum_missing(criterion_, n_codes, left_.data());
         judge(split, range.some_missing, left_, best);
         return true;
     }
@@ -128,21 +128,21 @@ class SplitSearch {
 
     // Where no row of the node is missing, missing values will go where most rows go.
     void judge(Split split, bool some_missing, const NodeCells& left, Split& best) {
-        const std::int64_t n_left = target_.n_rows(left.data()), n_right = n_rows_ - n_left;
+        const std::int64_t n_left = criterion_.n_rows(left.data()), n_right = n_rows_ - n_left;
         if (std::min(n_left, n_right) < rule_.min_samples_leaf) return;
         if (!some_missing) split.missing_left = n_left > n_right;
         right_.set_difference(total_, left);
-        split.score = target_.value(left.data()) + target_.value(right_.data());
+        split.score = criterion_.value(left.data()) + criterion_.value(right_.data());
         if (!best.is_found() || split.score > best.score) best = split;
     }
 
     const CodeColumns<Code>& columns_;
-    Target target_;
+    Criterion criterion_;
     GrowRule rule_;
     std::vector<int> used_;
     RandomOrder order_;
-    Histogram<Code, Target> histogram_;
-    Gathered<Code, Target> gathered_;
+    Histogram<Code, Criterion> histogram_;
+    Gathered<Code, Criterion> gathered_;
     std::int64_t n_rows_ = 0;
     NodeCells total_, missing_, left_, with_missing_, right_;
 };

@@ -17,11 +17,11 @@ struct GrownTree {
     std::vector<std::int32_t> feature, first_child, n_children, threshold, missing_child, terminal;
 };
 
-template <class Code, class Target>
+template <class Code, class Criterion>
 class TreeGrower {
   public:
-    TreeGrower(const CodeColumns<Code>& columns, const Target& target, const GrowRule& rule)
-        : columns_(columns), target_(target), rule_(rule), search_(columns, target, rule) {}
+    TreeGrower(const CodeColumns<Code>& columns, const Criterion& criterion, const GrowRule& rule)
+        : columns_(columns), criterion_(criterion), rule_(rule), search_(columns, criterion, rule) {}
 
     // From now on, trees split on these columns only.
     void use_columns(std::vector<int> columns) { search_.use_columns(std::move(columns)); }
@@ -31,7 +31,7 @@ class TreeGrower {
         rows_.clear();
         rows_.reserve(sample.size());
         for (std::size_t i = 0; i < sample.size(); ++i)
-            rows_.push_back({static_cast<std::uint32_t>(sample[i]), target_.row(sample[i])});
+            rows_.push_back({static_cast<std::uint32_t>(sample[i]), criterion_.row(sample[i])});
         nodes_.assign(1, {0, rows_.size(), 0});
         if (rule_.max_leaf_nodes > 0)
             grow_best_first(NodeRandom(seed));
@@ -107,10 +107,10 @@ class TreeGrower {
         const auto threshold = static_cast<Code>(split.threshold);
         const bool missing_left = split.missing_left;
         if (aside_.size() < node.end - node.begin) aside_.resize(node.end - node.begin);
-        SampledRow<Target>* left = rows_.data() + node.begin;
-        SampledRow<Target>* right = aside_.data();
+        SampledRow<Criterion>* left = rows_.data() + node.begin;
+        SampledRow<Criterion>* right = aside_.data();
         for (std::size_t i = node.begin; i < node.end; ++i) {
-            const SampledRow<Target> row = rows_[i];
+            const SampledRow<Criterion> row = rows_[i];
             const Code code = column[row.row];
             const bool is_left = (code <= threshold) | (missing_left & (code == missing_code<Code>));
             *left = row;
@@ -153,15 +153,15 @@ class TreeGrower {
     }
 
     static std::size_t place(std::int32_t number) { return static_cast<std::size_t>(number); }
-    std::span<const SampledRow<Target>> rows_of(const Node& node) const {
+    std::span<const SampledRow<Criterion>> rows_of(const Node& node) const {
         return {rows_.data() + node.begin, node.end - node.begin};
     }
 
     const CodeColumns<Code>& columns_;
-    Target target_;
+    Criterion criterion_;
     GrowRule rule_;
-    SplitSearch<Code, Target> search_;
-    std::vector<SampledRow<Target>> rows_, aside_;
+    SplitSearch<Code, Criterion> search_;
+    std::vector<SampledRow<Criterion>> rows_, aside_;
     std::vector<Node> nodes_;
     std::vector<std::int32_t> terminal_;
 };

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/special.hpp"
+#include "numerics/special.hpp"
 #include "online/leaves.hpp"
 
 namespace everytree::online {
@@ -30,18 +30,18 @@ class RisingFactorial {
   public:
     RisingFactorial() = default;
     explicit RisingFactorial(double x) : x_(x), known_(256, 0.0) {
-        for (std::size_t n = 1; n < known_.size(); ++n) known_[n] = log_rising(x, static_cast<double>(n));
+        for (std::size_t n = 1; n < known_.size(); ++n) known_[n] = numerics::log_rising(x, static_cast<double>(n));
     }
     double operator()(double n) const {
         if (knows(n)) return known_[static_cast<std::size_t>(n)];
-        return n == 0.0 ? 0.0 : log_rising(x_, n);
+        return n == 0.0 ? 0.0 : numerics::log_rising(x_, n);
     }
     // The product of those of a and b divided by that of a + b: B(x + a, b) / B(x, b), B the beta function.
     double log_ratio(double a, double b) const {
         if (a == 0.0 || b == 0.0) return 0.0;
         if (knows(a) && knows(b) && knows(a + b)) return (*this)(a) + (*this)(b) - (*this)(a + b);
         const double after[] = {x_ + a, b}, before[] = {x_, b};
-        return log_beta(after, 2) - log_beta(before, 2);
+        return numerics::log_beta(after, 2) - numerics::log_beta(before, 2);
     }
 
   private:
@@ -191,7 +191,8 @@ class ClassLists {
         }
         const auto n = static_cast<int>(prior_.size());
         scratch_.resize(prior_.size());
-        return log_beta_ratio(prior_.data(), weights_.data(), n, log_beta(prior_.data(), n), scratch_.data());
+        return numerics::log_beta_ratio(prior_.data(), weights_.data(), n, numerics::log_beta(prior_.data(), n),
+                                        scratch_.data());
     }
     const RisingFactorial& of_one_class() {
         if (of_one_is_due_) of_one_ = RisingFactorial(alpha_);

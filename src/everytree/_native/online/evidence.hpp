@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/noinline.hpp"
 #include "core/sweep.hpp"
+#include "numerics/compiler.hpp"
 #include "online/heap.hpp"
 #include "online/nodes.hpp"
 

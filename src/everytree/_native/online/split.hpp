@@ -49,7 +49,7 @@ class SplitFinder {
     void measure(const OnlineArrays& arrays, const double* row) {
         scale_.resize(static_cast<std::size_t>(arrays.n_features));
         extent_.resize(scale_.size());
-        lacking_.clear();
+        missing_.clear();
         for (std::int64_t f = 0; f < arrays.n_features; ++f) {
             double *low = arrays.ranges + 2 * f, *high = low + 1;
             if (!(arrays.kinds[f] & (is_nominal | has_fixed_range))) {  // comparisons with NaN are false
@@ -57,7 +57,7 @@ class SplitFinder {
                 *high = row[f] > *high ? row[f] : *high;
             }
             scale_[f] = *high - *low > 1e-300 ? 1.0 / (*high - *low) : 0.0;
-            if (std::isnan(row[f])) lacking_.push_back(f);
+            if (std::isnan(row[f])) missing_.push_back(f);
         }
     }
 
@@ -97,7 +97,7 @@ class SplitFinder {
             extent[f] = out < nowhere ? scale[f] * out : 1.0;
         }
         bool outside = farthest > 0.0;
-        for (const std::int64_t f : lacking_) {
+        for (const std::int64_t f : missing_) {
             const bool alone = !pool.missing(s)[f];
             extent[f] = alone ? 1.0 : 0.0;
             outside |= alone;
@@ -125,7 +125,7 @@ class SplitFinder {
     }
 
     std::vector<double> scale_, extent_;
-    std::vector<std::int64_t> lacking_;  // features that the row lacks
+    std::vector<std::int64_t> missing_;  // features that the row lacks
 };
 
 }  // namespace everytree::online

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/sweep.hpp"
+#include "numerics/log_sum.hpp"
 #include "sampling/options.hpp"
 #include "sampling/points.hpp"
 #include "sampling/region.hpp"
@@ -25,15 +26,6 @@ struct Prospect {
     double log_evidence = 0.0, log_stop = 0.0;
     std::vector<double> log_share;
 };
-
-inline double log_sum(const std::vector<double>& terms) {
-    double most = -std::numeric_limits<double>::infinity();
-    for (const double term : terms) most = std::fmax(most, term);
-    if (most == -std::numeric_limits<double>::infinity()) return most;
-    double sum = 0.0;
-    for (const double term : terms) sum += std::exp(term - most);
-    return most + std::log(sum);
-}
 
 template <class Family>
 class Lookahead {
@@ -84,7 +76,7 @@ class Lookahead {
         const double log_stop = options_.log_stop[depth] + power_ * leaf;
         list_terms(region, begin, end, depth, horizon, leaf);
         const double log_each = options_.log_split[depth] - std::log(static_cast<double>(terms.size()));
-        const Fate all = weigh(log_stop, log_each + log_sum(terms));
+        const Fate all = weigh(log_stop, log_each + numerics::log_sum(terms));
         made.log_evidence = all.subtree_log_evidence;
         made.log_stop = log_stop - made.log_evidence;
         made.log_share.clear();
@@ -110,7 +102,8 @@ class Lookahead {
         list_terms(region, begin, end, depth, horizon, leaf);
         const std::vector<double>& terms = levels_[static_cast<std::size_t>(horizon)].terms;
         const double log_each = options_.log_split[depth] - std::log(static_cast<double>(terms.size()));
-        return weigh(options_.log_stop[depth] + power_ * leaf, log_each + log_sum(terms)).subtree_log_evidence;
+        return weigh(options_.log_stop[depth] + power_ * leaf, log_each + numerics::log_sum(terms))
+            .subtree_log_evidence;
     }
 
     // The log of the product of Q(child) for each candidate, in the scratch space of the horizon.
@@ -190,7 +183,7 @@ class Lookahead {
     void add_thresholds(Region& region, int column, std::int64_t n_points, int depth, int horizon, double leaf,
                         Level& level) {
         const std::size_t size = points_.size();
-        const CodeSet codes = region.codes[column], asked = level.candidates.of_column(column);
+        const CodeSet codes = region.codes[column], candidates = level.candidates.of_column(column);
         const int lo = lowest_of(codes), hi = highest_of(codes);
         const auto at = [&](std::vector<double>& of, int code) { return of.data() + code * size; };
         level.above.resize(level.by_code.size());
@@ -200,9 +193,9 @@ class Lookahead {
             points_.layout().add(at(level.above, code), at(level.by_code, code));
         }
         level.upto.assign(size, 0.0);
-        for (int t = lo; t < highest_of(asked); ++t) {
+        for (int t = lo; t < highest_of(candidates); ++t) {
             points_.layout().add(level.upto.data(), at(level.by_code, t));
-            if (t < lowest_of(asked)) continue;
+            if (t < lowest_of(candidates)) continue;
             const std::int64_t n_left = level.start[t + 1];
             const auto leaf_of = [&](std::int64_t n, const double* stat) {
                 return n == 0 ? 0.0 : n == n_points ? leaf : points_.log_evidence(stat);

@@ -165,11 +165,12 @@ class Mover {
         replica_.enter_region(at);
         const double sum = b + replica_.log_prospect(at, ahead_);
         Plan plan;
-        plan.draw = std::log(random_.uniform()) < a - log_add(a, sum) ? Draw::prior : Draw::guided;
-        const double before = log_add(a, sum + replica_.log_density(at, false, ahead_));
+        plan.draw = std::log(random_.uniform()) < a - numerics::log_sum(a, sum) ? Draw::prior : Draw::guided;
+        const double before = numerics::log_sum(a, sum + replica_.log_density(at, false, ahead_));
         const std::int32_t made = replica_.propose(at, plan, random_, &ahead_);
-        const double after = log_add(a, sum + replica_.log_density(made, true, ahead_));
-        return settle(at, made, log_add(a, b + node(made).evidence) - replica_.log_evidence() + before - after);
+        const double after = numerics::log_sum(a, sum + replica_.log_density(made, true, ahead_));
+        return settle(at, made,
+                      numerics::log_sum(a, b + node(made).evidence) - replica_.log_evidence() + before - after);
     }
 
     const Points<Family>& points_;

@@ -89,7 +89,7 @@ class Candidates {
         codes_ = &region.codes;
         n_columns_ = points.n_columns();
         if (!only_nontrivial) {
-            asked_ = region.codes.data();
+            candidate_codes_ = region.codes.data();
             n_ = region.n_possible;
             return;
         }
@@ -99,15 +99,15 @@ class Candidates {
             present_[k] = present(points, k, region.codes[k], begin, end);
             n_ += n_of(points.kind(k), k, present_.data());
         }
-        asked_ = present_.data();
+        candidate_codes_ = present_.data();
     }
     double n() const { return n_; }
 
     template <class Family>
     Split pick(const Points<Family>& points, std::int64_t number) const {
         for (int k = 0; k < n_columns_; ++k) {
-            const int n = n_of(points.kind(k), k, asked_);
-            if (number < n) return {k, code_at(points.kind(k), asked_[k], static_cast<int>(number))};
+            const int n = n_of(points.kind(k), k, candidate_codes_);
+            if (number < n) return {k, code_at(points.kind(k), candidate_codes_[k], static_cast<int>(number))};
             number -= n;
         }
         return {};
@@ -115,8 +115,8 @@ class Candidates {
     template <class Family>
     bool has(const Points<Family>& points, const Split& split) const {
         const ColumnKind kind = points.kind(split.column);
-        const CodeSet own = asked_[split.column];
-        if (n_of(kind, split.column, asked_) == 0) return false;
+        const CodeSet own = candidate_codes_[split.column];
+        if (n_of(kind, split.column, candidate_codes_) == 0) return false;
         if (kind == ColumnKind::ordered) return split.code >= lowest_of(own) && split.code < highest_of(own);
         if (kind == ColumnKind::multiway) return true;
         const CodeSet codes = (*codes_)[split.column];
@@ -127,29 +127,30 @@ class Candidates {
     template <class Family>
     std::size_t number_of(const Points<Family>& points, const Split& split) const {
         std::size_t before = 0;
-        for (int k = 0; k < split.column; ++k) before += static_cast<std::size_t>(n_of(points.kind(k), k, asked_));
-        const CodeSet own = asked_[split.column];
+        for (int k = 0; k < split.column; ++k)
+            before += static_cast<std::size_t>(n_of(points.kind(k), k, candidate_codes_));
+        const CodeSet own = candidate_codes_[split.column];
         const ColumnKind kind = points.kind(split.column);
         if (kind == ColumnKind::ordered) return before + static_cast<std::size_t>(split.code - lowest_of(own));
         if (kind == ColumnKind::multiway) return before;
         return before + static_cast<std::size_t>(std::popcount(own & ((CodeSet{1} << split.code) - 1)));
     }
     // Thresholds of an ordered column: from the first to before the second.
-    CodeSet of_column(int column) const { return asked_[column]; }
-    int n_of_column(ColumnKind kind, int column) const { return n_of(kind, column, asked_); }
+    CodeSet of_column(int column) const { return candidate_codes_[column]; }
+    int n_of_column(ColumnKind kind, int column) const { return n_of(kind, column, candidate_codes_); }
 
   private:
-    int n_of(ColumnKind kind, int column, const CodeSet* asked) const {
-        if (kind == ColumnKind::ordered) return highest_of(asked[column]) - lowest_of(asked[column]);
-        const int n = std::popcount(asked[column]);
+    int n_of(ColumnKind kind, int column, const CodeSet* codes) const {
+        if (kind == ColumnKind::ordered) return highest_of(codes[column]) - lowest_of(codes[column]);
+        const int n = std::popcount(codes[column]);
         if (n < 2) return 0;
         return kind == ColumnKind::multiway || std::popcount((*codes_)[column]) == 2 ? 1 : n;
     }
-    static int code_at(ColumnKind kind, CodeSet asked, int number) {
-        if (kind == ColumnKind::ordered) return lowest_of(asked) + number;
+    static int code_at(ColumnKind kind, CodeSet codes, int number) {
+        if (kind == ColumnKind::ordered) return lowest_of(codes) + number;
         if (kind == ColumnKind::multiway) return -1;
-        for (; number > 0; --number) asked &= asked - 1;
-        return std::countr_zero(asked);
+        for (; number > 0; --number) codes &= codes - 1;
+        return std::countr_zero(codes);
     }
     // The codes of a column that some point has; of an ordered one, the interval that holds them.
     template <class Family>
@@ -171,7 +172,7 @@ class Candidates {
     }
 
     const std::vector<CodeSet>* codes_ = nullptr;
-    const CodeSet* asked_ = nullptr;
+    const CodeSet* candidate_codes_ = nullptr;
     std::vector<CodeSet> present_;
     int n_columns_ = 0;
     double n_ = 0.0;

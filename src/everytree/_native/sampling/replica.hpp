@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/sweep.hpp"
+#include "numerics/log_sum.hpp"
 #include "sampling/lookahead.hpp"
 #include "sampling/options.hpp"
 #include "sampling/points.hpp"
@@ -30,11 +31,6 @@
 #include "sampling/structure.hpp"
 
 namespace everytree::sampling {
-
-inline double log_add(double a, double b) {
-    if (a < b) std::swap(a, b);
-    return b == -std::numeric_limits<double>::infinity() ? a : a + std::log1p(std::exp(b - a));
-}
 
 template <class Family>
 class Replica {
@@ -136,7 +132,7 @@ class Replica {
         for (std::size_t i = path_.size() - 1; i > 0; --i) {
             const StructureNode& own = nodes_[path_[i]];
             const bool is_summed = options_.is_summed(own.depth);
-            if (is_summed) a = log_add(a, b + options_.log_stop[own.depth] + power_ * own.leaf);
+            if (is_summed) a = numerics::log_sum(a, b + options_.log_stop[own.depth] + power_ * own.leaf);
             if (is_summed) b += options_.log_split[own.depth];
             for (std::int32_t c = own.first_child; c < own.first_child + own.n_children; ++c)
                 if (c != path_[i - 1]) b += nodes_[c].evidence;
@@ -162,7 +158,7 @@ class Replica {
             log_share += log_density(own.first_child + c, is_draft, ahead);
             region_.leave(own.split.column, before);
         }
-        return is_summed ? log_add(log_stop, log_share) : log_share - options_.log_split[own.depth];
+        return is_summed ? numerics::log_sum(log_stop, log_share) : log_share - options_.log_split[own.depth];
     }
     // Sum over structures below a node, as far as the sums look ahead. Call with the region of the node.
     double log_prospect(std::int32_t node, Lookahead<Family>& ahead) {

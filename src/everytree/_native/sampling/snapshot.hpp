@@ -130,13 +130,13 @@ class Photographer {
     std::vector<Entry> queue_;
 };
 
-// Probability that no split of a region with rows uses the columns that `is_asked` says.
-template <class IsAsked>
-double unused_prob(const Snapshot& all, std::vector<double>& scratch, IsAsked is_asked) {
+// Probability that no split of a region with rows uses the columns that `is_used` says.
+template <class IsUsed>
+double unused_prob(const Snapshot& all, std::vector<double>& scratch, IsUsed is_used) {
     scratch.assign(all.size(), 1.0);
     for (std::size_t i = all.size(); i-- > 0;) {
         if (all.n_children[i] == 0) continue;
-        double product = is_asked(all.feature[i]) ? 0.0 : 1.0;
+        double product = is_used(all.feature[i]) ? 0.0 : 1.0;
         for (std::int32_t c = 0; product > 0.0 && c < all.n_children[i]; ++c)
             product *= scratch[static_cast<std::size_t>(all.first_child[i] + c)];
         scratch[i] = 1.0 - all.split_prob[i] + all.split_prob[i] * product;

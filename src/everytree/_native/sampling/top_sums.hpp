@@ -54,19 +54,19 @@ class TopSums {
             place_of_power_.push_back(power == 0.0 ? -1 : static_cast<int>(powers_.size()));
             if (power != 0.0) powers_.push_back(power);
         }
-        const int asked = std::min(limits.depth, options.max_depth);
-        if (asked < 1 || points.n_points() < 2) return;
+        const int wanted = std::min(limits.depth, options.max_depth);
+        if (wanted < 1 || points.n_points() < 2) return;
         const Counting counting = plan_counting(points);
         const exact::Budget budget = budget_for(limits, counting, points);
         if (lack_ != Lack::nothing) return;  // not even the table of rows is made
-        std::unique_ptr<Kernel> kernel = make_kernel(points, counting, options, asked, n_jobs);
+        std::unique_ptr<Kernel> kernel = make_kernel(points, counting, options, wanted, n_jobs);
         kernel->list(budget, watch, [](int, std::size_t, std::size_t) {});
         levels_.resize(n_whole(kernel->levels()));
-        if (depth() < asked) lack_ = kernel->lacks_memory() ? Lack::memory : Lack::time;
+        if (depth() < wanted) lack_ = kernel->lacks_memory() ? Lack::memory : Lack::time;
         for (int d = depth() - 1; d >= 0; --d) evaluate(*kernel, options, d, watch);
         keep_children(kernel->take_levels());
         // Without bits, counting points is as fast, so the kernel is not needed.
-        if (kernel->counts_bits()) kernel_ = std::move(kernel);
+        if (kernel->reader().counts_bits()) kernel_ = std::move(kernel);
     }
 
     Lack lack() const { return lack_; }
@@ -90,14 +90,14 @@ class TopSums {
 
     // Whether counting all rows as bits is less work than going through this many points.
     bool counts_faster(double n_points) const {
-        return kernel_ && kernel_->counts_bits() &&
-               static_cast<double>(kernel_->n_steps()) < 2.0 * n_points * static_cast<double>(n_columns_);
+        return kernel_ && kernel_->reader().counts_bits() &&
+               static_cast<double>(kernel_->reader().n_steps()) < 2.0 * n_points * static_cast<double>(n_columns_);
     }
     // Log evidence of the children of each candidate of a region, as leaves, in view.terms.
     void count_terms(const std::vector<exact::Condition>& conditions, exact::RegionView& view) const {
-        kernel_->look_at(conditions.data(), conditions.data() + conditions.size(), view);
+        kernel_->reader().look_at(conditions.data(), conditions.data() + conditions.size(), view);
         view.terms.clear();
-        kernel_->last_terms(view);
+        kernel_->reader().last_terms(view);
     }
 
   private:
@@ -161,7 +161,7 @@ class TopSums {
         if constexpr (!requires { points.family()->tabulated(0); }) {
             return {};
         } else {
-            if (points.size() > Kernel::max_bit_classes) return {};
+            if (points.size() > Kernel::Reader::max_bit_classes) return {};
             std::vector<std::int64_t> rows(points.size(), 0);
             const double most = 8.0 * static_cast<double>(points.n_points());
             double total = 0.0;
@@ -206,11 +206,11 @@ class TopSums {
         };
         exact::ExactOptions exact_options{
             depth, options.only_nontrivial, first(options.log_split), first(options.log_stop), 0.0, 1.0, false, n_jobs};
-        return std::make_unique<Kernel>(
+        return std::make_unique<Kernel>(exact::RegionReader<Family>(
             points.family(), points.prior(),
             exact::BitTable(codes.data(), counting.n_rows, n_codes, kinds, place, counting.n_places),
             exact::RowStatistics<Family>(*points.family(), std::move(of_place), class_start),
-            exact::rows_as_bits(place.data(), counting.n_rows, counting.n_places), std::move(exact_options));
+            exact::rows_as_bits(place.data(), counting.n_rows, counting.n_places), std::move(exact_options)));
     }
     // A row for each point, with its statistics.
     static void list_points(const Points<Family>& points, std::vector<Point>& point_of,
@@ -287,8 +287,8 @@ class TopSums {
     void evaluate_region(const Kernel& kernel, const SamplerOptions& options, int depth, std::size_t region,
                          Part& part) {
         const exact::Level& listed = kernel.levels()[static_cast<std::size_t>(depth)];
-        kernel.look_at(listed.begin(region), listed.end(region), part.view);
-        const double leaf = kernel.leaf_evidence(part.view.total.data());
+        kernel.reader().look_at(listed.begin(region), listed.end(region), part.view);
+        const double leaf = kernel.reader().leaf_evidence(part.view.total.data());
         const bool is_last = depth + 1 == static_cast<int>(levels_.size());
         const std::size_t n_terms = is_last ? last_terms(kernel, part) : inner_terms(kernel, depth, region, part);
         double* log_q = levels_[static_cast<std::size_t>(depth)].log_q.data() + region * powers_.size();
@@ -305,7 +305,7 @@ class TopSums {
     // Log evidence of the children of each candidate, as leaves; less that of the best one in `below_top`.
     std::size_t last_terms(const Kernel& kernel, Part& part) const {
         part.view.terms.clear();
-        kernel.last_terms(part.view);
+        kernel.reader().last_terms(part.view);
         if (part.view.terms.empty()) return 0;
         const double top = *std::max_element(part.view.terms.begin(), part.view.terms.end());
         part.terms.assign(1, top);
@@ -332,7 +332,7 @@ class TopSums {
         const std::size_t n_powers = powers_.size();
         part.terms.clear();
         std::size_t at = listed.first_child[region], n_terms = 0;
-        kernel.each_asked(part.view, [&](int, std::size_t n_children) {
+        kernel.reader().each_candidate_size(part.view, [&](int, std::size_t n_children) {
             const std::size_t first = part.terms.size();
             ++n_terms;
             part.terms.resize(first + n_powers, 0.0);

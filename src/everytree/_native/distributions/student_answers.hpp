@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <limits>
 
-#include "core/student_mixture.hpp"
+#include "distributions/student_mixture.hpp"
 
-namespace everytree {
+namespace everytree::distributions {
 
 struct Interval {
     double low, high;
@@ -160,4 +160,4 @@ inline double ranked_score_of_exp(const StudentMixture& mixture, double half_spr
     return difference_with_digits(mixture.mean_distance_of_exp(y), half_spread);
 }
 
-}  // namespace everytree
+}  // namespace everytree::distributions

@@ -9,7 +9,7 @@
 #include "core/rows.hpp"
 #include "core/sweep.hpp"
 
-namespace everytree {
+namespace everytree::held_out {
 
 struct HeldOutRows {
     RowView rows;
@@ -27,16 +27,16 @@ struct HeldOutRows {
 };
 
 // Groups that have a scored row. Scored rows of one class and weight that stand alone in one terminal leave the same
-// tree behind: the first of them is asked about, and its answer is that of its twins.
+// tree behind: the first of them is predicted, and its answer is that of its twins.
 class HeldOutPaths {
   public:
     struct Group {
-        std::int64_t first_row, last_row;     // among the held rows
-        std::size_t first_node, last_node;    // among those touched
-        std::size_t first_asked, last_asked;  // among the rows that are asked about
+        std::int64_t first_row, last_row;             // among the held rows
+        std::size_t first_node, last_node;            // among those touched
+        std::size_t first_predicted, last_predicted;  // among the rows that are predicted
         bool is_alone() const { return last_row - first_row == 1; }
     };
-    struct Asked {
+    struct Predicted {
         std::int64_t row;    // among the held rows
         std::size_t end;     // among the touched nodes
         std::size_t answer;  // among the scored rows
@@ -44,7 +44,7 @@ class HeldOutPaths {
     std::vector<Group> groups;
     std::vector<std::int32_t> touched;  // those of a group together, children first
     std::vector<std::size_t> above;     // the place of each touched node's parent; of the root, its own
-    std::vector<Asked> asked;
+    std::vector<Predicted> predicted;
     std::vector<std::size_t> first_like;  // for each scored row, the first scored row that is like it
 
     // `n_classes` is 0 where targets are no classes: then no two rows are twins.
@@ -53,17 +53,17 @@ class HeldOutPaths {
         for (std::int64_t group = 0; group < held.n_groups; ++group) {
             const std::int64_t begin = held.start[group], end = held.start[group + 1];
             if (end - begin == 1 && n_classes > 0 && is_twin(held, begin, n_classes, scratch)) continue;
-            const std::size_t first_asked = asked.size(), first_node = touched.size();
+            const std::size_t first_predicted = predicted.size(), first_node = touched.size();
             for (std::int64_t i = begin; i < end; ++i) {
                 if (!held.scored[i]) continue;
-                asked.push_back({i, 0, first_like.size()});
+                predicted.push_back({i, 0, first_like.size()});
                 first_like.push_back(first_like.size());
             }
-            if (asked.size() == first_asked) continue;
+            if (predicted.size() == first_predicted) continue;
             touch(tree, held, begin, end, scratch);
-            for (std::size_t k = first_asked; k < asked.size(); ++k)
-                asked[k].end = scratch.place_of(held.at[asked[k].row]);
-            groups.push_back({begin, end, first_node, touched.size(), first_asked, asked.size()});
+            for (std::size_t k = first_predicted; k < predicted.size(); ++k)
+                predicted[k].end = scratch.place_of(held.at[predicted[k].row]);
+            groups.push_back({begin, end, first_node, touched.size(), first_predicted, predicted.size()});
         }
     }
 
@@ -102,4 +102,4 @@ class HeldOutPaths {
     }
 };
 
-}  // namespace everytree
+}  // namespace everytree::held_out

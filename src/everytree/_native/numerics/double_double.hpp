@@ -5,7 +5,7 @@
 #pragma once
 #include <cmath>
 
-namespace everytree {
+namespace everytree::numerics {
 
 struct DoubleDouble {
     double high = 0.0;
@@ -99,4 +99,4 @@ inline void add_same_sign_to_pair(double* slot, DoubleDouble value) {
 }
 inline void add_to_pair(double* slot, double value) { store_pair(slot, load_pair(slot) + value); }
 
-}  // namespace everytree
+}  // namespace everytree::numerics

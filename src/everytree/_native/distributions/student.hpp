@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/special.hpp"
+#include "numerics/special.hpp"
 
-namespace everytree {
+namespace everytree::distributions {
 
 struct Tails {
     double below, above, density;
@@ -18,8 +18,9 @@ class StudentShape {
   public:
     explicit StudentShape(double freedom)
         : freedom_(freedom),
-          log_beta_constant_(is_normal() ? 0.0 : log_rising(0.5 * freedom, 0.5) - 0.5 * std::log(3.141592653589793)),
-          log_peak_(is_normal() ? -0.5 * log_two_pi : log_beta_constant_ - 0.5 * std::log(freedom)) {}
+          log_beta_constant_(
+              is_normal() ? 0.0 : numerics::log_rising(0.5 * freedom, 0.5) - 0.5 * std::log(3.141592653589793)),
+          log_peak_(is_normal() ? -0.5 * numerics::log_two_pi : log_beta_constant_ - 0.5 * std::log(freedom)) {}
 
     double freedom() const { return freedom_; }
     double inverse_freedom() const { return 1.0 / freedom_; }
@@ -137,4 +138,4 @@ class Student {
     double location_, inverse_scale_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::distributions

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/lanes.hpp"
-#include "core/student.hpp"
+#include "distributions/student.hpp"
+#include "numerics/lanes.hpp"
 
-namespace everytree {
+namespace everytree::distributions {
 
 // P(T > |z|) of one shape, a polynomial of degree 7 in each of 128 cells. The cells are intervals of u = 1 + |z|,
 // sixteen to each octave: the leading bits of u are the number of its cell, and a power law takes the same number of
@@ -48,29 +48,30 @@ class StudentTable {
 
     // P(T > |z|) with its derivatives.
     struct TailLanes {
-        Lanes value, slope, half_curvature;
+        numerics::Lanes value, slope, half_curvature;
     };
     // Of two shapes, at the distances d from the middles of their cells, by Horner's rule for all three.
     template <bool with_derivatives>
-    static TailLanes both_tails(const Cell& one, const Cell& other, Lanes d) {
+    static TailLanes both_tails(const Cell& one, const Cell& other, numerics::Lanes d) {
         const double *a = one.c.data(), *b = other.c.data();
-        const auto at = [&](int n) { return load_lanes(a + n); };
-        const auto other_at = [&](int n) { return load_lanes(b + n); };
-        Lanes slope = seconds(at(6), other_at(6)), value = slope * d + firsts(at(6), other_at(6)), bend = slope;
+        const auto at = [&](int n) { return numerics::load_lanes(a + n); };
+        const auto other_at = [&](int n) { return numerics::load_lanes(b + n); };
+        numerics::Lanes slope = numerics::seconds(at(6), other_at(6)),
+                        value = slope * d + numerics::firsts(at(6), other_at(6)), bend = slope;
         if constexpr (with_derivatives) slope = slope * d + value;
-        value = value * d + seconds(at(4), other_at(4));
-        const auto add = [&](Lanes coefficient) {
+        value = value * d + numerics::seconds(at(4), other_at(4));
+        const auto add = [&](numerics::Lanes coefficient) {
             if constexpr (with_derivatives) {
                 bend = bend * d + slope;
                 slope = slope * d + value;
             }
             value = value * d + coefficient;
         };
-        add(firsts(at(4), other_at(4)));
-        add(seconds(at(2), other_at(2)));
-        add(firsts(at(2), other_at(2)));
-        add(seconds(at(0), other_at(0)));
-        add(firsts(at(0), other_at(0)));
+        add(numerics::firsts(at(4), other_at(4)));
+        add(numerics::seconds(at(2), other_at(2)));
+        add(numerics::firsts(at(2), other_at(2)));
+        add(numerics::seconds(at(0), other_at(0)));
+        add(numerics::firsts(at(0), other_at(0)));
         return {value, slope, bend};
     }
 
@@ -83,7 +84,7 @@ class StudentTable {
         const double u = 1.0 + size;
         const double middle = std::bit_cast<double>((std::bit_cast<std::uint64_t>(u) & cell_bits) | half_cell_bit);
         const Cell& cell = cells_[cell_of(u)];
-        return both_tails<with_derivatives>(cell, cell, both(u - middle));
+        return both_tails<with_derivatives>(cell, cell, numerics::both(u - middle));
     }
 
     static Cell cell(const StudentShape& shape, int k) {
@@ -155,4 +156,4 @@ class StudentTable {
     std::vector<Cell> cells_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::distributions

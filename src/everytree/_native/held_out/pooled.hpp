@@ -1,16 +1,11 @@
 // Sums of what several trees say of the same rows.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <span>
 
-namespace everytree {
+#include "numerics/log_sum.hpp"
 
-// log(exp(a) + exp(b)); both may be minus infinity.
-inline double log_of_sum(double a, double b) {
-    if (a == b) return a + 0.69314718055994530942;
-    return a > b ? a + std::log1p(std::exp(b - a)) : b + std::log1p(std::exp(a - b));
-}
+namespace everytree::held_out {
 
 // answers: (n priors, rows.size(), n_values) of one tree, added to pooled: (n priors, n_rows, n_values).
 inline void add_answers(const double* answers, std::span<const std::int64_t> rows, std::size_t n_priors,
@@ -19,8 +14,8 @@ inline void add_answers(const double* answers, std::span<const std::int64_t> row
         for (const std::int64_t row : rows) {
             double* const sum = pooled + static_cast<std::size_t>(row) * n_values;
             for (std::size_t v = 0; v < n_values; ++v, ++answers)
-                sum[v] = are_logs ? log_of_sum(sum[v], *answers) : sum[v] + *answers;
+                sum[v] = are_logs ? numerics::log_sum(sum[v], *answers) : sum[v] + *answers;
         }
 }
 
-}  // namespace everytree
+}  // namespace everytree::held_out

@@ -2,9 +2,9 @@
 //
 // Slow but short: every sum is renormalised a few times.
 #pragma once
-#include "core/double_double.hpp"
+#include "numerics/double_double.hpp"
 
-namespace everytree {
+namespace everytree::numerics {
 
 class QuadDouble {
   public:
@@ -65,4 +65,4 @@ class QuadDouble {
     double parts_[n_parts] = {};
 };
 
-}  // namespace everytree
+}  // namespace everytree::numerics

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace everytree {
+namespace everytree::numerics {
 
 // value * 2^(256 power). The value is 0 or lies within 2^-128 .. 2^128, or hardly beyond.
 struct Scaled {
@@ -114,4 +114,4 @@ struct ScaledLanes {
     }
 };
 
-}  // namespace everytree
+}  // namespace everytree::numerics

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace everytree {
+namespace everytree::numerics {
 
 #if defined(__GNUC__) || defined(__clang__)
 
@@ -52,4 +52,4 @@ inline Lanes load_lanes(const double* from) {
     return a;
 }
 
-}  // namespace everytree
+}  // namespace everytree::numerics

@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "core/held_out_paths.hpp"
 #include "core/posterior.hpp"
-#include "core/scaled.hpp"
+#include "held_out/paths.hpp"
+#include "numerics/scaled.hpp"
 
-namespace everytree {
+namespace everytree::held_out {
 
 // One candidate prior of the leaves and all candidate priors of the splits.
 struct SplitPriors {
@@ -82,9 +82,10 @@ class HeldOut {
                 predict_by_root(paths, out + static_cast<std::size_t>(g) * first.size() * n);
             else
                 numbers.push_back(g);
-        for (std::size_t g = 0; g < numbers.size(); g += ScaledLanes::n) {
-            lanes_.assign(numbers.begin() + static_cast<std::ptrdiff_t>(g),
-                          numbers.begin() + static_cast<std::ptrdiff_t>(std::min(g + ScaledLanes::n, numbers.size())));
+        for (std::size_t g = 0; g < numbers.size(); g += numerics::ScaledLanes::n) {
+            lanes_.assign(
+                numbers.begin() + static_cast<std::ptrdiff_t>(g),
+                numbers.begin() + static_cast<std::ptrdiff_t>(std::min(g + numerics::ScaledLanes::n, numbers.size())));
             sweep(splits);
             for (const Group& group : paths.groups) predict_group(paths, group, out, first.size() * n);
         }
@@ -112,16 +113,16 @@ class HeldOut {
   private:
     using Group = HeldOutPaths::Group;
     struct Fates {  // probabilities, one for each prior of the splits
-        double stop[ScaledLanes::n], split[ScaledLanes::n];
+        double stop[numerics::ScaledLanes::n], split[numerics::ScaledLanes::n];
     };
 
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
     double evidence(const double* of_rows) const { return with_prior_.log_evidence(of_rows, prior_); }
-    Scaled win_of_split(std::size_t s) const {
+    numerics::Scaled win_of_split(std::size_t s) const {
         const double* children = leaf_.data() + tree_.first_child[s];
         double together = 0.0;
         for (std::int32_t c = 0; c < tree_.n_children[s]; ++c) together += children[c];
-        return Scaled::exp(together - leaf_[s]);
+        return numerics::Scaled::exp(together - leaf_[s]);
     }
 
     // For each group what its touched nodes win by their splits without it, and what the nodes on the paths of its rows
@@ -129,8 +130,8 @@ class HeldOut {
     void take_out_groups(const HeldOutRows& held, const HeldOutPaths& paths,
                          std::vector<double>* parameters = nullptr) {
         win_without_.clear();
-        says_.clear();
-        says_start_.clear();
+        predictions_.clear();
+        first_prediction_.clear();
         density_.clear();
         top_.clear();
         for (const Group& group : paths.groups) {
@@ -149,20 +150,20 @@ class HeldOut {
         const std::int64_t i = group.first_row;
         const auto n = static_cast<std::size_t>(n_classes(family_)), label = static_cast<std::size_t>(held.rows[i].y);
         const double removed = held.counted[i] ? 1.0 : 0.0;
-        says_start_.push_back(says_.size());
+        first_prediction_.push_back(predictions_.size());
         double below = 1.0;  // p at the child on the path, which changes too; at the end no child does
         for (std::size_t k = group.first_node; k < group.last_node; ++k) {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
-            says_.resize(says_.size() + n);
-            double* const says = says_.data() + says_.size() - n;
+            predictions_.resize(predictions_.size() + n);
+            double* const prediction = predictions_.data() + predictions_.size() - n;
             double total = -removed;
-            for (std::size_t c = 0; c < n; ++c) total += says[c] = prior_[c] + stat(s)[c];
-            says[label] -= removed;
-            if (says[label] < prior_[label] * (1.0 - 1e-9)) complain(i);
-            for (std::size_t c = 0; c < n; ++c) says[c] /= total;
+            for (std::size_t c = 0; c < n; ++c) total += prediction[c] = prior_[c] + stat(s)[c];
+            prediction[label] -= removed;
+            if (prediction[label] < prior_[label] * (1.0 - 1e-9)) complain(i);
+            for (std::size_t c = 0; c < n; ++c) prediction[c] /= total;
             win_without_.push_back(win_[place_at(s)]);
-            if (removed > 0.0) win_without_.back().times(says[label] / below);
-            below = says[label];
+            if (removed > 0.0) win_without_.back().times(prediction[label] / below);
+            below = prediction[label];
         }
     }
 
@@ -175,10 +176,10 @@ class HeldOut {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             leaf_before_.push_back(leaf_[s]);
             leaf_[s] = evidence(rest(k, group));
-            win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : Scaled{});
+            win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : numerics::Scaled{});
         }
-        for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
-            ask_path(held, paths, paths.asked[k], group, parameters);
+        for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
+            predict_on_path(held, paths, paths.predicted[k], group, parameters);
         for (std::size_t k = group.first_node; k < group.last_node; ++k)  // as it was
             leaf_[static_cast<std::size_t>(paths.touched[k])] = leaf_before_[k - group.first_node];
     }
@@ -209,43 +210,44 @@ class HeldOut {
     }
 
     // What the nodes on a row's path say of it.
-    void ask_path(const HeldOutRows& held, const HeldOutPaths& paths, const HeldOutPaths::Asked& asked,
-                  const Group& group, std::vector<double>* parameters) {
-        const Row row = held.rows[asked.row];
-        const bool leaves_all = group.is_alone() && held.counted[asked.row] && row.weight == 1.0;
-        says_start_.push_back(says_.size());
+    void predict_on_path(const HeldOutRows& held, const HeldOutPaths& paths, const HeldOutPaths::Predicted& predicted,
+                         const Group& group, std::vector<double>* parameters) {
+        const Row row = held.rows[predicted.row];
+        const bool leaves_all = group.is_alone() && held.counted[predicted.row] && row.weight == 1.0;
+        first_prediction_.push_back(predictions_.size());
         once_.assign(size_, 0.0);
         family_.add(once_.data(), {row.y, 1.0, row.extra});
-        for (std::size_t k = asked.end;; k = paths.above[k]) {
+        for (std::size_t k = predicted.end;; k = paths.above[k]) {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             of_node_.resize(static_cast<std::size_t>(family_.n_parameters));
             family_.posterior(rest(k, group), prior_, of_node_.data());
             if (parameters) parameters->insert(parameters->end(), of_node_.begin(), of_node_.end());
             if constexpr (writes_classes) {
-                says_.resize(says_.size() + static_cast<std::size_t>(family_.n_expected()));
-                family_.expected(of_node_.data(), &says_.back() + 1 - family_.n_expected());
+                predictions_.resize(predictions_.size() + static_cast<std::size_t>(family_.n_expected()));
+                family_.expected(of_node_.data(), &predictions_.back() + 1 - family_.n_expected());
             } else if (leaves_all) {  // with the row is as it was
-                says_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
+                predictions_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
             } else {
                 with_row_.assign(rest(k, group), rest(k, group) + size_);
                 family_.layout.add(with_row_.data(), once_.data());
-                says_.push_back(evidence(with_row_.data()) - leaf_[s]);
+                predictions_.push_back(evidence(with_row_.data()) - leaf_[s]);
             }
             if (paths.above[k] == k) break;
         }
         if constexpr (!writes_classes) {
-            const auto begin = says_.begin() + static_cast<std::ptrdiff_t>(says_start_.back());
-            top_.push_back(*std::max_element(begin, says_.end()));
-            for (auto each = begin; each != says_.end(); ++each) density_.push_back(std::exp(*each - top_.back()));
+            const auto begin = predictions_.begin() + static_cast<std::ptrdiff_t>(first_prediction_.back());
+            top_.push_back(*std::max_element(begin, predictions_.end()));
+            for (auto each = begin; each != predictions_.end(); ++each)
+                density_.push_back(std::exp(*each - top_.back()));
         }
     }
 
     // Where nothing is ever split, the root predicts all.
     void predict_by_root(const HeldOutPaths& paths, double* out) const {
         const auto n = static_cast<std::size_t>(n_values(family_));
-        for (std::size_t k = 0; k < paths.asked.size(); ++k) {
-            const std::size_t end = k + 1 < says_start_.size() ? says_start_[k + 1] : says_.size();
-            for (std::size_t c = 0; c < n; ++c) out[paths.asked[k].answer * n + c] = says_[end - n + c];
+        for (std::size_t k = 0; k < paths.predicted.size(); ++k) {
+            const std::size_t end = k + 1 < first_prediction_.size() ? first_prediction_[k + 1] : predictions_.size();
+            for (std::size_t c = 0; c < n; ++c) out[paths.predicted[k].answer * n + c] = predictions_[end - n + c];
         }
     }
 
@@ -253,10 +255,10 @@ class HeldOut {
     void predict_group(const HeldOutPaths& paths, const Group& group, double* out, std::size_t apart) {
         const auto n = static_cast<std::size_t>(n_values(family_));
         const auto answer = [&](std::size_t prior, std::size_t k) {
-            return out + prior * apart + paths.asked[k].answer * n;
+            return out + prior * apart + paths.predicted[k].answer * n;
         };
         if (group.is_alone() &&
-            predict_alone(paths, group, [&](std::size_t prior) { return answer(prior, group.first_asked); }))
+            predict_alone(paths, group, [&](std::size_t prior) { return answer(prior, group.first_predicted); }))
             return;
         for_each_prior_and_row(paths, group,
                                [&](std::size_t prior, std::size_t k) { predict_row(k, answer(prior, k)); });
@@ -267,7 +269,7 @@ class HeldOut {
         split_.prepare(splits, lanes_, tree_.n_nodes);
         for (std::size_t i = 1; i < inner_.size(); ++i) {
             const auto s = static_cast<std::size_t>(inner_[i]);
-            ScaledLanes rho = rho_of_split(s, win_[i]);
+            numerics::ScaledLanes rho = rho_of_split(s, win_[i]);
             rho.plus(split_.stop(s));
             rho_[i] = rho;
         }
@@ -275,22 +277,22 @@ class HeldOut {
     std::size_t place_at(std::size_t s) const { return static_cast<std::size_t>(place_[s]); }
 
     // The part of rho in which the node is split.
-    ScaledLanes rho_of_split(std::size_t s, const Scaled& win) const {
+    numerics::ScaledLanes rho_of_split(std::size_t s, const numerics::Scaled& win) const {
         const auto child = static_cast<std::size_t>(tree_.first_child[s]);
         const auto n_children = static_cast<std::size_t>(tree_.n_children[s]);
-        const ScaledLanes& second = rho_[n_children > 1 ? place_at(child + 1) : 0];
-        ScaledLanes rho = ScaledLanes::product(win, split_.split(s), rho_[place_at(child)], second);
+        const numerics::ScaledLanes& second = rho_[n_children > 1 ? place_at(child + 1) : 0];
+        numerics::ScaledLanes rho = numerics::ScaledLanes::product(win, split_.split(s), rho_[place_at(child)], second);
         for (std::size_t c = 2; c < n_children; ++c) rho.times(rho_[place_at(child + c)]);
         return rho;
     }
     // The same with another rho of one child.
-    ScaledLanes rho_of_split(std::size_t s, const Scaled& win, std::size_t changed,
-                             const ScaledLanes& of_changed) const {
+    numerics::ScaledLanes rho_of_split(std::size_t s, const numerics::Scaled& win, std::size_t changed,
+                                       const numerics::ScaledLanes& of_changed) const {
         const auto child = static_cast<std::size_t>(tree_.first_child[s]);
         const auto n_children = static_cast<std::size_t>(tree_.n_children[s]);
         const std::size_t other = changed == child && n_children > 1 ? child + 1 : child;
-        const ScaledLanes& second = rho_[other == changed ? 0 : place_at(other)];
-        ScaledLanes rho = ScaledLanes::product(win, split_.split(s), of_changed, second);
+        const numerics::ScaledLanes& second = rho_[other == changed ? 0 : place_at(other)];
+        numerics::ScaledLanes rho = numerics::ScaledLanes::product(win, split_.split(s), of_changed, second);
         if (n_children > 2)
             for (std::size_t c = child; c < child + n_children; ++c)
                 if (c != changed && c != other) rho.times(rho_[place_at(c)]);
@@ -301,12 +303,13 @@ class HeldOut {
     // the path. Returns false for densities beyond the range of doubles.
     template <class AnswerOf>
     bool predict_alone(const HeldOutPaths& paths, const Group& group, AnswerOf answer_of) {
-        constexpr int n_lanes = ScaledLanes::n;
+        constexpr int n_lanes = numerics::ScaledLanes::n;
         const auto n = static_cast<std::size_t>(n_values(family_));
-        const double* says = (writes_classes ? says_ : density_).data() + says_start_[group.first_asked];
+        const double* prediction =
+            (writes_classes ? predictions_ : density_).data() + first_prediction_[group.first_predicted];
         answer_.resize(n * n_lanes);
-        for (std::size_t j = 0; j < answer_.size(); ++j) answer_[j] = says[j / n_lanes];
-        ScaledLanes below;  // rho of the node on the path
+        for (std::size_t j = 0; j < answer_.size(); ++j) answer_[j] = prediction[j / n_lanes];
+        numerics::ScaledLanes below;  // rho of the node on the path
         Fates fates;
         std::size_t k = group.first_node;
         auto s = static_cast<std::size_t>(paths.touched[k]);
@@ -317,25 +320,26 @@ class HeldOut {
         for (++k; k < group.last_node; ++k) {
             const std::size_t child = s;
             s = static_cast<std::size_t>(paths.touched[k]);
-            says += n;
+            prediction += n;
             below = rho_of_split(s, win_without_[k], child, below);
             below.plus(split_.stop(s), fates.split, fates.stop);
             double* answer = answer_.data();
             for (std::size_t c = 0; c < n; ++c, answer += n_lanes)
-                for (int l = 0; l < n_lanes; ++l) answer[l] = fates.stop[l] * says[c] + fates.split[l] * answer[l];
+                for (int l = 0; l < n_lanes; ++l)
+                    answer[l] = fates.stop[l] * prediction[c] + fates.split[l] * answer[l];
         }
         for (std::size_t l = 0; l < lanes_.size(); ++l) {
             double* const out = answer_of(static_cast<std::size_t>(lanes_[l]));
             for (std::size_t c = 0; c < n; ++c) out[c] = answer_[c * n_lanes + l];
             if constexpr (!writes_classes) {
                 if (!(*out > 0.0)) return false;
-                *out = top_[group.first_asked] + std::log(*out);
+                *out = top_[group.first_predicted] + std::log(*out);
             }
         }
         return true;
     }
 
-    // Calls use(prior, k) for each prior of the splits in use and each row k of a group that is asked about, while
+    // Calls use(prior, k) for each prior of the splits in use and each predicted row k of a group, while
     // weight_ holds the weights on its path.
     template <class Use>
     void for_each_prior_and_row(const HeldOutPaths& paths, const Group& group, Use use) {
@@ -346,13 +350,13 @@ class HeldOut {
             fates_.push_back({});
             before_.push_back(rho_[place_at(s)]);
             if (place_[s] == 0) continue;
-            ScaledLanes rho = rho_of_split(s, win_without_[k]);
+            numerics::ScaledLanes rho = rho_of_split(s, win_without_[k]);
             rho.plus(split_.stop(s), fates_.back().split, fates_.back().stop);
             rho_[place_at(s)] = rho;
         }
-        for (std::size_t k = group.first_asked; k < group.last_asked; ++k)
+        for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
             for (std::size_t l = 0; l < lanes_.size(); ++l) {
-                weigh_path(paths, paths.asked[k].end, group.first_node, l);
+                weigh_path(paths, paths.predicted[k].end, group.first_node, l);
                 use(static_cast<std::size_t>(lanes_[l]), k);
             }
         for (std::size_t k = group.first_node; k < group.last_node; ++k)
@@ -375,18 +379,18 @@ class HeldOut {
 
     void predict_row(std::size_t row, double* out) {
         const std::size_t n = weight_.size();
-        const double* says = says_.data() + says_start_[row];
+        const double* prediction = predictions_.data() + first_prediction_[row];
         if constexpr (writes_classes) {
             const int n_classes = family_.n_classes;
             for (int c = 0; c < n_classes; ++c) out[c] = 0.0;
-            for (std::size_t j = 0; j < n; ++j, says += n_classes)
-                for (int c = 0; c < n_classes; ++c) out[c] += weight_[j] * says[c];
+            for (std::size_t j = 0; j < n; ++j, prediction += n_classes)
+                for (int c = 0; c < n_classes; ++c) out[c] += weight_[j] * prediction[c];
         } else {
             double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
             for (std::size_t j = 0; j < n; ++j)
-                if (weight_[j] > 0.0) top = std::fmax(top, says[j]);
+                if (weight_[j] > 0.0) top = std::fmax(top, prediction[j]);
             for (std::size_t j = 0; j < n; ++j)
-                if (weight_[j] > 0.0) sum += weight_[j] * std::exp(says[j] - top);
+                if (weight_[j] > 0.0) sum += weight_[j] * std::exp(prediction[j] - top);
             *out = top + std::log(sum);
         }
     }
@@ -397,13 +401,13 @@ class HeldOut {
         // The lanes beyond those used hold the last prior.
         void prepare(const SplitPriors& splits, const std::vector<std::int64_t>& lanes, std::int64_t n_nodes) {
             const std::int64_t n = splits.per_prior == 1 ? 1 : n_nodes;
-            stride_ = splits.per_prior == 1 ? 0 : ScaledLanes::n;
-            split_.resize(static_cast<std::size_t>(n * ScaledLanes::n));
+            stride_ = splits.per_prior == 1 ? 0 : numerics::ScaledLanes::n;
+            split_.resize(static_cast<std::size_t>(n * numerics::ScaledLanes::n));
             stop_.resize(split_.size());
-            for (std::size_t l = 0; l < ScaledLanes::n; ++l) {
+            for (std::size_t l = 0; l < numerics::ScaledLanes::n; ++l) {
                 const SplitPrior prior = splits[lanes[std::min(l, lanes.size() - 1)]];
                 for (std::int64_t s = 0; s < n; ++s) {
-                    const auto at = static_cast<std::size_t>(s) * ScaledLanes::n + l;
+                    const auto at = static_cast<std::size_t>(s) * numerics::ScaledLanes::n + l;
                     split_[at] = std::exp(prior.log_split[s]);
                     stop_[at] = std::exp(prior.log_stop[s]);
                 }
@@ -426,21 +430,21 @@ class HeldOut {
     std::vector<std::int32_t> place_;
     // One entry an inner node, children first, after one for all terminals, whose rho is 1.
     std::vector<std::int32_t> inner_;
-    std::vector<Scaled> win_;
-    std::vector<ScaledLanes> rho_;
+    std::vector<numerics::Scaled> win_;
+    std::vector<numerics::ScaledLanes> rho_;
     Splits split_;
     std::vector<std::int64_t> lanes_;  // numbers of the priors of the splits that are in use
     // One entry a touched node of a group, groups one after another.
-    std::vector<Scaled> win_without_;
-    // What the nodes on the path of each row that is asked about say of it, and where that begins.
+    std::vector<numerics::Scaled> win_without_;
+    // What the nodes on the path of each predicted row say of it, and where that begins.
     // Log densities are there as densities too, over the largest of the path.
-    std::vector<double> says_, density_, top_;
-    std::vector<std::size_t> says_start_;
+    std::vector<double> predictions_, density_, top_;
+    std::vector<std::size_t> first_prediction_;
     // Of one group or row at a time.
     std::vector<double> removed_, rest_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
-    std::vector<ScaledLanes> before_;
+    std::vector<numerics::ScaledLanes> before_;
     std::vector<Fates> fates_;
     std::vector<std::size_t> path_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::held_out

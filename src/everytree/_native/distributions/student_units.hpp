@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "core/student_mixture.hpp"
+#include "distributions/student_mixture.hpp"
 
-namespace everytree {
+namespace everytree::distributions {
 
 // The shapes of many entries, each with a table if at least `worth_a_table` entries share it.
 class Shapes {
@@ -200,4 +200,4 @@ class StudentMixtures {
     std::vector<Part> parts_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::distributions

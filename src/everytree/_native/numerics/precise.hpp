@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/double_double.hpp"
+#include "numerics/double_double.hpp"
 
-namespace everytree {
+namespace everytree::numerics {
 
 // log Gamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2), for x >= 10: absolute error below 1e-15.
 inline double stirling_rest(double x) {
@@ -118,4 +118,4 @@ inline const std::array<double, n_log_factorials>& log_factorials() {
 
 inline DoubleDouble precise_log_gamma(DoubleDouble x) { return precise_log_gamma_less_power(x, {}); }
 
-}  // namespace everytree
+}  // namespace everytree::numerics

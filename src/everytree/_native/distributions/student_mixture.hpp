@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/lanes.hpp"
-#include "core/student_table.hpp"
+#include "distributions/student_table.hpp"
+#include "numerics/lanes.hpp"
 
-namespace everytree {
+namespace everytree::distributions {
 
 // A shape with its table, if it has one. Threads may make the table at the same time: one of them is kept, and all have
 // the same bits. There is no lock that a fork could leave taken.
@@ -229,31 +229,34 @@ class StudentMixture {
     template <bool with_derivatives>
     Curve quickly(double y) const {
         Curve sum{0.5, 0.0, 0.0};  // tails are added as their distance from one half
-        Lanes below = both(0.0), density = both(0.0), slope = both(0.0);
+        numerics::Lanes below = numerics::both(0.0), density = numerics::both(0.0), slope = numerics::both(0.0);
         std::size_t i = 0;
         for (; i + 2 <= n_tabulated_; i += 2) {
-            const Lanes sharp = load_lanes(&inverse_scale_[i]), weight = load_lanes(&weight_[i]);
-            const Lanes z = (both(y) - load_lanes(&location_[i])) * sharp;
-            const BitLanes sign = bits_of(z) & both_bits(std::uint64_t{1} << 63);
-            const Lanes u = doubles_of(bits_of(z) ^ sign) + both(1.0);
+            const numerics::Lanes sharp = numerics::load_lanes(&inverse_scale_[i]),
+                                  weight = numerics::load_lanes(&weight_[i]);
+            const numerics::Lanes z = (numerics::both(y) - numerics::load_lanes(&location_[i])) * sharp;
+            const numerics::BitLanes sign = numerics::bits_of(z) & numerics::both_bits(std::uint64_t{1} << 63);
+            const numerics::Lanes u = numerics::doubles_of(numerics::bits_of(z) ^ sign) + numerics::both(1.0);
             const std::uint64_t k = StudentTable::cell_of(u[0]), next_k = StudentTable::cell_of(u[1]);
             if ((k | next_k) >= StudentTable::n_cells) {
                 add_one<with_derivatives>(i, y, sum);
                 add_one<with_derivatives>(i + 1, y, sum);
                 continue;
             }
-            const Lanes middle =
-                doubles_of((bits_of(u) & both_bits(StudentTable::cell_bits)) | both_bits(StudentTable::half_cell_bit));
+            const numerics::Lanes middle =
+                numerics::doubles_of((numerics::bits_of(u) & numerics::both_bits(StudentTable::cell_bits)) |
+                                     numerics::both_bits(StudentTable::half_cell_bit));
             const auto tail =
                 StudentTable::both_tails<with_derivatives>(cells_[i][k], cells_[i + 1][next_k], u - middle);
-            below += weight * doubles_of(bits_of(both(0.5) - tail.value) ^ sign);
+            below += weight * numerics::doubles_of(numerics::bits_of(numerics::both(0.5) - tail.value) ^ sign);
             if constexpr (with_derivatives) {
                 density -= weight * sharp * tail.slope;
-                slope -= weight * sharp * sharp * doubles_of(bits_of(tail.half_curvature) ^ sign);
+                slope -= weight * sharp * sharp * numerics::doubles_of(numerics::bits_of(tail.half_curvature) ^ sign);
             }
         }
         for (; i < n_; ++i) add_one<with_derivatives>(i, y, sum);
-        return {sum.below + sum_of(below), sum.density + sum_of(density), sum.slope + 2.0 * sum_of(slope)};
+        return {sum.below + numerics::sum_of(below), sum.density + numerics::sum_of(density),
+                sum.slope + 2.0 * numerics::sum_of(slope)};
     }
 
     // One component, by its table or, where that ends, exactly.
@@ -376,4 +379,4 @@ class StudentMixture {
     double widest_ = 0.0, start_ = 0.0, spread_ = 0.0, skewness_ = 0.0, jerk_ = 0.0;
 };
 
-}  // namespace everytree
+}  // namespace everytree::distributions

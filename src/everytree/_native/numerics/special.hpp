@@ -5,10 +5,10 @@
 #pragma once
 #include <cmath>
 
-#include "core/noinline.hpp"
-#include "core/precise.hpp"
+#include "numerics/compiler.hpp"
+#include "numerics/precise.hpp"
 
-namespace everytree {
+namespace everytree::numerics {
 
 inline constexpr double log_two_pi = 1.8378770664093454836;
 
@@ -187,4 +187,4 @@ inline double log_negative_binomial(double k, double shape, double odds) {
     return is_worth_pairs(value, std::fabs(k - n * q), n) ? precise_log_negative_binomial(k, shape, odds) : value;
 }
 
-}  // namespace everytree
+}  // namespace everytree::numerics

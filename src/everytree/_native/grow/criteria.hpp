@@ -13,15 +13,15 @@
 namespace everytree::grow {
 
 // A row of the sample with its target beside it, since both are read one after another.
-template <class Target>
+template <class Criterion>
 struct SampledRow {
     std::uint32_t row;
-    typename Target::Row target;
+    typename Criterion::Row target;
 };
 
 // Whether all rows have the target of the first one.
-template <class Target, class Same>
-bool all_equal(std::span<const SampledRow<Target>> rows, Same same) {
+template <class Criterion, class Same>
+bool all_equal(std::span<const SampledRow<Criterion>> rows, Same same) {
     return std::all_of(rows.begin(), rows.end(),
                        [&](const auto& each) { return same(each.target, rows.front().target); });
 }
@@ -60,7 +60,7 @@ double purity(const Cell* of_class, int n_classes) {
 
 // Classes of rows that count once each. `fixed_classes` is their number where the compiler may know it, else 0.
 template <Impurity impurity, int fixed_classes>
-class ClassTarget {
+class ClassCriterion {
   public:
     using Cell = std::uint32_t;
     static constexpr int fixed_cells = fixed_classes;
@@ -68,12 +68,12 @@ class ClassTarget {
         std::uint32_t label;
     };
 
-    ClassTarget(const std::int64_t* labels, int n_classes) : labels_(labels), n_classes_(n_classes) {}
+    ClassCriterion(const std::int64_t* labels, int n_classes) : labels_(labels), n_classes_(n_classes) {}
     int n_cells() const { return fixed_classes ? fixed_classes : n_classes_; }
     Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i])}; }
     void add(Cell* cells, const Row& row) const { ++cells[row.label]; }
     // The same for many rows: of two classes without a memory cell in between, which each row would have to wait for.
-    void add_all(Cell* cells, std::span<const SampledRow<ClassTarget>> rows) const {
+    void add_all(Cell* cells, std::span<const SampledRow<ClassCriterion>> rows) const {
         if constexpr (fixed_classes == 2) {
             std::uint32_t n_ones = 0;
             for (const auto& each : rows) n_ones += each.target.label;
@@ -89,7 +89,7 @@ class ClassTarget {
         return n;
     }
     double value(const Cell* cells) const { return purity<impurity>(cells, n_cells()); }
-    bool all_same(const Cell* total, std::span<const SampledRow<ClassTarget>> rows) const {
+    bool all_same(const Cell* total, std::span<const SampledRow<ClassCriterion>> rows) const {
         return total[rows.front().target.label] == rows.size();
     }
 
@@ -100,7 +100,7 @@ class ClassTarget {
 
 // Classes of rows with weights: the weight of each class, and the number of rows.
 template <Impurity impurity>
-class WeightedClassTarget {
+class WeightedClassCriterion {
   public:
     using Cell = double;
     static constexpr int fixed_cells = 0;
@@ -109,11 +109,11 @@ class WeightedClassTarget {
         double weight;
     };
 
-    WeightedClassTarget(const std::int64_t* labels, const double* weight, int n_classes)
+    WeightedClassCriterion(const std::int64_t* labels, const double* weight, int n_classes)
         : labels_(labels), weight_(weight), n_classes_(n_classes) {}
     int n_cells() const { return n_classes_ + 1; }
     Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i]), weight_[i]}; }
-    bool all_same(const Cell*, std::span<const SampledRow<WeightedClassTarget>> rows) const {
+    bool all_same(const Cell*, std::span<const SampledRow<WeightedClassCriterion>> rows) const {
         return all_equal(rows, [](const Row& a, const Row& b) { return a.label == b.label; });
     }
     void add(Cell* cells, const Row& row) const {
@@ -130,7 +130,7 @@ class WeightedClassTarget {
 };
 
 // Numbers, by the squared error about their mean: the number of rows, their weight and the weighted sum.
-class NumberTarget {
+class NumberCriterion {
   public:
     using Cell = double;
     static constexpr int fixed_cells = 3;
@@ -138,10 +138,10 @@ class NumberTarget {
         double y, weight;
     };
 
-    NumberTarget(const double* y, const double* weight) : y_(y), weight_(weight) {}
+    NumberCriterion(const double* y, const double* weight) : y_(y), weight_(weight) {}
     int n_cells() const { return 3; }
     Row row(std::int64_t i) const { return {y_[i], weight_ ? weight_[i] : 1.0}; }
-    bool all_same(const Cell*, std::span<const SampledRow<NumberTarget>> rows) const {
+    bool all_same(const Cell*, std::span<const SampledRow<NumberCriterion>> rows) const {
         return all_equal(rows, [](const Row& a, const Row& b) { return a.y == b.y; });
     }
     void add(Cell* cells, const Row& row) const {
@@ -159,7 +159,7 @@ class NumberTarget {
 // Derivatives of a loss in the score of a row: the number of rows, and the sums of the first and second derivatives.
 //
 // A step of Newton's method in a leaf, whose value has the prior precision `tau`, lowers the loss by half the value.
-class NewtonTarget {
+class NewtonCriterion {
   public:
     using Cell = double;
     static constexpr int fixed_cells = 3;
@@ -167,7 +167,8 @@ class NewtonTarget {
         double first, second;
     };
 
-    NewtonTarget(const double* first, const double* second, double tau) : first_(first), second_(second), tau_(tau) {}
+    NewtonCriterion(const double* first, const double* second, double tau)
+        : first_(first), second_(second), tau_(tau) {}
     int n_cells() const { return 3; }
     Row row(std::int64_t i) const { return {first_[i], second_[i]}; }
     void add(Cell* cells, const Row& row) const {
@@ -177,7 +178,7 @@ class NewtonTarget {
     }
     std::int64_t n_rows(const Cell* cells) const { return static_cast<std::int64_t>(cells[0]); }
     double value(const Cell* cells) const { return cells[1] * cells[1] / (cells[2] + tau_); }
-    bool all_same(const Cell*, std::span<const SampledRow<NewtonTarget>>) const { return false; }
+    bool all_same(const Cell*, std::span<const SampledRow<NewtonCriterion>>) const { return false; }
 
   private:
     const double *first_, *second_;
@@ -189,7 +190,7 @@ class NewtonTarget {
 // Statistics that are pairs of doubles are summed without carrying from the low to the high part, which is enough to
 // compare splits.
 template <class Family>
-class EvidenceTarget {
+class EvidenceCriterion {
   public:
     using Cell = double;
     static constexpr int fixed_cells = 0;
@@ -198,11 +199,11 @@ class EvidenceTarget {
     };
 
     // `statistics` is a table with one row of numbers for each row; it is borrowed, as the prior is.
-    EvidenceTarget(const Family& family, const double* prior, const double* statistics)
+    EvidenceCriterion(const Family& family, const double* prior, const double* statistics)
         : family_(&family), prior_(prior), statistics_(statistics), n_statistics_(family.layout.size()) {}
     int n_cells() const { return n_statistics_ + 1; }
     Row row(std::int64_t i) const { return {statistics_ + i * n_statistics_}; }
-    bool all_same(const Cell*, std::span<const SampledRow<EvidenceTarget>> rows) const {
+    bool all_same(const Cell*, std::span<const SampledRow<EvidenceCriterion>> rows) const {
         return all_equal(rows, [n = n_statistics_](const Row& a, const Row& b) {
             return std::equal(a.statistics, a.statistics + n, b.statistics);
         });

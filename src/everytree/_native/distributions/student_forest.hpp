@@ -14,11 +14,11 @@
 
 #include "core/node_pool.hpp"
 #include "core/parallel.hpp"
-#include "core/prefetch.hpp"
-#include "core/student_answers.hpp"
-#include "core/student_mixture.hpp"
+#include "distributions/student_answers.hpp"
+#include "distributions/student_mixture.hpp"
+#include "numerics/compiler.hpp"
 
-namespace everytree {
+namespace everytree::distributions {
 
 // The t distribution of each node: its location is the sum of two numbers, of which the second has the digits that the
 // first lacks.
@@ -244,4 +244,4 @@ class StudentForest {
     std::vector<Node> nodes_;
 };
 
-}  // namespace everytree
+}  // namespace everytree::distributions

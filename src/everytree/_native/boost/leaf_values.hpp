@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sweep.hpp"
 #include "grow/tree.hpp"
 
 namespace everytree::boost {
@@ -46,7 +47,7 @@ inline LeafValues leaf_values(const grow::GrownTree& tree, NodeSums& sums, const
     const std::size_t n = tree.feature.size();
     sum_up(tree, sums);
     const double log_split = std::log(prior.split_prior), log_stop = std::log1p(-prior.split_prior);
-    std::vector<double> subtree(n), stop(n, 1.0), above(n, 0.0), reached(n, 1.0), value(n), gain(n, 0.0);
+    std::vector<double> subtree(n), split_prob(n, 0.0), above(n, 0.0), reached(n, 1.0), value(n), gain(n, 0.0);
     for (std::size_t s = n; s-- > 0;) {
         const double precision = prior.tau + sums.second[s];
         subtree[s] = 0.5 * std::log(prior.tau / precision) +
@@ -56,18 +57,18 @@ inline LeafValues leaf_values(const grow::GrownTree& tree, NodeSums& sums, const
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
             split += subtree[static_cast<std::size_t>(tree.first_child[s] + c)];
         gain[s] = std::max(0.0, split - log_split - subtree[s]);
-        const double leaf = log_stop + subtree[s], larger = std::max(leaf, split);
-        subtree[s] = larger + std::log(std::exp(leaf - larger) + std::exp(split - larger));
-        stop[s] = std::exp(leaf - subtree[s]);
+        const Fate fate = weigh(log_stop + subtree[s], split);
+        subtree[s] = fate.subtree_log_evidence;
+        split_prob[s] = fate.split_prob;
     }
     for (std::size_t s = 0; s < n; ++s) {
         const double mean = -sums.first[s] / (prior.tau + sums.second[s]);
         value[s] = above[s] + reached[s] * mean;
-        gain[s] *= reached[s] * (1.0 - stop[s]);
+        gain[s] *= reached[s] * split_prob[s];
         for (std::int32_t c = 0; c < tree.n_children[s]; ++c) {
             const auto child = static_cast<std::size_t>(tree.first_child[s] + c);
-            above[child] = above[s] + reached[s] * stop[s] * mean;
-            reached[child] = reached[s] * (1.0 - stop[s]);
+            above[child] = above[s] + reached[s] * (1.0 - split_prob[s]) * mean;
+            reached[child] = reached[s] * split_prob[s];
         }
     }
     return {std::move(value), std::move(gain)};

@@ -113,7 +113,9 @@ class EnsembleStructure:
         for each in _each(boosted.fold):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(~each))
         centres = Centres(boosted.trees, link, forest, weight_by(np.ones(len(rows), dtype=bool)))
-        return numbers_about(rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.random_state)
+        return numbers_about(
+            rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
+        )
 
     def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:
         structure = replace(self.forest, n_structures=n_trees)

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from everytree.boosting.classes import BoostedClasses, predictive_of_probs
-from everytree.boosting.mixed import LEAST, mix, mix_probs
 
 from cases import rng_for
 from everytree import _kernels
 from everytree.boosting.chains import SMALL_TABLE, SPLIT_PRIORS, Boosted, BoostRule, Likelihood, Role, boost
 from everytree.boosting.scales import KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
+from everytree.explaining.contributions import LEAST
+from everytree.models.boosted import BoostedClasses, Chains
+from everytree.models.centres import mix
+from everytree.models.mixed import mix_probs
 from everytree.posterior.rows import Rows
+from everytree.predictive.paths import predictive_of_probs
 from naive_boosting import path, trees_of
 
 N, N_CODES = 90, 12
@@ -387,12 +390,12 @@ def test_the_average_of_the_chains_predicts_as_they_do_together():
     each = np.mean([one.scores(given["codes"]) for one in found.chains], axis=0)
     base = np.mean([one.base for one in found.chains], axis=0)
     np.testing.assert_allclose(trees.scores(given["codes"]), base + found.factor * (each - base), rtol=1e-9)
-    model = BoostedClasses(trees, found.gains, 1.0, 0.8, found.n_steps, 200)
+    model = BoostedClasses(trees, 1.0, Chains(found.gains, 0.8, found.n_steps), 200)
     probs = model.probs(given["codes"])
     np.testing.assert_allclose(probs.sum(axis=1), 1.0)
     np.testing.assert_allclose(model.predictive(given["codes"]).probs(), probs, rtol=1e-14)
     assert model.feature_importances().sum() == pytest.approx(1.0)
-    assert replace(model, gains=np.zeros(4)).feature_importances().tolist() == [0.0] * 4
+    assert replace(model, chains=replace(model.chains, gains=np.zeros(4))).feature_importances().tolist() == [0.0] * 4
 
 
 @losses

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from everytree.boosting.numbers import BOOSTED_FAMILIES, AboutCentre
 from scipy.optimize import minimize_scalar
 from scipy.stats import expon, lognorm, norm, poisson
 
 from cases import rng_for
 from everytree import _kernels
 from everytree.boosting.chains import Likelihood, class_scores
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families
+from everytree.fitting.boosted import likelihood_of
 from everytree.posterior.rows import Rows
 from naive_boosting import derivatives, loss_of
 
@@ -159,29 +160,29 @@ def rows_of(family: str) -> Rows:
     return Rows(np.zeros((20, 1), dtype=np.uint8), y, None, row_data)
 
 
-@pytest.mark.parametrize("family", BOOSTED_FAMILIES)
+@pytest.mark.parametrize("family", boosted_families())
 def test_a_loss_is_minus_the_log_likelihood_of_its_family(family):
     """Up to what does not depend on the centre: differences between two centres are the same."""
     rows, density = rows_of(family), DENSITIES[family]
     first, second = rng_for("centres", family).normal(size=(2, 20))
-    given = AboutCentre(family).likelihood(rows)
+    given = likelihood_of(NUMBER_FAMILIES[family].link, rows)
     found = given.losses(first[:, None]) - given.losses(second[:, None])
     literal = density(rows.y, second, rows.row_data) - density(rows.y, first, rows.row_data)
     np.testing.assert_allclose(found, literal, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("family", BOOSTED_FAMILIES)
+@pytest.mark.parametrize("family", boosted_families())
 def test_targets_about_centres_lead_back_to_targets(family):
-    rows, about = rows_of(family), AboutCentre(family)
+    rows, link = rows_of(family), NUMBER_FAMILIES[family].link
     centre = rng_for("back", family).normal(size=20)
-    seen, data = about.target(rows.y, centre), about.row_data(dict(rows.row_data), centre)
+    seen, data = link.to_leaf(rows.y, centre), link.row_data_of_leaf(rows.row_data, centre)
     if family == "poisson":
         np.testing.assert_allclose(data["exposure"], rows.row_data["exposure"] * np.exp(centre), rtol=1e-14)
         np.testing.assert_array_equal(seen, rows.y)
-        np.testing.assert_allclose(about.row_data({}, centre)["exposure"], np.exp(centre), rtol=1e-14)
+        np.testing.assert_allclose(link.row_data_of_leaf({}, centre)["exposure"], np.exp(centre), rtol=1e-14)
         return
     assert data.keys() == rows.row_data.keys()
-    shift, scale = about.moved_by(centre)
+    shift, scale = link.shift_and_scale(centre)
     np.testing.assert_allclose(shift + scale * seen, rows.y, rtol=1e-12)
 
 
@@ -194,4 +195,4 @@ def test_targets_about_centres_lead_back_to_targets(family):
 )  # fmt: skip
 def test_the_centre_of_a_mean_is_the_centre(family, mean_of):
     centre = np.linspace(-2.0, 2.0, 9)
-    np.testing.assert_allclose(AboutCentre(family).centre_of_mean(mean_of(centre)), centre, atol=1e-12)
+    np.testing.assert_allclose(NUMBER_FAMILIES[family].link.centre_of(mean_of(centre)), centre, atol=1e-12)

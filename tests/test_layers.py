@@ -23,10 +23,10 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 
 DOORS = {
     ("posterior.posterior", "view"),
-    ("estimators.readable", "view"),
+    ("estimators.base", "view"),
     ("explaining.explanation", "view"),
     ("explaining.effect", "view"),
-    ("estimators.notebook", "view"),
+    ("estimators.showing", "view"),
     ("predictive.predictive", "view"),
     ("estimators.base", "report"),
 }

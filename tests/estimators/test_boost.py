@@ -248,7 +248,7 @@ def test_the_forest_about_the_centres_has_the_number_of_trees_that_was_asked_for
     X, y = make_friedman1(60, random_state=0)
     for given, n_trees in ({}, 100), ({"n_residual_trees": 3}, 3):
         model = kind(max_iter=5, random_state=0, **given).fit(X, y)
-        assert len(model.forest_.residuals.posteriors) == n_trees
+        assert len(model.model_.parts.residuals.posteriors) == n_trees
         assert np.isfinite(model.predictive(X).log_prob(y)).all()
     with pytest.raises(ValueError, match="n_residual_trees must be"):
         kind(n_residual_trees=0).fit(X, y)

@@ -37,7 +37,7 @@ def test_threads_files_and_pickles_predict_the_same(case, tmp_path):
 @pytest.mark.parametrize("case", **ids(CASES[:2]))
 def test_probabilities_are_mixed_and_sharpened(case):
     model, (X, _, _) = case.fitted()
-    codes, mixed = model.schema_.encode(X), model.forest_
+    codes, mixed = model.schema_.encode(X), model.model_
     weight = model.boost_weight_
     probs = mixed.forest.probs(codes) ** (1.0 - weight) * mixed.boosted.probs(codes) ** weight
     literal = probs**mixed.sharpness / (probs**mixed.sharpness).sum(axis=1, keepdims=True)
@@ -48,7 +48,7 @@ def test_probabilities_are_mixed_and_sharpened(case):
 @pytest.mark.parametrize("case", **ids([CASES[2]]))
 def test_centres_are_mixed(case):
     model, (X, _, _) = case.fitted()
-    codes, centres, weight = model.schema_.encode(X), model.forest_.trees, model.boost_weight_
+    codes, centres, weight = model.schema_.encode(X), model.model_.centres, model.boost_weight_
     literal = (1.0 - weight) * centres.forest.moments(codes)[0] + weight * centres.trees.scores(codes)[:, 0]
     np.testing.assert_allclose(centres.scores(codes)[:, 0], literal, rtol=1e-12)
 

@@ -150,8 +150,8 @@ def test_a_batch_is_counted_once_in_whatever_order_unless_insisted(kind, tmp_pat
     model.partial_fit(X[:30], y[:30])  # a part of a batch is another batch
     with pytest.raises(ValueError, match="count twice"):
         model.merge(model)
-    n_rows = model.forest_.n_rows
-    assert model.merge(model, allow_overlap=True).forest_.n_rows == 2 * n_rows
+    n_rows = model.model_.n_rows
+    assert model.merge(model, allow_overlap=True).model_.n_rows == 2 * n_rows
 
 
 def test_batches_of_rare_categories_and_of_weights_are_known_again():

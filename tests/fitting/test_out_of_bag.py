@@ -211,6 +211,6 @@ def test_fits_that_leave_nothing_out_or_keep_no_rows_are_refused():
     for call in (lambda model: model.partial_fit(X, y), lambda model: model.fit_batches([(X, y)])):
         for name in ("oob_score", "warm_start"):
             model = FORESTS[0].make(**{name: True})
-            with pytest.raises(ValueError, match=f"{name} is for fit"):
+            with pytest.raises(ValueError, match=name):
                 call(model)
             assert not hasattr(model, "forest_")

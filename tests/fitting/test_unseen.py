@@ -144,7 +144,7 @@ def same_for_all(model: Any, rows: Rows, y: np.ndarray, weight: np.ndarray, grou
     X = np.zeros((len(y), 1), dtype=np.uint8)
     prior = {"noise": 1.0} if family in ("normal", "lognormal") else "auto"
     one = et.ExactTreeRegressor(0, family=family, prior=prior).fit(X, y, weight, **with_rows)
-    leaf, scores = one.forest_.posterior.family, []
+    leaf, scores = one.model_.family, []
     for i in range(len(y)):
         others = group != group[i]
         post = et.Posterior(et.MetaTree.complete([], n_features=1), leaf, 0.0)
@@ -315,12 +315,12 @@ def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkey
     (found,), codes, probs = boosted, model.schema_.encode(X), np.empty((100, 2))
     chain = softmax(np.column_stack([np.zeros(100), found.base + found.departure]), axis=1)
     for k in range(5):
-        own, forest = found.fold == k, of_forest[1 + k].forest
+        own, forest = found.fold == k, of_forest[1 + k].model.parts.forest
         assert forest.n_rows == 100 - own.sum()
         power = (forest.probs(codes[own]) ** (1.0 - weights[k]) * chain[own] ** weights[k]) ** sharpnesses[k][1]
         probs[own] = power / power.sum(axis=1, keepdims=True)
     probs = as_if_folds_were_drawn(probs, targets_of(model, y), found.fold, np.ones(100))
-    assert (model.forest_.weight, model.forest_.sharpness) == (weights[5], sharpnesses[5][1])
+    assert (model.model_.weight, model.model_.sharpness) == (weights[5], sharpnesses[5][1])
     assert_same(model.unseen_, of_probs(model, y, probs, np.ones(100)))
 
 

@@ -18,7 +18,7 @@ class _OnlyWhere:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if not getattr(owner, self._attribute):
-            raise AttributeError(f"{owner.__name__} has no {self._method.__name__}: {self._why}{_instead(owner)}")
+            raise lacking(owner, self._method.__name__, self._why)
         return self._method.__get__(instance, owner)
 
 
@@ -29,6 +29,11 @@ def only_where(attribute: str, why: str) -> Callable[[Method], Method]:
         return cast("Method", _OnlyWhere(method, attribute, why))
 
     return decorate
+
+
+def lacking(owner: type, name: str, why: str) -> AttributeError:
+    """The error for an attribute that an estimator does not have."""
+    return AttributeError(f"{owner.__name__} has no {name}: {why}{_instead(owner)}")
 
 
 def _instead(owner: type) -> str:

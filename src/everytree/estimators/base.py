@@ -24,7 +24,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError, OverlapError
 from everytree.batches.batch import Roles
 from everytree.batches.sketch import SAMPLE_ROWS
-from everytree.estimators.availability import only_where
+from everytree.estimators.availability import lacking, only_where
 from everytree.estimators.batches import fit_batches
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
@@ -202,6 +202,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         >>> model.forest_.n_rows
         2000
         """
+        self.target_before_fit().check_names(row_columns)
         roles = Roles.of(target, sample_weight, {**row_columns, "groups": groups})
         fit_batches(self, batches, roles, sample_rows)
         return self
@@ -359,8 +360,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def log_evidence_(self) -> float:
         """Log of the average evidence of the structures."""
         if not self.counts_rows:
-            raise AttributeError(f"{type(self).__name__} has no log_evidence_: {AFTER_ALL_TREES}")
-        self._check_fitted()
+            raise lacking(type(self), "log_evidence_", AFTER_ALL_TREES)
         return float(self.model_.log_evidence)
 
     @property
@@ -465,12 +465,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
 
     def _learnt(self) -> Fitted:
-        """Return the fitted state, or raise AttributeError: scikit-learn tests by `hasattr` for attributes."""
-        refuse_several_outputs(self)
-        fitted: Fitted | None = self.__dict__.get("fitted_")
-        if fitted is None:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-        return fitted
+        """Return the fitted state; what is raised without one is an AttributeError, by which `hasattr` is False."""
+        self._check_fitted()
+        return self.fitted_
 
     # ---- predicting -------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from everytree.fitting.weights import TotalWeight
 
 def fit_batches(model: Any, batches: Any, roles: Roles, sample_rows: int) -> None:
     """Fit an estimator in two passes; see `MetaEstimator.fit_batches`."""
-    model.target_before_fit().check_names({name: role for name, role in roles.row_data.items() if name != "groups"})
     model._check_parameters()
     _two_passes(model, _passes(model, batches, roles), sample_rows)
     model.fitted_ = replace(model.fitted_, groups=roles.row_data.get("groups"))

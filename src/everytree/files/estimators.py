@@ -33,7 +33,7 @@ def write_estimator(to: Writer, model: Any) -> None:
     parameters = to.section("parameters")
     for name, value in model.get_params(deep=False).items():
         write_plain(parameters, name, value)
-    structures, is_fitted = model.structures_, model.__sklearn_is_fitted__()
+    structures, is_fitted = model.structures_, "fitted_" in vars(model)
     to.put(is_fitted=is_fitted, is_imported=structures is not None)
     if is_fitted:
         _write_fitted(to, model)

@@ -6,7 +6,7 @@ import numpy as np
 
 import everytree as et
 from everytree.base.words import number_of, short_number, with_article
-from everytree.fitting.scores import ClassScores
+from everytree.fitting.held_out.scores import ClassScores
 from everytree.report import report_html
 
 

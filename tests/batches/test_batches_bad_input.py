@@ -18,7 +18,7 @@ import pytest
 import everytree as et
 from estimator_cases import state
 from everytree.batches import column_sketch
-from everytree.fitting.structures import ForestStructure
+from everytree.fitting.structures.forest import ForestStructure
 
 
 def table(n: int = 90) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from cases import rng_for
 from everytree import _kernels
 from everytree.boosting.chains import Likelihood, class_scores
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
-from everytree.fitting.boosted import likelihood_of
+from everytree.fitting.structures.boost import likelihood_of
 from everytree.posterior.rows import Rows
 from naive_boosting import derivatives, loss_of
 

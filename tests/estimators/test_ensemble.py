@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everytree.fitting.ensembled import PRIOR_ROWS
 from sklearn.base import clone
 
 import everytree as et
 from estimator_cases import Case, answers, ids
-from everytree.fitting.ensembled import PRIOR_ROWS, best_weight
+from everytree.fitting.structures.ensemble import best_weight
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
 NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}

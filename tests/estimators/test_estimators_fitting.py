@@ -29,7 +29,7 @@ from estimator_cases import (
     of_prediction,
     state,
 )
-from everytree.fitting.structures import TreeStructure
+from everytree.fitting.structures.tree import TreeStructure
 from everytree.predictive.pooled import NEGLIGIBLE
 
 FORESTS = [case for case in ALL if case.is_forest]

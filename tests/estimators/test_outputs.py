@@ -25,7 +25,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import everytree as et
 from cases import rng_for
 from estimator_cases import as_pandas, mixed_columns, state
-from everytree.fitting.grow_on import standardised
+from everytree.fitting.targets.units import standardised
 from everytree.report import write_report
 from everytree.structure.grow_on import Classes, Numbers
 from everytree.structure.growers import Growth, grow

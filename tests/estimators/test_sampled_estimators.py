@@ -8,7 +8,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.fitting.sampled import SampledStructure
+from everytree.fitting.structures.sampled import SampledStructure
 
 FAST = {"n_draws": 3, "n_chains": 1, "temperature": 1.0, "max_depth": 2, "max_bins": 4}
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import everytree.fitting.pooled_rows
+import everytree.fitting.sharpness
+import everytree.fitting.stacking
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,18 +15,15 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 import everytree as et
-import everytree.fitting.pooled_rows
-import everytree.fitting.sharpness
-import everytree.fitting.stacking
 import naive_forest
 from cases import CASES, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
-from everytree.fitting.held_out import HeldOut
-from everytree.fitting.search import Choice, choose
-from everytree.fitting.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
-from everytree.fitting.stacking import stacking_weights
+from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.search import Choice, choose
+from everytree.fitting.held_out.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
+from everytree.fitting.held_out.stacking import stacking_weights
 from everytree.posterior.split_prior import log_odds, resolve_split_prior
 from forests import CLASSES
 from naive_forest import Rows

@@ -7,10 +7,10 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.fitting.held_out import HeldOut
-from everytree.fitting.search import Choice
-from everytree.fitting.sharpness import best_sharpness
-from everytree.fitting.tempering import POWERS, tempered_weights, weights_of
+from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.search import Choice
+from everytree.fitting.held_out.sharpness import best_sharpness
+from everytree.fitting.held_out.tempering import POWERS, tempered_weights, weights_of
 from naive_forest import Rows
 
 SPLIT_PRIOR = 0.6

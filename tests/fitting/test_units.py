@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import everytree as et
-from everytree.fitting.grow_on import standardised
+from everytree.fitting.targets.units import standardised
 
 N = 150
 

@@ -10,6 +10,10 @@ from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import everytree.fitting.boosted
+import everytree.fitting.ensembled
+import everytree.fitting.pooled_rows
+import everytree.fitting.unseen
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,15 +24,11 @@ from sklearn.metrics import log_loss
 
 import everytree as et
 import everytree.boosting.chains
-import everytree.fitting.boosted
-import everytree.fitting.ensembled
-import everytree.fitting.pooled_rows
 import everytree.fitting.structures
-import everytree.fitting.unseen
 from cases import rng_for, take
 from estimator_cases import ALL, Case, ids, of_leaf
 from everytree.batches.row_sample import RowSample
-from everytree.fitting.scores import ClassScores, NumberScores
+from everytree.fitting.held_out.scores import ClassScores, NumberScores
 from everytree.tables.repeats import row_groups
 from naive_scores import slow_accuracy, slow_r2
 

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import everytree as et
-from everytree.fitting.scores import ClassScores, NumberScores
+from everytree.fitting.held_out.scores import ClassScores, NumberScores
 from everytree.report import report_html, write_report
 from everytree.report.charts import curve_chart, scale
 from everytree.report.effects import effects

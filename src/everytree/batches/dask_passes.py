@@ -21,7 +21,7 @@ from everytree.batches.batch import Batch, Place
 from everytree.batches.dask_parts import Partitions, compute, once
 from everytree.batches.passes import count_rows
 from everytree.batches.sketch import SchemaSketch
-from everytree.fitting.targets import Labels
+from everytree.fitting.targets.target import Labels
 from everytree.posterior.counts import ForestCounts, Tally
 from everytree.posterior.rows import Rows
 

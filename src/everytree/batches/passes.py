@@ -20,7 +20,7 @@ from everytree.batches.shape import Shape
 from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
 from everytree.batches.source import Mark, Source
 from everytree.batches.sources import open_source
-from everytree.fitting.targets import Labels
+from everytree.fitting.targets.target import Labels
 from everytree.posterior.counts import ForestCounts
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior

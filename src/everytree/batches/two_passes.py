@@ -14,8 +14,9 @@ from everytree.batches.batch import Batch
 from everytree.batches.passes import Passes
 from everytree.batches.row_sample import RowSample
 from everytree.batches.sketch import SchemaSketch
-from everytree.fitting.fit import Fitted, GivenRows, Settings, code_more_rows
-from everytree.fitting.targets import Labels, Target
+from everytree.fitting.fitted import Fitted, code_more_rows
+from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.targets.target import Labels, Target
 from everytree.models.average import AverageModel
 from everytree.posterior.counts import ForestCounts, Tally
 from everytree.posterior.rows import Rows

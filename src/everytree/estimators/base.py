@@ -33,12 +33,15 @@ from everytree.estimators.parameters import CategoricalFeatures, check_parameter
 from everytree.estimators.showing import drawing_options, fitted_html
 from everytree.explaining.effect import Effect, EffectRule, effect_of
 from everytree.explaining.explanation import Explanation
-from everytree.fitting.fit import Fitted, GivenRows, Settings, Structure, code_more_rows, fit, last_time_of
-from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.fit import fit
+from everytree.fitting.fitted import Fitted, code_more_rows, last_time_of
+from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.held_out.out_of_bag import OutOfBag
+from everytree.fitting.held_out.scores import NoScores, Scores
+from everytree.fitting.held_out.search import Choice
 from everytree.fitting.outputs import output_columns
-from everytree.fitting.scores import NoScores, Scores
-from everytree.fitting.search import Choice
-from everytree.fitting.targets import Target
+from everytree.fitting.structures.structure import Structure
+from everytree.fitting.targets.target import Target
 from everytree.models.model import Scale
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior

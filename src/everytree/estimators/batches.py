@@ -13,7 +13,7 @@ from everytree.batches.sketch import SchemaSketch
 from everytree.batches.sources import is_dask, open_source
 from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
 from everytree.fitting.fit import fit_sample
-from everytree.fitting.weights import TotalWeight
+from everytree.fitting.targets.weights import TotalWeight
 
 
 def fit_batches(model: Any, batches: Any, roles: Roles, sample_rows: int) -> None:

@@ -35,9 +35,9 @@ from everytree.estimators.parameters import (
     parameter,
 )
 from everytree.estimators.regressor import Regressor
-from everytree.fitting.boosted import BoostStructure
-from everytree.fitting.class_weight import ClassWeight
-from everytree.fitting.targets import NumberTarget
+from everytree.fitting.structures.boost import BoostStructure
+from everytree.fitting.targets.class_weight import ClassWeight
+from everytree.fitting.targets.numbers import NumberTarget
 
 
 @estimator

@@ -13,10 +13,10 @@ from everytree.base.arrays import FloatArray, check_lengths
 from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.outputs import columns_to_score, labels_of, refuse_several_outputs
-from everytree.fitting.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.outputs import output_columns
-from everytree.fitting.targets import ClassTarget
-from everytree.fitting.weights import read_weight
+from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
+from everytree.fitting.targets.classes import ClassTarget
+from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
 from everytree.tables.reading import Table

@@ -11,8 +11,8 @@ import numpy as np
 from everytree.base.arrays import as_labels
 from everytree.batches.sketch import SchemaSketch
 from everytree.batches.two_passes import given_rows
-from everytree.fitting.fit import GivenRows
-from everytree.fitting.targets import Target
+from everytree.fitting.given import GivenRows
+from everytree.fitting.targets.target import Target
 from everytree.tables.reading import read_table
 
 MAX_EARLY_ROWS = 20_000

@@ -27,10 +27,10 @@ from everytree.estimators.parameters import (
     parameter,
 )
 from everytree.estimators.regressor import Regressor
-from everytree.fitting.boosted import BoostStructure
-from everytree.fitting.class_weight import ClassWeight
-from everytree.fitting.ensembled import EnsembleStructure
-from everytree.fitting.structures import ForestStructure
+from everytree.fitting.structures.boost import BoostStructure
+from everytree.fitting.structures.ensemble import EnsembleStructure
+from everytree.fitting.structures.forest import ForestStructure
+from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.structure.growers import Growth
 
 

@@ -28,7 +28,7 @@ from everytree.estimators.parameters import (
 from everytree.estimators.regressor import Regressor
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.trees import ExactTree
-from everytree.fitting.structures import ExactStructure
+from everytree.fitting.structures.exact import ExactStructure
 from everytree.posterior.posterior import Posterior
 
 

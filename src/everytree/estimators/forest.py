@@ -48,10 +48,12 @@ from everytree.estimators.parameters import (
     parameter,
 )
 from everytree.estimators.regressor import Regressor
-from everytree.fitting.class_weight import ClassWeight
-from everytree.fitting.fit import Fitted, Weights
-from everytree.fitting.out_of_bag import OutOfBag
-from everytree.fitting.structures import EarlierTrees, ForestStructure, GrownStructure
+from everytree.fitting.fitted import Fitted
+from everytree.fitting.held_out.out_of_bag import OutOfBag
+from everytree.fitting.structures.forest import EarlierTrees, ForestStructure
+from everytree.fitting.structures.grown import GrownStructure
+from everytree.fitting.structures.origin import Weights
+from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.structure.growers import MaxFeatures
 from everytree.trees.decision_paths import decision_paths
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.fitting.structures import GrownStructure, ImportedStructure
+from everytree.fitting.structures.grown import GrownStructure
+from everytree.fitting.structures.imported import ImportedStructure
 from everytree.structure.growers import Growth
 
 

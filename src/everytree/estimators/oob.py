@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
-from everytree.fitting.baselines import n_independent, naming, r2_of_left_out
-from everytree.fitting.fit import Fitted
-from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.fitted import Fitted
+from everytree.fitting.held_out.baselines import n_independent, naming, r2_of_left_out
+from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.tables.repeats import consecutive
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.errors import ArgumentError
-from everytree.fitting.fit import Fitted, GivenRows
-from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.fitted import Fitted
+from everytree.fitting.given import GivenRows
+from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.outputs import fit_outputs, output_columns
 
 

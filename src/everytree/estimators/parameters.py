@@ -27,8 +27,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
-from everytree.fitting.class_weight import check_class_weight
-from everytree.fitting.fit import Weights
+from everytree.fitting.structures.origin import Weights
+from everytree.fitting.targets.class_weight import check_class_weight
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
 from everytree.structure.growers import GROWERS
 

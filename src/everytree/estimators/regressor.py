@@ -17,9 +17,9 @@ from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.outputs import columns_to_score
 from everytree.estimators.survival import times_and_events
 from everytree.families.registry import NUMBER_FAMILIES
-from everytree.fitting.fit import GivenRows
-from everytree.fitting.targets import NumberTarget
-from everytree.fitting.weights import read_weight
+from everytree.fitting.given import GivenRows
+from everytree.fitting.targets.numbers import NumberTarget
+from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
 from everytree.tables.reading import Table

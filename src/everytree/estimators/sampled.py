@@ -32,7 +32,7 @@ from everytree.estimators.parameters import (
     parameter,
 )
 from everytree.estimators.regressor import Regressor
-from everytree.fitting.sampled import SampledStructure
+from everytree.fitting.structures.sampled import SampledStructure
 from everytree.sampling.consensus import ConsensusNode, consensus_tree
 
 

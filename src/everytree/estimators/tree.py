@@ -34,8 +34,9 @@ from everytree.estimators.parameters import (
     parameter,
 )
 from everytree.estimators.regressor import Regressor
-from everytree.fitting.class_weight import ClassWeight
-from everytree.fitting.structures import N_FOLDS, GrownStructure, TreeStructure
+from everytree.fitting.structures.grown import GrownStructure
+from everytree.fitting.structures.tree import N_FOLDS, TreeStructure
+from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.posterior.posterior import Posterior
 from everytree.trees.decision_paths import decision_paths
 

@@ -50,7 +50,7 @@ def _engine_codes(graph: Graph, model: Any) -> str:
     """
     codes = tree_inputs(graph, model.schema_, all_codes=True)
     n_codes = model.schema_.n_codes.astype(np.float64)
-    after = graph.constant(n_codes + np.array([column.has_missing for column in model.schema_.columns]))
+    after = graph.constant(n_codes + model.schema_.has_missing)
     is_unseen = graph.add("Less", codes, graph.constant(np.array(0.0)))
     known = graph.add("Where", is_unseen, after, codes)
     known = graph.add("Where", graph.add("IsNaN", codes), graph.constant(n_codes), known)

@@ -17,12 +17,12 @@ from everytree.files.plain import read_plain, write_plain
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_trees, write_trees
-from everytree.fitting.fit import Fitted
-from everytree.fitting.helpful_splits import HelpfulSplits
-from everytree.fitting.out_of_bag import OutOfBag
-from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
-from everytree.fitting.search import Choice
-from everytree.fitting.targets import Target
+from everytree.fitting.fitted import Fitted
+from everytree.fitting.held_out.helpful_splits import HelpfulSplits
+from everytree.fitting.held_out.out_of_bag import OutOfBag
+from everytree.fitting.held_out.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.held_out.search import Choice
+from everytree.fitting.targets.target import Target
 from everytree.models.model import Model
 from everytree.structure.importers.model import Imported
 from everytree.tables.schema import Schema

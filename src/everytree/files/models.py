@@ -82,7 +82,7 @@ def _read_exact(of: Reader, table: Table) -> ExactModel:
     schema, posterior = table.schema, read_exact(of.section("posterior"))
     if not hasattr(posterior, "n_rows"):
         raise of.error("posterior", "has seen no rows, but the estimator is fitted")
-    has_missing = np.array([column.has_missing for column in schema.columns])
+    has_missing = schema.has_missing
     n_codes = schema.n_codes.astype(np.int64)
     if posterior.n_codes != (n_codes + has_missing).tolist():
         raise of.error("posterior.state.n_codes", "are not those of the schema")

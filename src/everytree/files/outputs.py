@@ -10,7 +10,7 @@ from everytree.estimators.outputs import keep_outputs
 from everytree.files.estimators import read_estimator, write_estimator
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
-from everytree.fitting.out_of_bag import OutOfBag
+from everytree.fitting.held_out.out_of_bag import OutOfBag
 
 
 def write_with_outputs(to: Writer, model: Any) -> None:

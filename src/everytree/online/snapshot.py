@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.families import Categorical
-from everytree.fitting.fit import Fitted
-from everytree.fitting.scores import NoScores
-from everytree.fitting.search import Choice
+from everytree.fitting.fitted import Fitted
+from everytree.fitting.held_out.scores import NoScores
+from everytree.fitting.held_out.search import Choice
 from everytree.models.average import AverageModel
 from everytree.online.rows import DATE, NOMINAL
 from everytree.online.trees import OnlineTrees

@@ -12,8 +12,8 @@ import numpy as np
 
 from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
-from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
-from everytree.fitting.unseen import NOTHING_TO_PREDICT, UnseenRows, scores_of
+from everytree.fitting.held_out.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.held_out.unseen import NOTHING_TO_PREDICT, UnseenRows, scores_of
 from everytree.posterior.rows import Rows
 from everytree.predictive.paths import predictive_of_probs
 from everytree.report.quality import Quality

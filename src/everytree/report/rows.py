@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.estimators.base import MetaEstimator
-from everytree.fitting.weights import read_weight
+from everytree.fitting.targets.weights import read_weight
 from everytree.tables.reading import in_memory, is_records, read_table
 from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema

@@ -110,7 +110,7 @@ def _forest(max_depth: int, is_classification: bool, n_trees: int = N_TREES) -> 
 
 
 def _as_floats(schema: Schema, codes: NDArray[Any]) -> NDArray[np.float32]:
-    return as_floats(codes, np.array([column.has_missing for column in schema.columns]))
+    return as_floats(codes, schema.has_missing)
 
 
 def _allot(worth: list[FloatArray], max_each: int, n: int) -> list[int]:

@@ -258,6 +258,13 @@ class Schema:
         return n_codes
 
     @cached_property
+    def has_missing(self) -> NDArray[np.bool_]:
+        """(n_columns,) columns with missing values at fit."""
+        has_missing = np.array([column.has_missing for column in self.columns], dtype=bool)
+        has_missing.flags.writeable = False
+        return has_missing
+
+    @cached_property
     def is_categorical(self) -> NDArray[np.bool_]:
         is_categorical = np.array([column.kind == "categorical" for column in self.columns])
         is_categorical.flags.writeable = False

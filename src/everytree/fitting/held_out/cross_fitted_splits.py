@@ -1,4 +1,4 @@
-"""Splits of a tree that was grown on all rows, chosen again without some of them.
+"""Cross-fitted split probabilities: splits of a tree that was grown on all rows, chosen again without some of them.
 
 Every row of a node was seen when its split was chosen. So the choice is repeated: for each part of the rows that is
 left out, the best split of the node's region is found by the other rows, by the same criterion, and judged by the rows
@@ -18,7 +18,7 @@ from scipy.special import expit
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
-from everytree.fitting.helpful_splits import HelpfulSplits
+from everytree.fitting.held_out.helpful_splits import HelpfulSplits, gains_of_splits
 from everytree.posterior.rows import Rows
 from everytree.structure.grow_on import Classes, Numbers
 from everytree.trees.metatree import MetaTree
@@ -194,9 +194,12 @@ def _purity(sums: FloatArray) -> FloatArray:
 
 
 def _probs(tree: MetaTree, gain: FloatArray) -> FloatArray:
-    """(n_nodes,) probability that a node is split, with what is gained by the splits below; NaN at terminals."""
-    below = np.zeros(tree.n_nodes)
-    for node in range(tree.n_nodes - 1, 0, -1):  # children before parents
-        if gain[node] != 0.0 or below[node] != 0.0:
-            below[tree.parent[node]] += np.logaddexp(0.0, gain[node] + below[node]) - np.log(2.0)
-    return np.where(tree.is_terminal, np.nan, expit(gain + below))
+    """(n_nodes,) probability that a node is split, with what is gained by the splits below; NaN at terminals.
+
+    The children share the evidence that a split gains, so that the recursion sums over the splits that are gained.
+    """
+    leaf = np.zeros(tree.n_nodes)
+    for node in np.flatnonzero(~tree.is_terminal):  # parents before children
+        children = slice(tree.first_child[node], tree.first_child[node] + tree.n_children[node])
+        leaf[children] = (leaf[node] + gain[node]) / tree.n_children[node]
+    return np.where(tree.is_terminal, np.nan, expit(gains_of_splits(tree, leaf)))

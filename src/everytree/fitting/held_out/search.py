@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -19,8 +19,9 @@ from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
-from everytree.fitting.held_out import HeldOut
-from everytree.fitting.sharpness import best_sharpness, sharpness_of_numbers
+from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.predictions import Predictions
+from everytree.fitting.held_out.sharpness import best_sharpness, sharpness_of_numbers
 from everytree.posterior.split_prior import SplitPriorLike
 
 MIN_STEP_GAIN = 2.0
@@ -73,8 +74,8 @@ def _plain(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def choose(search: Search, held: HeldOut, *, sharpen: bool, show: bool = False) -> Choice:
-    """Return the best prior of a search, and how much to sharpen the average of the trees; `show` its progress.
+def choose(search: Search, held: HeldOut, *, sharpen: bool, show: bool = False) -> tuple[Choice, Predictions]:
+    """Return the best prior of a search, how much to sharpen the average of the trees, and predictions by this prior.
 
     The sharpness can only be chosen on rows that a tree was not grown on; without such rows nothing is sharpened.
     """
@@ -82,7 +83,7 @@ def choose(search: Search, held: HeldOut, *, sharpen: bool, show: bool = False) 
         return _choose(search, held, sharpen and held.is_honest, progress)
 
 
-def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) -> Choice:
+def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) -> tuple[Choice, Predictions]:
     best = _Tried(dict(search.start), np.nan, 1.0)
     n_held = sum(map(len, held.rows))
     without_splits = -np.inf
@@ -94,14 +95,15 @@ def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) ->
         best = best if best.score >= found.score - EQUAL else found
         best = _follow(search, held, stage, best, sharpen)
         progress.step()
-    if _is_no_better(search, held, best, without_splits):
-        best = _without_columns(search, held)
-        return Choice(search.family(best.parameters), best.parameters["split_prior"], best.parameters, best.score)
+    is_null = _is_no_better(search, held, best, without_splits)
+    if is_null:
+        best = replace(_without_columns(search, held), sharpness=1.0)
     family, split_prior = search.family(best.parameters), best.parameters["split_prior"]
+    predictions = Predictions(held, family, split_prior)
     score, sharpness = best.score, best.sharpness
-    if sharpen and n_held and family.support.is_real_line:
-        score, sharpness = sharpness_of_numbers(held, family, split_prior)
-    return Choice(family, split_prior, best.parameters, score, sharpness)
+    if sharpen and n_held and not is_null and family.support.is_real_line:
+        score, sharpness = sharpness_of_numbers(predictions)
+    return Choice(family, split_prior, best.parameters, score, sharpness), predictions
 
 
 def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: float) -> bool:

@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
+from everytree.fitting.held_out.held_out import with_group_members
 from everytree.posterior.counts import count
 from everytree.posterior.rows import Rows
 from everytree.structure.grown import Grown
@@ -48,21 +49,12 @@ def held_out_splits(
     number: int, grown: Grown, rows: Rows, family: NativeFamily, n_codes: NDArray[np.int32], n_jobs: int
 ) -> HelpfulSplits | None:
     """Judge one tree by the rows that it was not grown on; None where there are none."""
-    unseen = _unseen(grown, rows)
+    unseen = ~with_group_members(grown.in_bag, rows.group)
     if not unseen.any():
         return None
     gain = _gains(grown.tree, rows, unseen, family, n_codes, n_jobs)
     prob = np.where(grown.tree.is_terminal, np.nan, expit(gain))
     return HelpfulSplits(number, prob, int(unseen.sum()), is_cross_fitted=False)
-
-
-def _unseen(grown: Grown, rows: Rows) -> NDArray[np.bool_]:
-    """(n_rows,) rows of groups that a tree was not grown on."""
-    if rows.group is None:
-        return ~grown.in_bag
-    is_seen = np.zeros(int(rows.group.max()) + 1, dtype=bool)
-    is_seen[rows.group[grown.in_bag]] = True
-    return ~is_seen[rows.group]
 
 
 def _gains(
@@ -77,6 +69,14 @@ def _gains(
     (with_them,), _ = count([tree], family, n_codes, rows, n_jobs)
     (before,), _ = count([tree], family, n_codes, rows.at(np.flatnonzero(~unseen)), n_jobs)
     leaf = family.log_evidence(with_them) - family.log_evidence(before)
+    return gains_of_splits(tree, leaf)
+
+
+def gains_of_splits(tree: MetaTree, leaf: FloatArray) -> FloatArray:
+    """(n_nodes,) log evidence below a node if it is split, less that if it is a leaf; 0 at terminals.
+
+    Splits below have even odds; `leaf` is the log evidence of each node as a leaf.
+    """
     even = np.log(np.full(1, 0.5))
     subtree, prob = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
     order = np.arange(tree.n_nodes - 1, -1, -1, dtype=np.int32)  # children before parents

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.held_out import HeldOut, every_held_out
-from everytree.fitting.search import Choice
+from everytree.fitting.held_out.held_out import HeldOut, every_held_out
+from everytree.fitting.held_out.search import Choice
 from everytree.posterior.rows import Rows
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.pooled import sharpened

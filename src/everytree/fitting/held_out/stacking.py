@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.held_out import HeldOut
-from everytree.fitting.search import Choice
+from everytree.fitting.held_out.predictions import Predictions
 
 STEPS = 1000
 """Maximum number of steps; they end when the weights no longer change."""
 
 
-def stacking_weights(held: HeldOut, choice: Choice) -> FloatArray:
+def stacking_weights(predictions: Predictions) -> FloatArray:
     """(n_trees,) weights that sum to 1 and make the mean log score of the mixture largest, to about 1e-3 nats.
 
     A row is predicted by the trees that were not grown on it, their weights scaled to sum to 1. Each step multiplies a
     tree's weight by its gain (the probability it gave, over that of the mixture) relative to its expected gain; on
     complete data this is the EM algorithm for mixture weights.
     """
+    held = predictions.held
     n_trees, n_rows = len(held.trees), held.n_scored
     log_probs, asked = np.full((n_trees, n_rows), -np.inf), np.zeros((n_trees, n_rows), dtype=bool)
-    for tree, rows, values in held.predict_chosen(choice.family, choice.split_prior):
-        if choice.family.has_classes:
+    for tree, rows, values in predictions.of_trees:
+        if predictions.family.has_classes:
             with np.errstate(divide="ignore"):
                 log_probs[tree, rows] = np.log(values[np.arange(len(rows)), held.y[rows].astype(np.int64)])
         else:

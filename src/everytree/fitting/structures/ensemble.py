@@ -17,12 +17,15 @@ from scipy.optimize import minimize_scalar
 
 from everytree.base.arrays import FloatArray
 from everytree.explaining.contributions import LEAST
-from everytree.fitting.boosted import BoostStructure, likelihood_of, link_of, numbers_about
-from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
-from everytree.fitting.sharpness import best_sharpness
-from everytree.fitting.structures import ForestStructure
-from everytree.fitting.targets import ClassTarget, NumberTarget, Target
-from everytree.fitting.unseen import UnseenRows
+from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.held_out.sharpness import best_sharpness
+from everytree.fitting.held_out.unseen import UnseenRows
+from everytree.fitting.structures.boost import BoostStructure, likelihood_of, link_of, numbers_about
+from everytree.fitting.structures.forest import ForestStructure
+from everytree.fitting.structures.structure import Learnt
+from everytree.fitting.targets.classes import ClassTarget
+from everytree.fitting.targets.numbers import NumberTarget
+from everytree.fitting.targets.target import Target
 from everytree.models.centres import Centres, mix
 from everytree.models.mixed import MixedClasses, mix_probs
 from everytree.posterior.forest import Forest
@@ -54,7 +57,7 @@ class EnsembleStructure:
     ) -> Schema:
         return self.boost.schema(given, target, y, weight, settings)
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
+    def fit(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
             return self._classes(rows, target, schema, settings)
         assert isinstance(target, NumberTarget)
@@ -119,7 +122,7 @@ class EnsembleStructure:
 
     def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:
         structure = replace(self.forest, n_structures=n_trees)
-        learnt = learn_forest(structure.grow(rows, target, schema, settings), target, schema, settings)
+        learnt = structure.fit(rows, target, schema, settings)
         return learnt.model.parts.averaged
 
     def _by_others(

@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily
-from everytree.fitting.held_out import HeldOut
-from everytree.fitting.pooled_rows import pool_without_own_row
-from everytree.posterior.split_prior import SplitPriorLike
+from everytree.fitting.held_out.predictions import Predictions
 
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
@@ -54,26 +51,22 @@ def _sharpest(score: Callable[[float], float], n_rows: float) -> tuple[float, fl
     return penalised(found.x), float(np.exp(found.x))
 
 
-def sharpness_of_numbers(
-    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray | None = None
-) -> tuple[float, float]:
+def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = None) -> tuple[float, float]:
     """Return the score and how much to narrow the average of the trees around its mean, for numbers.
 
     Parameters
     ----------
-    held : HeldOut
-    family : NativeFamily
-    split_prior : float or callable
+    predictions : Predictions
     weights : (n_trees,) float64, optional
         Of the trees; equal by default.
     """
-    equal = np.ones(len(held.trees)) if weights is None else weights
-    pool, rows = pool_without_own_row(held, family, split_prior, equal)
-    mean, y = pool.mean(), held.y[rows].astype(np.float64)
+    held = predictions.held
+    mixtures, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
+    mean, y = mixtures.mean(), held.y[rows].astype(np.float64)
     weight = held.scored_weight[rows]
 
     def score(log_sharpness: float) -> float:
         stretched = mean + (y - mean) * np.exp(log_sharpness)
-        return float(np.average(pool.log_prob(stretched) + log_sharpness, weights=weight))
+        return float(np.average(mixtures.log_prob(stretched) + log_sharpness, weights=weight))
 
     return _sharpest(score, float(weight.sum()))

@@ -6,7 +6,7 @@ O(depth) per row).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,11 +28,11 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
-TREES_A_CALL = 16
+TREES_PER_CALL = 16
 """Number of trees a thread that are asked together."""
 
-Said = tuple[int, NDArray[np.int64], FloatArray]
-"""A tree, the scored rows that it predicts, and what it says of them."""
+TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
+"""A tree, the scored rows that it predicts, and its predictions of them."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,6 @@ class HeldOut:
     n_jobs: int = 1
     is_honest: bool = True
     numbers: NDArray[np.int64] | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _with_rows: dict[tuple[int, str, int], _kernels.HeldOutTree] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -119,7 +118,7 @@ class HeldOut:
         ends = [nodes[which] for nodes, which in zip(self.ends, kept, strict=True)]
         return replace(self, taken=taken, ends=ends, n_scored=n_scored)
 
-    def predict_each(self, family: NativeFamily, split_prior: SplitPriorLike) -> list[Said]:
+    def predict_each(self, family: NativeFamily, split_prior: SplitPriorLike) -> list[TreePrediction]:
         """Number, rows and (n_held, n_values) predictions of each tree that predicts any."""
         rows = self.rows
         asked = [tree for tree in range(len(rows)) if len(rows[tree])]
@@ -147,38 +146,14 @@ class HeldOut:
         shape = len(families), len(split_priors), self.n_scored, n_values
         pooled = np.full(shape, 0.0 if is_classes else -np.inf)
         asked = [tree for tree in range(len(rows)) if len(rows[tree])]
-        for start in range(0, len(asked), TREES_A_CALL * self.n_jobs):  # an interrupt is noticed between calls
-            some = asked[start : start + TREES_A_CALL * self.n_jobs]
+        for start in range(0, len(asked), TREES_PER_CALL * self.n_jobs):  # an interrupt is noticed between calls
+            some = asked[start : start + TREES_PER_CALL * self.n_jobs]
             _kernels.pool_held_out(
                 pooled=pooled, rows=[rows[tree] for tree in some], n_jobs=self.n_jobs,
                 **self._asked(some, families, split_priors),
             )  # fmt: skip
         many = np.maximum(counts, 1.0)[:, None]
         return pooled / many if is_classes else pooled - np.log(many), counts > 0.0
-
-    def predict_chosen(self, family: NativeFamily, split_prior: SplitPriorLike) -> list[Said]:
-        """Tree, rows and (n_held, n_values) predictions by the priors that were chosen, of each tree that predicts any.
-
-        They are kept: the weights of the trees and the scores of unseen rows need the same ones.
-        """
-
-        said: list[Said] = self.kept(
-            "predictions", (family, split_prior), lambda: self.predict_each(family, split_prior)
-        )
-        return said
-
-    def kept(self, name: str, of: tuple[Any, ...], make: Callable[[], Any], *, numbers: bytes = b"") -> Any:
-        """Return what was made last under a name, if it was made of the same objects and numbers; else make it."""
-        before, of_numbers, made = self._kept.get(name, ((), b"", None))
-        is_same = len(before) == len(of) and all(one is other for one, other in zip(before, of, strict=True))
-        if not is_same or numbers != of_numbers:
-            made = make()
-            self._kept[name] = of, numbers, made
-        return made
-
-    def has_kept(self, name: str) -> bool:
-        """Whether anything was made under a name."""
-        return name in self._kept
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
         """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""
@@ -294,7 +269,7 @@ def left_out(rows: Rows, tree: MetaTree, statistics: FloatArray, numbers: NDArra
 
 def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_trees, n_rows) the rows of groups that a tree was not grown on."""
-    return np.stack([~_withcompanions(one.in_bag, rows.group) for one in grown])
+    return np.stack([~with_group_members(one.in_bag, rows.group) for one in grown])
 
 
 def _routed(
@@ -319,8 +294,8 @@ def _routed(
     )  # fmt: skip
 
 
-def _withcompanions(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Add all other rows of their groups to the rows of a sample."""
+def with_group_members(in_bag: NDArray[np.bool_], group: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """The rows of a sample, and all other rows of their groups."""
     if group is None:
         return in_bag
     is_seen = np.zeros(int(group.max()) + 1, dtype=bool)
@@ -334,5 +309,5 @@ def companions(rows: NDArray[np.int64], group: NDArray[np.int64] | None) -> NDAr
         return np.empty(0, dtype=np.int64)
     others = np.zeros(len(group), dtype=bool)
     others[rows] = True
-    companions = _withcompanions(others, group) & ~others
+    companions = with_group_members(others, group) & ~others
     return np.flatnonzero(companions)

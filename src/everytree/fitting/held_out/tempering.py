@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.held_out import HeldOut, Said
-from everytree.fitting.search import Choice
-from everytree.fitting.sharpness import best_sharpness, sharpness_of_numbers
+from everytree.fitting.held_out.predictions import Predictions
+from everytree.fitting.held_out.search import Choice
+from everytree.fitting.held_out.sharpness import best_sharpness, sharpness_of_numbers
 
 POWERS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -67,32 +67,31 @@ class _Pairs(NamedTuple):
         return np.repeat(of_rows, np.diff(self.start, append=len(self.without_row)))
 
 
-def tempered_weights(held: HeldOut, choice: Choice, log_evidence: FloatArray, *, sharpen: bool) -> Tempered:
+def tempered_weights(predictions: Predictions, choice: Choice, log_evidence: FloatArray, *, sharpen: bool) -> Tempered:
     """Return weights proportional to the best power of the evidence of the trees.
 
     Parameters
     ----------
-    held : HeldOut
+    predictions : Predictions
     choice : Choice
-        The priors, chosen with equal weights.
+        Score and sharpness, chosen with equal weights.
     log_evidence : (n_trees,) float64
     sharpen : bool
         Whether the sharpness is chosen anew for the weights.
     """
-    said = held.predict_chosen(choice.family, choice.split_prior)
     equal = Tempered(weights_of(log_evidence, 0.0), 0.0, choice.score, choice.sharpness)
-    if not said or not held.is_honest:
+    if not predictions.of_trees or not predictions.held.is_honest:
         return equal
-    pairs = _pairs(held, choice, said, log_evidence)
+    pairs = _pairs(predictions, log_evidence)
     if len(pairs.rows) == 0:
         return equal
-    tried = [(*_score(held, choice, pairs, power, sharpen), power) for power in POWERS]
+    tried = [(*_score(predictions, choice, pairs, power, sharpen), power) for power in POWERS]
     score, sharpness, power = max(tried)
-    if (score - tried[0][0]) * float(held.scored_weight.sum()) < MIN_GAIN:
+    if (score - tried[0][0]) * float(predictions.held.scored_weight.sum()) < MIN_GAIN:
         return equal
     weights = weights_of(log_evidence, power)
     if sharpen and choice.family.support.is_real_line:
-        score, sharpness = sharpness_of_numbers(held, choice.family, choice.split_prior, weights)
+        score, sharpness = sharpness_of_numbers(predictions, weights)
     return Tempered(weights, power, score, sharpness)
 
 
@@ -102,15 +101,16 @@ def weights_of(log_evidence: FloatArray, power: float) -> FloatArray:
     return np.asarray(np.exp(log_weights - logsumexp(log_weights)))
 
 
-def _pairs(held: HeldOut, choice: Choice, said: list[Said], log_evidence: FloatArray) -> _Pairs:
+def _pairs(predictions: Predictions, log_evidence: FloatArray) -> _Pairs:
     """Sort the predictions of all trees by rows.
 
     By the chain rule the evidence without a row is that of all rows over the probability that the others give to the
     row. That is exact for rows that stand alone and count once.
     """
-    tree = np.repeat([number for number, _, _ in said], [len(rows) for _, rows, _ in said])
-    row, values = np.concatenate([rows for _, rows, _ in said]), np.concatenate([values for _, _, values in said])
-    own = _log_score(held, choice, row, values) * held.scored_weight[row] if held.is_counted else 0.0
+    held, each = predictions.held, predictions.of_trees
+    tree = np.repeat([number for number, _, _ in each], [len(rows) for _, rows, _ in each])
+    row, values = np.concatenate([rows for _, rows, _ in each]), np.concatenate([values for _, _, values in each])
+    own = _log_score(predictions, row, values) * held.scored_weight[row] if held.is_counted else 0.0
     without_row = log_evidence[tree] - own
     known = np.flatnonzero(np.isfinite(without_row))
     order = known[np.argsort(row[known], kind="stable")]
@@ -118,20 +118,21 @@ def _pairs(held: HeldOut, choice: Choice, said: list[Said], log_evidence: FloatA
     return _Pairs(values[order], without_row[order], rows, start)
 
 
-def _log_score(held: HeldOut, choice: Choice, rows: NDArray[np.int64], values: FloatArray) -> FloatArray:
+def _log_score(predictions: Predictions, rows: NDArray[np.int64], values: FloatArray) -> FloatArray:
     """Log probability of the targets of rows."""
-    if not choice.family.has_classes:
+    if not predictions.family.has_classes:
         return np.maximum(values[:, 0], -1e300)
-    of_target = values[np.arange(len(rows)), held.y[rows].astype(np.int64)]
+    of_target = values[np.arange(len(rows)), predictions.held.y[rows].astype(np.int64)]
     return np.asarray(np.log(np.maximum(of_target, 1e-300)))
 
 
-def _score(held: HeldOut, choice: Choice, pairs: _Pairs, power: float, sharpen: bool) -> tuple[float, float]:
+def _score(predictions: Predictions, choice: Choice, pairs: _Pairs, power: float, sharpen: bool) -> tuple[float, float]:
     """Mean log score of the scored rows by trees weighted by a power of their evidence, and the sharpness."""
     log_weights = power * pairs.without_row
     log_weights = log_weights - pairs.of_pairs(pairs.log_sums(log_weights))
+    held = predictions.held
     weight = held.scored_weight[pairs.rows]
-    if not choice.family.has_classes:
+    if not predictions.family.has_classes:
         log_scores = pairs.log_sums(log_weights + pairs.values[:, 0])
         return float(np.average(log_scores, weights=weight)), choice.sharpness
     mixture = pairs.sums(np.exp(log_weights)[:, None] * pairs.values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,19 +10,20 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.baselines import (
+from everytree.fitting.held_out.baselines import (
     as_if_folds_were_drawn,
     frequencies_of_others,
     n_independent,
     naming,
     r2_of_left_out,
 )
-from everytree.fitting.held_out import HeldOut, left_out
-from everytree.fitting.out_of_bag import average_of_trees
-from everytree.fitting.pooled_rows import POOL, pool_without_own_row
-from everytree.fitting.scores import ClassScores, NoScores, NumberScores, Scores
-from everytree.fitting.search import Choice
-from everytree.fitting.targets import ClassTarget, NumberTarget, Target
+from everytree.fitting.held_out.held_out import left_out
+from everytree.fitting.held_out.out_of_bag import average_of_trees
+from everytree.fitting.held_out.predictions import Predictions
+from everytree.fitting.held_out.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.targets.classes import ClassTarget
+from everytree.fitting.targets.numbers import NumberTarget
+from everytree.fitting.targets.target import Target
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import MovedPredictive
@@ -36,14 +36,9 @@ from everytree.trees.metatree import MetaTree
 LEAST_PROB = 1e-300
 """Smaller probabilities of classes count as this."""
 
-FEW_ROWS = 400
-"""Number of scored rows where their distributions are made for the scores alone, so that a fit takes little longer."""
-
 COVERAGE = 0.9
 
 NOTHING_TO_PREDICT = NoScores("all targets are the same, so that there is nothing to predict")
-
-GROWN_ON_ALL = NoScores("every tree was grown on all rows, so that there are none which it had not seen")
 
 
 @dataclass(frozen=True)
@@ -77,44 +72,35 @@ class UnseenRows:
         return cls.of_probs(as_if_folds_were_drawn(probs, rows.y, fold, group, _weight(rows)))
 
 
-def unseen_rows(
-    held: HeldOut, choice: Choice, weights: FloatArray | None, statistics: Sequence[FloatArray] | None = None
-) -> UnseenRows:
+def unseen_rows(predictions: Predictions, sharpness: float, weights: FloatArray | None) -> UnseenRows:
     """Average the trees that were not grown on a row, without the row in their statistics, for the scored rows.
 
     Parameters
     ----------
-    held : HeldOut
-    choice : Choice
-        Priors and sharpness.
+    predictions : Predictions
+    sharpness : float
     weights : (n_trees,) float64 or None
         Of the trees; None for equal ones.
-    statistics : sequence of (n_nodes, n_statistics) arrays, optional
-        Of more rows in the trees, where the scored ones were a sample of these.
     """
+    held = predictions.held
     weights = np.ones(len(held.trees)) if weights is None else weights
-    are_made = held.has_kept(POOL)
-    if statistics is not None:
-        held = replace(held, statistics=list(statistics))
-    numbers, family, split_prior = held.numbers, choice.family, choice.split_prior
+    numbers = held.numbers
     assert numbers is not None, "rows of a table have numbers"
-    if family.has_classes:
-        said = {tree: values for tree, _, values in held.predict_chosen(family, split_prior)}
-        probs = average_of_trees(held, weights, said.__getitem__)
+    if predictions.family.has_classes:
+        of_tree = {tree: values for tree, _, values in predictions.of_trees}
+        probs = average_of_trees(held, weights, of_tree.__getitem__)
         known = np.flatnonzero(~np.isnan(probs[:, 0]))
-        return UnseenRows(numbers[known], predictive_of_probs(sharpened(probs[known], choice.sharpness)))
-    if not are_made:
-        held = held.first(FEW_ROWS)
-    pool, rows = pool_without_own_row(held, family, split_prior, weights)
-    return UnseenRows(numbers[rows], _narrowed(pool, choice.sharpness))
+        return UnseenRows(numbers[known], predictive_of_probs(sharpened(probs[known], sharpness)))
+    mixtures, rows = predictions.mixtures(weights)
+    return UnseenRows(numbers[rows], _narrowed(mixtures, sharpness))
 
 
-def _narrowed(pool: Predictive, sharpness: float) -> Predictive:
+def _narrowed(mixtures: Predictive, sharpness: float) -> Predictive:
     """The distributions, narrower about their means by this factor."""
     if sharpness == 1.0:
-        return pool
-    mean = pool.mean()
-    return MovedPredictive(pool, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
+        return mixtures
+    mean = mixtures.mean()
+    return MovedPredictive(mixtures, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
 
 
 def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScores:

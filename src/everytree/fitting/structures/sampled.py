@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.randomness import random_generator
-from everytree.exact.regions import MAX_CATEGORIES, Kind
+from everytree.exact.regions import Kind
 from everytree.families.base import NativeFamily
-from everytree.fitting.fit import GivenRows, Learnt, Settings
-from everytree.fitting.scores import NoScores
-from everytree.fitting.search import Choice
-from everytree.fitting.structures import fit_schema, given_family
-from everytree.fitting.targets import Target
+from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.held_out.scores import NoScores
+from everytree.fitting.held_out.search import Choice
+from everytree.fitting.structures.given_leaves import given_family, kinds_of_splits
+from everytree.fitting.structures.structure import Learnt, fit_schema
+from everytree.fitting.targets.target import Target
 from everytree.models.average import AverageModel
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
@@ -65,7 +66,7 @@ class SampledStructure:
     ) -> Schema:
         return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins, at_once=True)
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
+    def fit(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         """Draw structures given all rows that have a code in every column."""
         columns = SampledColumns.of(schema)
         placed = rows.at(np.flatnonzero(columns.is_placed(rows.codes)))
@@ -141,12 +142,7 @@ class SampledColumns:
 
     @classmethod
     def of(cls, schema: Schema) -> SampledColumns:
-        most = MAX_CATEGORIES - 1  # missing is one more
-        kinds: list[Kind] = [
-            "multiway" if column.kind == "categorical" and not column.pooled and column.n_codes <= most else "ordered"
-            for column in schema.columns
-        ]
-        return cls(schema.n_codes.astype(np.int64), np.array([column.has_missing for column in schema.columns]), kinds)
+        return cls(schema.n_codes.astype(np.int64), schema.has_missing, kinds_of_splits(schema))
 
     @property
     def n_codes(self) -> list[int]:

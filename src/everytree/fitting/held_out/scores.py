@@ -152,3 +152,6 @@ def _percent(share: float) -> str:
     """A share in whole percent; 100% only where it is all of them."""
     n = round(100.0 * share)
     return "more than 99%" if n == 100 and share < 1.0 else f"{n}%"
+
+
+GROWN_ON_ALL = NoScores("every tree was grown on all rows, so that there are none which it had not seen")

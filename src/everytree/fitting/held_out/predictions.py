@@ -1,7 +1,9 @@
-"""Distributions of numbers for rows that trees were not grown on, averaged over these trees."""
+"""Predictions of held-out rows by the priors that were chosen: of each tree, and of their average."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -9,54 +11,62 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
-from everytree.fitting.held_out import HeldOut
+from everytree.fitting.held_out.held_out import HeldOut, TreePrediction
 from everytree.posterior.split_prior import SplitPriorLike
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
 
-POOLED_ROWS = 1000
-"""Number of scored rows whose distributions are made."""
-
-
-POOL = "pool"
-"""Under which the last one is kept."""
+MAX_MIXTURES = 1000
+"""Number of scored rows whose distributions of numbers are made."""
 
 SMALL_WEIGHT = 1e-6
 """Nodes with a smaller share of the weight of their tree are left out."""
 
 
-class Pool(NamedTuple):
+class Mixtures(NamedTuple):
     """Distributions of some of the scored rows, and which rows these are."""
 
     predicted: Predictive
     rows: NDArray[np.int64]
 
 
-def pool_without_own_row(
-    held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray
-) -> Pool:  # fmt: skip
-    """Return the average of the trees that may predict a row, for the first of the scored rows.
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What trees say of held-out rows under one prior; computed when it is first asked for.
 
-    The last one is kept: the sharpness and the scores of unseen rows mostly need the same.
+    The weights of the trees, the sharpness and the scores of unseen rows need the same predictions.
 
-    Parameters
+    Attributes
     ----------
     held : HeldOut
     family : NativeFamily
     split_prior : float or callable
-    weights : (n_trees,) float64
-        Of the trees; only their ratios matter.
     """
-    ratios = (weights / weights.max()).tobytes()
-    pool: Pool = held.kept(
-        POOL, (family, split_prior), lambda: _pooled(held, family, split_prior, weights), numbers=ratios
-    )  # fmt: skip
-    return pool
+
+    held: HeldOut
+    family: NativeFamily
+    split_prior: SplitPriorLike
+    _mixtures: dict[bytes, Mixtures] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def of_trees(self) -> list[TreePrediction]:
+        """Tree, rows and (n_held, n_values) predictions of each tree that predicts any."""
+        return self.held.predict_each(self.family, self.split_prior)
+
+    def mixtures(self, weights: FloatArray) -> Mixtures:
+        """The average of the trees that may predict a row, for the first of the scored rows; for families of numbers.
+
+        Only ratios of the weights matter.
+        """
+        ratios = (weights / weights.max()).tobytes()
+        if ratios not in self._mixtures:
+            self._mixtures[ratios] = _mixture(self.held, self.family, self.split_prior, weights)
+        return self._mixtures[ratios]
 
 
-def _pooled(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray) -> Pool:
+def _mixture(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray) -> Mixtures:
     chosen = np.zeros(held.n_scored, dtype=bool)
-    chosen[:POOLED_ROWS] = True
+    chosen[:MAX_MIXTURES] = True
     row_of, log_weights, parameters = [], [], []
     for tree, rows in enumerate(held.rows):
         if len(rows) == 0 or weights[tree] == 0.0:
@@ -81,4 +91,4 @@ def _pooled(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, we
         np.arange(len(rows), dtype=np.int32),
     )
     row_data = {name: values[rows] for name, values in held.row_data.items()}
-    return Pool(PathPredictive(family, np.concatenate(parameters)[order], paths, row_data), rows)
+    return Mixtures(PathPredictive(family, np.concatenate(parameters)[order], paths, row_data), rows)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.fitting.targets import ClassTarget, GrowthTarget, Target
+from everytree.fitting.targets.classes import ClassTarget
+from everytree.fitting.targets.target import GrowthTarget, Target
 from everytree.posterior.rows import Rows
 from everytree.structure.grow_on import Classes, Numbers
 from everytree.tables.schema import Schema

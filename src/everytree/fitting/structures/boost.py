@@ -20,12 +20,15 @@ from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.link import Link
 from everytree.families.prior_search import overall_rate
-from everytree.fitting.fit import GivenRows, Learnt, Settings, learn_forest
-from everytree.fitting.grow_on import standardised
-from everytree.fitting.scores import NoScores
-from everytree.fitting.structures import ForestStructure, fit_schema
-from everytree.fitting.targets import ClassTarget, NumberTarget, Target
-from everytree.fitting.unseen import UnseenRows
+from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.held_out.scores import NoScores
+from everytree.fitting.held_out.unseen import UnseenRows
+from everytree.fitting.structures.forest import ForestStructure
+from everytree.fitting.structures.structure import Learnt, fit_schema
+from everytree.fitting.targets.classes import ClassTarget
+from everytree.fitting.targets.numbers import NumberTarget
+from everytree.fitting.targets.target import Target
+from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
 from everytree.posterior.rows import Rows
@@ -68,7 +71,7 @@ class BoostStructure:
     ) -> Schema:
         return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
 
-    def grow(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
+    def fit(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
             model, left_out, fold = self.classes(rows, target, schema, settings)
             return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
@@ -124,7 +127,7 @@ class BoostStructure:
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
                 replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
-                has_missing=np.array([column.has_missing for column in schema.columns]), factors=factors,
+                has_missing=schema.has_missing, factors=factors,
                 rng=np.random.default_rng(seed), either=schema.either(len(rows)),
                 n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
@@ -200,7 +203,7 @@ def numbers_about(
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
     of_leaves = centres.link.to_leaf(rows.y, honest)
     about_rows = Rows(with_centre(rows.codes, honest, own), of_leaves, rows.weight, row_data, rows.group)
-    learnt = learn_forest(residuals.grow(about_rows, target, with_own, settings), target, with_own, settings)
+    learnt = residuals.fit(about_rows, target, with_own, settings)
     model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):

@@ -1,0 +1,104 @@
+"""Everything that was learnt from a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree.base.arrays import FloatArray
+from everytree.fitting.coding import check_same_length
+from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.held_out.helpful_splits import HelpfulSplits
+from everytree.fitting.held_out.out_of_bag import OutOfBag
+from everytree.fitting.held_out.scores import GROWN_ON_ALL, NoScores, Scores
+from everytree.fitting.held_out.search import Choice
+from everytree.fitting.structures.origin import Origin
+from everytree.fitting.targets.target import Target
+from everytree.fitting.targets.weights import scaled_weight
+from everytree.models.model import Model
+from everytree.posterior.rows import Rows
+from everytree.tables.schema import Schema
+
+MIN_DIGEST_ROWS = 10
+"""Batches of fewer different rows leave no digest: these could be guessed from it, or be those of another batch."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Everything that was learnt.
+
+    Attributes
+    ----------
+    target : Target
+    schema : Schema
+    model : Model
+    choice : Choice or None
+        None where no priors were chosen.
+    row_names : list of str
+        What the rows came with besides.
+    weight_factor : float
+        By what weights are multiplied.
+    batches : list of str
+        Digests of the batches that were counted.
+    origin : Origin or None
+        Of the trees; None where they are not known to be of one table.
+    out_of_bag : OutOfBag or None
+        Of the rows of `fit`, where it was asked for.
+    unseen : Scores or NoScores
+        Of rows of `fit` that the trees had not seen.
+    helpful : HelpfulSplits or None
+        Of the tree that pictures show: whether its splits help rows on which they were not chosen.
+    groups : str or None
+        Name of the groups that rows of `fit` came in, empty where they had no name; None without groups.
+    mean_prediction : (n_classes or 1,) float64 or None
+        Of the rows of `fit`, from which explanations start; None where it follows from the trees, or is not known any
+        more since rows were added.
+    last_time : float or None
+        The longest time that was seen, where some were cut short.
+    """
+
+    target: Target
+    schema: Schema
+    model: Model
+    choice: Choice | None
+    row_names: list[str]
+    weight_factor: float
+    batches: list[str]
+    origin: Origin | None = None
+    out_of_bag: OutOfBag | None = None
+    unseen: Scores | NoScores = GROWN_ON_ALL
+    helpful: HelpfulSplits | None = None
+    groups: str | None = None
+    mean_prediction: FloatArray | None = None
+    last_time: float | None = None
+
+    def with_batch(self, rows: Rows) -> Fitted:
+        """The same, with the digest of one more batch that was counted; rows are coded as those of later batches."""
+        digest = rows.batch_digest(MIN_DIGEST_ROWS)
+        return self if digest is None else replace(self, batches=[*self.batches, digest])
+
+    def has_counted(self, rows: Rows) -> bool:
+        """Whether these rows are one of the batches that were counted, in any order."""
+        return rows.batch_digest(MIN_DIGEST_ROWS) in self.batches
+
+
+def code_more_rows(given: GivenRows, fitted: Fitted, settings: Settings, only: NDArray[np.bool_] | None = None) -> Rows:
+    """Rows after the first, their targets as the family takes them; `only` some columns are coded."""
+    weight = scaled_weight(given.weight, len(given.y), fitted.weight_factor)
+    codes = fitted.schema.encode(given.X, only=only, n_jobs=settings.n_jobs, owner=settings.owner)
+    check_same_length(codes, given.y)
+    columns = fitted.target.columns(fitted.schema, given.X, len(given.y), given.row_data)
+    if sorted(columns) != fitted.row_names:
+        raise ValueError(
+            f"the first rows came with {fitted.row_names or 'nothing'} besides, these with {sorted(columns)}"
+        )
+    return Rows(codes, given.y, weight, columns)
+
+
+def last_time_of(rows: Rows, before: float | None = None) -> float | None:
+    """The longest time of rows and of those before them; None where no time was cut short."""
+    if before is None and not np.any(rows.row_data.get("censored", 0.0)):
+        return None
+    return max(before or 0.0, float(np.max(rows.y, initial=0.0)))

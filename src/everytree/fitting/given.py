@@ -1,0 +1,50 @@
+"""A table as a user gives it, and how it is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class GivenRows(NamedTuple):
+    """Rows as a user gives them.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features) table
+    y : (n_rows,) array_like
+    weight : (n_rows,) array_like or None
+    row_data : mapping
+        What the family wants to know of each row; None where it is not given.
+    groups : (n_rows,) array_like or None
+    groups_name : str
+        Of the column of groups; empty where they have none.
+    """
+
+    X: Any
+    y: Any
+    weight: Any = None
+    row_data: Mapping[str, Any] = {}
+    groups: Any = None
+    groups_name: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tables are read, whatever is fitted to them.
+
+    Attributes
+    ----------
+    owner : str
+        The estimator's name, for errors.
+    categorical_features, max_bins, relative_weights, n_jobs, verbose
+        As in the estimators.
+    """
+
+    owner: str
+    categorical_features: Any
+    max_bins: int
+    relative_weights: bool
+    n_jobs: int | None
+    verbose: int

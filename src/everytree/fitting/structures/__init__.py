@@ -1,0 +1,1 @@
+"""Choosers of splits, each of which returns a whole model of coded rows."""

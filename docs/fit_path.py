@@ -48,10 +48,11 @@ NATIVE = [
 
 WHAT = {
     "estimators/classifier.py": "the public method: arguments become `GivenRows`",
-    "estimators/outputs.py": "one target or several",
     "estimators/base.py": "parameters become a target, a structure and settings",
     "fitting/fit.py": "table and target -> codes",
-    "fitting/structures.py": "which trees to grow, on which rows",
+    "fitting/structures/grown.py": "the trees first, then their forest",
+    "fitting/structures/forest.py": "which trees to grow, on which rows",
+    "fitting/structures/growing.py": "by which criterion, on which columns",
     "structure/growers.py": "codes -> trees, each grown by a kernel",
     "learn_forest": "trees -> counts -> priors -> forest",
     "posterior/posterior.py": "Theorem 1, once a tree",

@@ -114,7 +114,7 @@ def test_a_recorded_fit_goes_straight_down():
     chain = [steps[-1]]
     while chain[-1].caller:
         chain.append(steps[chain[-1].caller - 1])
-    assert (chain[-1].file, chain[-1].name) == ("estimators/classifier.py", "Classification.fit")
+    assert (chain[-1].file, chain[-1].name) == ("estimators/classifier.py", "Classifier.fit")
     assert sum(a.file != b.file for a, b in itertools.pairwise(chain)) <= 7
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from everytree.fitting.ensembled import PRIOR_ROWS
 from sklearn.base import clone
 
 import everytree as et
 from estimator_cases import Case, answers, ids
-from everytree.fitting.structures.ensemble import best_weight
+from everytree.fitting.structures.ensemble import PRIOR_ROWS, best_weight
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
 NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
@@ -50,7 +49,7 @@ def test_probabilities_are_mixed_and_sharpened(case):
 def test_centres_are_mixed(case):
     model, (X, _, _) = case.fitted()
     codes, centres, weight = model.schema_.encode(X), model.model_.centres, model.boost_weight_
-    literal = (1.0 - weight) * centres.forest.moments(codes)[0] + weight * centres.trees.scores(codes)[:, 0]
+    literal = (1.0 - weight) * centres.forest.moments(codes)[0] + weight * centres.additive.scores(codes)[:, 0]
     np.testing.assert_allclose(centres.scores(codes)[:, 0], literal, rtol=1e-12)
 
 

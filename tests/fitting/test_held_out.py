@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import everytree.fitting.pooled_rows
-import everytree.fitting.sharpness
-import everytree.fitting.stacking
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,12 +12,16 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 import everytree as et
+import everytree.fitting.held_out.predictions
+import everytree.fitting.held_out.sharpness
+import everytree.fitting.held_out.stacking
 import naive_forest
 from cases import CASES, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
 from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.search import Choice, choose
 from everytree.fitting.held_out.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
 from everytree.fitting.held_out.stacking import stacking_weights
@@ -38,6 +39,11 @@ OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "linear": [et.LinearRegression(2, 0.01, 0.4, 0.1), et.LinearRegression(2, 20.0, 9.0, 50.0)],
     "lognormal": [et.LogNormal(-1.0, 0.01, 0.3), et.LogNormal(1.0, 20.0, 2.0)],
 }
+
+
+def chosen(search: Search, held: HeldOut, *, sharpen: bool) -> Choice:
+    """The choice alone."""
+    return choose(search, held, sharpen=sharpen)[0]
 
 
 def random_rows(case: Case, rng: np.random.Generator, tree: et.MetaTree, n: int, weighted: bool) -> Rows:
@@ -381,7 +387,7 @@ def test_chosen_is_the_best_of_the_grid(case, weighted):
     held, rows = questions(case, rng, 20, weighted)
     make, grid = GRIDS[case.name]
     start = {name: values[0] for name, values in grid.items()}
-    choice = choose(Search(make, start, [grid]), held, sharpen=False)
+    choice = chosen(Search(make, start, [grid]), held, sharpen=False)
     scores = naive_forest.scores_on_grid(held.trees, held.rows, make, grid, rows)
     best = max(scores, key=lambda values: scores[values])
     assert tuple(choice.parameters[name] for name in grid) == best
@@ -390,7 +396,7 @@ def test_chosen_is_the_best_of_the_grid(case, weighted):
     assert choice.sharpness == 1.0
     assert choice.family == make(**{name: value for name, value in choice.parameters.items() if name != "split_prior"})
     on_threads = replace(held, n_jobs=2)
-    assert choose(Search(make, start, [grid]), on_threads, sharpen=False) == choice
+    assert chosen(Search(make, start, [grid]), on_threads, sharpen=False) == choice
 
 
 def test_stages_start_from_the_best_so_far():
@@ -398,7 +404,7 @@ def test_stages_start_from_the_best_so_far():
     case = next(case for case in CASES if case.name == "normal")
     held, rows = questions(case, rng_for("stages"), 20, False)
     make, first, second = et.Normal, {"strength": [0.01, 0.3, 4.0]}, {"split_prior": [0.1, 0.9], "scale": [0.2, 6.0]}
-    choice = choose(Search(make, {"strength": 1.0, "split_prior": 0.4}, [first, second]), held, sharpen=False)
+    choice = chosen(Search(make, {"strength": 1.0, "split_prior": 0.4}, [first, second]), held, sharpen=False)
     one = naive_forest.scores_on_grid(held.trees, held.rows, make, first | {"split_prior": [0.4]}, rows)
     strength = max(one, key=lambda values: one[values])[0]
     two = naive_forest.scores_on_grid(held.trees, held.rows, make, {"strength": [strength]} | second, rows)
@@ -417,7 +423,7 @@ def test_what_is_thought_beforehand_counts_as_one_more_row():
         search = Search(make, start, [grid], lambda one, by=strength: by * np.log(one["rate"]))
         sums = {values: scores[values][0] + strength * np.log(values[1]) / rows.weight.sum() for values in scores}
         best = max(sums, key=lambda values: sums[values])
-        choice = choose(search, held, sharpen=False)
+        choice = chosen(search, held, sharpen=False)
         assert tuple(choice.parameters[name] for name in grid) == best
         assert choice.score == pytest.approx(sums[best], abs=1e-9)
 
@@ -431,14 +437,14 @@ def test_classes_are_sharpened_for_each_prior(case):
     fine = np.exp(np.linspace(*np.log(SHARPNESS), 400))
     scores = naive_forest.scores_on_grid(held.trees, held.rows, make, grid, rows, fine, SHARPNESS_SPREAD)
     best = max(scores, key=lambda values: scores[values])
-    choice = choose(Search(make, start, [grid]), held, sharpen=True)
+    choice = chosen(Search(make, start, [grid]), held, sharpen=True)
     assert tuple(choice.parameters[name] for name in grid) == best
     assert choice.score == pytest.approx(scores[best][0], abs=1e-4)
     assert np.log(choice.sharpness) == pytest.approx(np.log(scores[best][1]), abs=0.02)
-    alone = choose(Search(make, dict(zip(grid, best, strict=True))), held, sharpen=True)  # nothing to search but this
+    alone = chosen(Search(make, dict(zip(grid, best, strict=True))), held, sharpen=True)  # nothing to search but this
     assert alone.sharpness == pytest.approx(choice.sharpness, rel=1e-6)
     unfair = replace(held, is_honest=False)
-    assert choose(Search(make, start, [grid]), unfair, sharpen=True).sharpness == 1.0
+    assert chosen(Search(make, start, [grid]), unfair, sharpen=True).sharpness == 1.0
 
 
 @pytest.mark.parametrize("name", ["normal", "linear"])
@@ -447,7 +453,7 @@ def test_numbers_are_sharpened_about_the_mean(name):
     case = next(case for case in CASES if case.name == name)
     rng = rng_for("sharp numbers", name)
     held, rows = questions(case, rng, 30, True)
-    choice = choose(Search(lambda: case.family, {"split_prior": 0.6}), held, sharpen=True)
+    choice = chosen(Search(lambda: case.family, {"split_prior": 0.6}), held, sharpen=True)
     asked = [[tree for tree, which in enumerate(held.rows) if i in which] for i in range(30)]
     kept = np.array([i for i in range(30) if asked[i]])
     dists = []
@@ -478,7 +484,7 @@ def test_what_is_not_sharpened_keeps_its_score(name):
     held, _ = questions(case, rng_for("score", name), 20, False)
     make, grid = GRIDS[name]
     search = Search(make, {name: values[0] for name, values in grid.items()}, [grid])
-    plain, choice = (choose(search, held, sharpen=sharpen) for sharpen in (False, True))
+    plain, choice = (chosen(search, held, sharpen=sharpen) for sharpen in (False, True))
     assert choice.sharpness == 1.0
     assert choice.score == plain.score
 
@@ -488,10 +494,10 @@ def test_nothing_is_chosen_without_rows():
     tree = et.MetaTree.complete([0], 2)
     held = HeldOut([tree], [np.zeros((3, 2))], nobody, [np.zeros(0, dtype=np.int32)], np.zeros(4, dtype=int))
     make, grid = GRIDS["bernoulli"]
-    choice = choose(Search(make, {"alpha": 1.0, "split_prior": 0.3}, [grid]), held, sharpen=True)
+    choice = chosen(Search(make, {"alpha": 1.0, "split_prior": 0.3}, [grid]), held, sharpen=True)
     assert choice.parameters == {"alpha": 1.0, "split_prior": 0.3}
     assert np.isnan(choice.score)
-    np.testing.assert_array_equal(stacking_weights(held, choice), [1.0])
+    np.testing.assert_array_equal(stacking_weights(Predictions(held, choice.family, choice.split_prior)), [1.0])
 
 
 @given(seed=seeds)
@@ -555,7 +561,7 @@ def test_stacking_weights_are_near_the_best(case, complete, weighted):
     """Better than equal weights, and within 5e-3 nats a row of the best there are."""
     rng = rng_for("stacking", case, weighted)
     held, rows = questions(case, rng, 40, weighted, n_trees=4, complete=complete)
-    weights = stacking_weights(held, Choice(case.family, 0.6, {"split_prior": 0.6}, np.nan))
+    weights = stacking_weights(Predictions(held, case.family, 0.6))
     assert weights.shape == (4,)
     assert (weights >= 0.0).all()
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
@@ -564,15 +570,15 @@ def test_stacking_weights_are_near_the_best(case, complete, weighted):
     assert best - 5e-3 <= score(weights) <= best + 1e-6
 
 
-@pytest.mark.parametrize(("n_steps", "within"), [(everytree.fitting.stacking.STEPS, 5e-3), (20_000, 1e-4)])
+@pytest.mark.parametrize(("n_steps", "within"), [(everytree.fitting.held_out.stacking.STEPS, 5e-3), (20_000, 1e-4)])
 @pytest.mark.parametrize("complete", [True, False], ids=["all asked", "some asked"])
 def test_stacking_weights_are_the_best(complete, n_steps, within, monkeypatch):
     """No other weights give the mixture a better mean log score; nearly so by default, where the steps are bounded."""
-    monkeypatch.setattr(everytree.fitting.stacking, "STEPS", n_steps)
+    monkeypatch.setattr(everytree.fitting.held_out.stacking, "STEPS", n_steps)
     case = next(case for case in CASES if case.name == "bernoulli")
     rng = rng_for("best", case)
     held, rows = questions(case, rng, 40, False, n_trees=4, complete=complete)
-    weights = stacking_weights(held, Choice(case.family, 0.6, {"split_prior": 0.6}, np.nan))
+    weights = stacking_weights(Predictions(held, case.family, 0.6))
     score, best = best_score_of_stacking(held, rows, case.family)
     assert score(weights) == pytest.approx(best, abs=within)
 
@@ -587,7 +593,7 @@ def test_stacking_puts_all_weight_on_the_tree_that_knows():
     held = HeldOut(
         trees, [post.statistics for post in posts], everyone, [tree.route(X) for tree in trees], rows.y
     )  # fmt: skip
-    weights = stacking_weights(held, Choice(et.Bernoulli(), 0.9, {}, np.nan))
+    weights = stacking_weights(Predictions(held, et.Bernoulli(), 0.9))
     assert weights[0] > 0.999
 
 
@@ -596,10 +602,10 @@ def test_scored_rows_are_bounded(monkeypatch):
     case = next(case for case in CASES if case.name == "normal")
     held, _ = questions(case, rng_for("bounded"), 40, False)
     search = Search(lambda: case.family, {"split_prior": 0.5})
-    monkeypatch.setattr(everytree.fitting.pooled_rows, "POOLED_ROWS", 15)
-    some = choose(search, held, sharpen=True)
+    monkeypatch.setattr(everytree.fitting.held_out.predictions, "MAX_MIXTURES", 15)
+    some = chosen(search, held, sharpen=True)
     first = HeldOut(
         held.trees, held.statistics, [which[which < 15] for which in held.rows],
         [at[which < 15] for at, which in zip(held.ends, held.rows, strict=True)], held.y,
     )  # fmt: skip
-    assert choose(search, first, sharpen=True).sharpness == pytest.approx(some.sharpness, rel=1e-9)
+    assert chosen(search, first, sharpen=True).sharpness == pytest.approx(some.sharpness, rel=1e-9)

@@ -8,6 +8,7 @@ import pytest
 import everytree as et
 from cases import rng_for
 from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.search import Choice
 from everytree.fitting.held_out.sharpness import best_sharpness
 from everytree.fitting.held_out.tempering import POWERS, tempered_weights, weights_of
@@ -63,7 +64,9 @@ def test_the_power_is_the_best_for_rows_taken_out(family, noise):
     scores = {power: naive_score(held, rows, posts, power) for power in POWERS}
     best = max(POWERS, key=lambda power: scores[power])
     equal = Choice(family, SPLIT_PRIOR, {}, scores[0.0])
-    found = tempered_weights(held, equal, log_evidence, sharpen=family.has_classes)
+    found = tempered_weights(
+        Predictions(held, equal.family, equal.split_prior), equal, log_evidence, sharpen=family.has_classes
+    )
     n_asked = len(np.unique(np.concatenate(held.rows)))
     if (scores[best] - scores[0.0]) * n_asked > 3.0:
         assert found.power == best
@@ -76,7 +79,12 @@ def test_the_power_is_the_best_for_rows_taken_out(family, noise):
 def test_a_tree_that_knows_gets_more_weight_than_others_and_less_than_all():
     held, _, posts = asked(et.Bernoulli(), 200, 8, noise=0.1)
     log_evidence = np.array([post.log_evidence for post in posts])
-    found = tempered_weights(held, Choice(et.Bernoulli(), SPLIT_PRIOR, {}, np.nan), log_evidence, sharpen=True)
+    found = tempered_weights(
+        Predictions(held, et.Bernoulli(), SPLIT_PRIOR),
+        Choice(et.Bernoulli(), SPLIT_PRIOR, {}, np.nan),
+        log_evidence,
+        sharpen=True,
+    )
     assert found.power > 0.0
     assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_array_equal(np.argsort(found.weights, kind="stable"), np.argsort(log_evidence, kind="stable"))

@@ -10,10 +10,6 @@ from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import everytree.fitting.boosted
-import everytree.fitting.ensembled
-import everytree.fitting.pooled_rows
-import everytree.fitting.unseen
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +20,12 @@ from sklearn.metrics import log_loss
 
 import everytree as et
 import everytree.boosting.chains
-import everytree.fitting.structures
+import everytree.fitting.held_out.predictions
+import everytree.fitting.held_out.unseen
+import everytree.fitting.structures.boost
+import everytree.fitting.structures.ensemble
+import everytree.fitting.structures.grown
+import everytree.fitting.structures.tree
 from cases import rng_for, take
 from estimator_cases import ALL, Case, ids, of_leaf
 from everytree.batches.row_sample import RowSample
@@ -171,7 +172,7 @@ def assert_same(found: Any, expected: Any) -> None:
 @pytest.fixture
 def every_node(monkeypatch):
     """Nodes of hardly any weight are not left out."""
-    monkeypatch.setattr(everytree.fitting.pooled_rows, "SMALL_WEIGHT", 1e-300)
+    monkeypatch.setattr(everytree.fitting.held_out.predictions, "SMALL_WEIGHT", 1e-300)
 
 
 @pytest.mark.usefixtures("every_node")
@@ -206,23 +207,23 @@ def test_nodes_of_hardly_any_weight_hardly_matter(monkeypatch):
         X, y, row_data = case.draw(200, "small weights")
         quick = case.make().fit(X, y, **row_data).unseen_
         with monkeypatch.context() as patch:
-            patch.setattr(everytree.fitting.pooled_rows, "SMALL_WEIGHT", 1e-300)
+            patch.setattr(everytree.fitting.held_out.predictions, "SMALL_WEIGHT", 1e-300)
             exact = case.make().fit(X, y, **row_data).unseen_
         assert quick.log_score == pytest.approx(exact.log_score, abs=1e-5)
 
 
 @pytest.mark.parametrize("target", ["poisson", "geometric"])
 def test_long_tables_are_scored_by_a_sample(monkeypatch, target):
-    monkeypatch.setattr(everytree.fitting.unseen, "FEW_ROWS", 60)
+    monkeypatch.setattr(everytree.fitting.held_out.predictions, "MAX_MIXTURES", 60)
     case = next(case for case in FORESTS if case.target == target)
     rng = rng_for("sample of unseen", target)
     X, y, row_data = case.draw(300, "sample")
     for groups in (None, rng.integers(0, 90, 300)):
         model = case.make(n_estimators=20).fit(X, y, groups=groups, **row_data)
         assert model.unseen_.n_rows == 60
-        monkeypatch.setattr(everytree.fitting.unseen, "FEW_ROWS", 1000)
+        monkeypatch.setattr(everytree.fitting.held_out.predictions, "MAX_MIXTURES", 1000)
         every = case.make(n_estimators=20).fit(X, y, groups=groups, **row_data).unseen_
-        monkeypatch.setattr(everytree.fitting.unseen, "FEW_ROWS", 60)
+        monkeypatch.setattr(everytree.fitting.held_out.predictions, "MAX_MIXTURES", 60)
         assert every.n_rows > 250
         assert model.unseen_.log_score == pytest.approx(every.log_score, abs=0.4)
 
@@ -235,13 +236,13 @@ def test_long_tables_are_scored_by_a_sample(monkeypatch, target):
 def test_single_trees_are_scored_by_trees_that_were_grown_without_a_fifth(case, monkeypatch):
     """The stand-ins are caught where they are grown, and filled with the rows that they were grown on."""
     grown = []
-    original = everytree.fitting.structures.TreeStructure.kept_and_judged
+    original = everytree.fitting.structures.tree.TreeStructure.kept_and_judged
 
     def caught(*arguments: Any) -> Any:
         grown.append(original(*arguments))
         return grown[-1]
 
-    monkeypatch.setattr(everytree.fitting.structures.TreeStructure, "kept_and_judged", caught)
+    monkeypatch.setattr(everytree.fitting.structures.tree.TreeStructure, "kept_and_judged", caught)
     rows = X, y, row_data = case.draw(N, "unseen by a tree")
     model = case.make().fit(X, y, **row_data)
     codes, columns, targets = model.schema_.encode(X), of_leaf(model, X, row_data), targets_of(model, y)
@@ -275,7 +276,7 @@ def caught_call(monkeypatch: Any, module: Any, name: str) -> list[Any]:
 
 @pytest.mark.parametrize("target", ["two classes", "three classes"])
 def test_boosting_of_classes_is_scored_by_the_chain_that_left_a_row_out(target, monkeypatch):
-    boosted = caught_call(monkeypatch, everytree.fitting.boosted, "boost")
+    boosted = caught_call(monkeypatch, everytree.fitting.structures.boost, "boost")
     X, y, _ = Case(et.MetaBoostClassifier, target).draw(120, "boosted")
     weight = rng_for("weights", target).integers(1, 4, 120).astype(float)
     model = et.MetaBoostClassifier(60, random_state=0).fit(X, y, weight)
@@ -306,10 +307,10 @@ def of_probs(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> Class
 
 def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkeypatch):
     """Weight and sharpness too are those that suit the other folds."""
-    boosted = caught_call(monkeypatch, everytree.fitting.boosted, "boost")
-    of_forest = caught_call(monkeypatch, everytree.fitting.ensembled, "learn_forest")
-    weights = caught_call(monkeypatch, everytree.fitting.ensembled, "best_weight")
-    sharpnesses = caught_call(monkeypatch, everytree.fitting.ensembled, "best_sharpness")
+    boosted = caught_call(monkeypatch, everytree.fitting.structures.boost, "boost")
+    of_forest = caught_call(monkeypatch, everytree.fitting.structures.grown, "learn_forest")
+    weights = caught_call(monkeypatch, everytree.fitting.structures.ensemble, "best_weight")
+    sharpnesses = caught_call(monkeypatch, everytree.fitting.structures.ensemble, "best_sharpness")
     X, y, _ = Case(et.MetaEnsembleClassifier, "two classes").draw(100, "ensemble")
     model = et.MetaEnsembleClassifier(8, max_iter=40, random_state=0).fit(X, y)
     (found,), codes, probs = boosted, model.schema_.encode(X), np.empty((100, 2))
@@ -330,26 +331,26 @@ def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkey
 def test_boosted_numbers_are_scored_about_the_centre_of_the_chain_that_left_a_row_out(family, kind, monkeypatch):
     """The forest of what is left is asked without the row, and its answer is moved to the centre."""
     asked: list[Any] = []
-    original = everytree.fitting.boosted.learn_forest
+    original = everytree.fitting.structures.grown.learn_forest
 
     def learn(grown: Any, *more: Any) -> Any:
         asked.append((grown, original(grown, *more)))
         return asked[-1][1]
 
-    monkeypatch.setattr(everytree.fitting.boosted, "learn_forest", learn)
+    monkeypatch.setattr(everytree.fitting.structures.grown, "learn_forest", learn)
     honest: list[np.ndarray] = []
-    with_centre = everytree.fitting.boosted.with_centre
+    with_centre = everytree.fitting.structures.boost.with_centre
 
     def coded(codes: Any, centre: Any, own: Any) -> Any:
         honest.append(centre)
         return with_centre(codes, centre, own)
 
-    monkeypatch.setattr(everytree.fitting.boosted, "with_centre", coded)
+    monkeypatch.setattr(everytree.fitting.structures.boost, "with_centre", coded)
     rows = X, y, row_data = Case(kind, family).draw(60, "boosted numbers")
     small = {"n_estimators": 6} if kind is et.MetaEnsembleRegressor else {}
     model = kind(max_iter=30, family=family, n_residual_trees=6, random_state=0, **small).fit(X, y, **row_data)
-    (grown, learnt), centre = asked[0], honest[0]
-    forest, z = learnt.forest, grown.rows
+    (grown, learnt), centre = asked[-1], honest[0]  # the last forest is that of the residuals
+    forest, z = learnt.model.parts.averaged, grown.rows
     found = {}
     for i in range(len(y)):
         trees = [k for k, tree in enumerate(grown.kept) if not tree.in_bag[i]]

@@ -227,7 +227,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _fit_more(self, given: GivenRows, *, allow_overlap: bool = False) -> Self:
         """Add the next rows; structures that were grown on few rows are grown again on more."""
-        fitted, settings = self.fitted_, self._settings()
+        fitted, settings = self._learnt(), self._settings()
         rows = self._more_rows(given, fitted)
         if not allow_overlap and fitted.has_counted(rows):
             raise OverlapError(

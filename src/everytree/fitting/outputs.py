@@ -17,8 +17,7 @@ from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fit import fitted_of
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
-from everytree.fitting.structures.grown import GrownStructure
-from everytree.fitting.structures.learning import learn_forest
+from everytree.fitting.structures.grown import GrownStructure, learn_forest
 from everytree.fitting.structures.origin import Origin
 from everytree.fitting.targets.several import SeveralTargets
 from everytree.fitting.targets.target import Target

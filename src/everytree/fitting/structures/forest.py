@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.structures.growing import grow_trees
 from everytree.fitting.structures.grown import GrownStructure
-from everytree.fitting.structures.origin import GrownTrees, Origin, digest_with_groups
+from everytree.fitting.structures.origin import Origin, digest_with_groups
 from everytree.fitting.targets.target import GrowthTarget
 from everytree.posterior.counts import count
 from everytree.posterior.rows import Rows
@@ -78,10 +78,6 @@ class ForestStructure(GrownStructure):
         self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
         return super().schema(given, target, y, weight, settings) if self.earlier is None else self.earlier.schema
-
-    def grow(self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings) -> GrownTrees:
-        grown = super().grow(rows, target, schema, settings)
-        return replace(grown, predict_out_of_bag=self.predict_out_of_bag)
 
     def kept_and_judged(
         self, rows: Rows, target: GrowthTarget, schema: Schema, settings: Settings, seeds: list[int]

@@ -11,6 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import everytree as et
 from cases import rng_for
+from everytree.exact.regions import MAX_CATEGORIES
+from everytree.tables.categories import MAX_AT_ONCE
 from everytree.tables.cross_fitting import cross_fitted_codes
 
 
@@ -20,6 +22,10 @@ def texts(rng, n, n_categories):
 
 def columns_of(text, y, **options):
     return et.Schema.fit(text, y, **options).columns
+
+
+def test_splits_into_all_categories_have_a_branch_for_missing_values():
+    assert MAX_AT_ONCE + 1 == MAX_CATEGORIES
 
 
 def test_two_categories_have_one_column():

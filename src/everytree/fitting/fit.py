@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from everytree.base.arrays import FloatArray
 from everytree.fitting.coding import code_first_rows, first_weights
-from everytree.fitting.fitted import Fitted, last_time_of
+from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.scores import NoScores, Scores
 from everytree.fitting.held_out.unseen import scores_of
-from everytree.fitting.mean_prediction import mean_prediction
 from everytree.fitting.structures.structure import Learnt, Structure
 from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.weights import TotalWeight
@@ -64,30 +62,10 @@ def fit_sample(
     target, rows, later_codes = code_first_rows(given, target, y, weight, schema, settings)
     target.warn_about(rows)
     learnt = structure.fit(rows, target, schema, settings)
-    fitted = fitted_of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
+    fitted = Fitted.of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
     groups = None if given.groups is None else given.groups_name
     return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
-
-
-def fitted_of(
-    learnt: Learnt,
-    target: Target,
-    schema: Schema,
-    rows: Rows,
-    weight: FloatArray | None,
-    factor: float,
-    n_jobs: int | None,
-) -> Fitted:
-    """The model of a table; `rows` are those of it that have a `weight` above 0."""
-    oob = learnt.out_of_bag
-    if oob is not None and weight is not None:
-        oob = oob.on(weight > 0.0)
-    unseen = learnt.unseen if isinstance(learnt.unseen, NoScores) else scores_of(target, rows, learnt.unseen())
-    return Fitted(
-        target, schema, learnt.model, learnt.choice, sorted(rows.row_data), factor, [], learnt.origin, oob, unseen,
-        learnt.helpful, mean_prediction=mean_prediction(learnt.model, rows, n_jobs), last_time=last_time_of(rows),
-    )  # fmt: skip
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

@@ -14,7 +14,10 @@ from everytree.fitting.held_out.helpful_splits import HelpfulSplits
 from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.held_out.scores import GROWN_ON_ALL, NoScores, Scores
 from everytree.fitting.held_out.search import Choice
+from everytree.fitting.held_out.unseen import scores_of
+from everytree.fitting.mean_prediction import mean_prediction
 from everytree.fitting.structures.origin import Origin
+from everytree.fitting.structures.structure import Learnt
 from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.weights import scaled_weight
 from everytree.models.model import Model
@@ -73,6 +76,27 @@ class Fitted:
     groups: str | None = None
     mean_prediction: FloatArray | None = None
     last_time: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        learnt: Learnt,
+        target: Target,
+        schema: Schema,
+        rows: Rows,
+        weight: FloatArray | None,
+        factor: float,
+        n_jobs: int | None,
+    ) -> Fitted:
+        """The model of a table; `rows` are those of it that have a `weight` above 0."""
+        oob = learnt.out_of_bag
+        if oob is not None and weight is not None:
+            oob = oob.on(weight > 0.0)
+        unseen = learnt.unseen if isinstance(learnt.unseen, NoScores) else scores_of(target, rows, learnt.unseen())
+        return cls(
+            target, schema, learnt.model, learnt.choice, sorted(rows.row_data), factor, [], learnt.origin, oob, unseen,
+            learnt.helpful, mean_prediction=mean_prediction(learnt.model, rows, n_jobs), last_time=last_time_of(rows),
+        )  # fmt: skip
 
     def with_batch(self, rows: Rows) -> Fitted:
         """The same, with the digest of one more batch that was counted; rows are coded as those of later batches."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from everytree.base.arrays import as_labels
 from everytree.base.errors import ArgumentError
 from everytree.fitting.coding import code_first_rows, first_weights
-from everytree.fitting.fit import fitted_of
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.structures.grown import GrownStructure, learn_forest
@@ -68,7 +67,7 @@ def fit_outputs(
     origin, fitted = Origin.of(grown), []
     for own, own_rows in zip(several.each, several.rows_of(grown.rows), strict=True):
         learnt = learn_forest(replace(grown, rows=own_rows), own, schema, settings)._replace(origin=origin)
-        learnt_of = fitted_of(learnt, own, schema, own_rows, weight, factor, settings.n_jobs)
+        learnt_of = Fitted.of(learnt, own, schema, own_rows, weight, factor, settings.n_jobs)
         fitted.append(learnt_of.with_batch(replace(own_rows, codes=later_codes)))
     return fitted
 

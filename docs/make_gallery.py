@@ -28,7 +28,7 @@ def page_of(example: Path) -> tuple[str, str]:
     title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
     for name, dark in (("light", False), ("dark", True)):
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), plt.style.context(["default", et.plot_style(dark=dark)]):
+        with contextlib.redirect_stdout(printed), plt.style.context(["default", et.view.plot_style(dark=dark)]):
             runpy.run_path(str(example), run_name="__main__")
             width = round(100 * plt.gcf().get_figwidth())  # so that letters are as large on every page
             plt.gcf().savefig(FOLDER / f"{example.stem}_{name}.png", dpi=144)

@@ -84,7 +84,7 @@ def main(folder: Path) -> None:
 
     for name, draw in PICTURES.items():
         for ending, dark in (("", False), ("_dark", True)):
-            with pyplot.style.context(["default", et.plot_style(dark=dark), {"font.size": 9.0}]):
+            with pyplot.style.context(["default", et.view.plot_style(dark=dark), {"font.size": 9.0}]):
                 figure = draw().figure
                 figure.savefig(folder / f"{name}{ending}.png", dpi=150, metadata={"Software": None})
                 pyplot.close(figure)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
-    from everytree.view import plot_predictive, plot_split_probs, plot_style, plot_tree
+    from everytree.view import plot_predictive, plot_split_probs, plot_tree
 
 __version__ = "0.1.0"
 
@@ -98,7 +98,6 @@ __all__ = [
     "onnx_inputs",
     "plot_predictive",
     "plot_split_probs",
-    "plot_style",
     "plot_tree",
     "save",
     "schema_from_batches",
@@ -130,7 +129,7 @@ _HOMES = {
     "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
-    "view": ("plot_predictive", "plot_split_probs", "plot_style", "plot_tree"),
+    "view": ("plot_predictive", "plot_split_probs", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -140,7 +139,7 @@ _OF_EXTRAS = {"to_onnx": "onnx"}
 _REMOVED = {
     f"Dask{name}": f"pass the collection to fit_batches of {name}, and predict by rows.map_partitions(model.predict)"
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
-}
+} | {"plot_style": "it is everytree.view.plot_style"}
 """Former names, and what to do instead."""
 
 

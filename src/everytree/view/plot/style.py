@@ -26,7 +26,7 @@ def plot_style(*, dark: bool = False) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from everytree import plot_style
+    >>> from everytree.view import plot_style
     >>> plot_style(dark=True)["figure.facecolor"]
     '#1c1f26'
     """

@@ -139,7 +139,8 @@ def behind(ax, text):
 
 
 STYLES = {
-    "default": {}, "dark_background": "dark_background", "light": et.view.plot_style(), "dark": et.view.plot_style(dark=True),
+    "default": {}, "dark_background": "dark_background", "light": et.view.plot_style(),
+    "dark": et.view.plot_style(dark=True),
     "black, no axes": {"figure.facecolor": "black", "axes.facecolor": "none"},
     "transparent": et.view.plot_style(dark=True) | {"figure.facecolor": "none", "axes.facecolor": "none"},
 }  # fmt: skip

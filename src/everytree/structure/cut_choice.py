@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.structure.given_forest import as_floats
 from everytree.structure.grow_on import Classes, Numbers
+from everytree.structure.growers import Growth, grow
 from everytree.tables.repeats import row_hashes
 from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 N_TREES = 30
 
@@ -56,23 +58,19 @@ def _worth_of_cuts(schema: Schema, codes: NDArray[Any], grow_on: Classes | Numbe
     Trees differ by the thresholds they try and not by rows, so that repeated rows and rows of larger weight give the
     same result.
     """
-    is_number = [column.kind != "categorical" for column in schema.columns]
-    worth = [
-        np.zeros(max(c.n_codes - 1, 0) if number else 0) for c, number in zip(schema.columns, is_number, strict=True)
-    ]
+    worth = [np.zeros(0 if c.kind == "categorical" else max(c.n_codes - 1, 0)) for c in schema.columns]
     if not any(len(own) for own in worth) or len(codes) == 0:
         return worth
-    forest = _forest(max_depth, grow_on.is_classification)
-    forest.fit(_as_floats(schema, codes), grow_on.y, grow_on.weight)
-    for tree in forest.estimators_:
-        nodes = tree.tree_
-        mass = nodes.weighted_n_node_samples * nodes.impurity
-        inner = np.flatnonzero((nodes.children_left >= 0) & np.isfinite(nodes.threshold))
-        gains = mass[inner] - mass[nodes.children_left[inner]] - mass[nodes.children_right[inner]]
-        for column, threshold, gain in zip(nodes.feature[inner], nodes.threshold[inner], gains, strict=True):
-            cut = int(np.floor(threshold))
-            if 0 <= cut < len(worth[column]):  # splitting off missing values is not a cut
-                worth[column][cut] += max(gain, 0.0)
+    moments = _moments(grow_on)
+    for tree in _random_trees(schema, codes, grow_on, max_depth, N_TREES):
+        sums = _sums_of_nodes(tree, codes, moments)
+        purity = (sums[:, 1:] ** 2).sum(axis=1) / np.where(sums[:, 0] > 0.0, sums[:, 0], 1.0)
+        gain = -purity
+        np.add.at(gain, tree.parent[1:], purity[1:])
+        for node in np.flatnonzero(~tree.is_terminal):
+            own, cut = worth[tree.feature[node]], int(tree.threshold[node])
+            if 0 <= cut < len(own):  # splitting off missing values is not a cut
+                own[cut] += max(gain[node], 0.0)
     return worth
 
 
@@ -81,36 +79,53 @@ def _predict_unseen_rows(schema: Schema, codes: NDArray[Any], grow_on: Classes |
 
     Halves are drawn by the codes alone, so that repeated rows and rows of larger weight give the same result.
     """
-    half = row_hashes(codes) % np.uint64(2) == 0
-    y, weight = grow_on.y, grow_on.weight
-    table, of_row = _as_floats(schema, codes), np.ones(len(y)) if weight is None else weight
-    follow = np.eye(int(y.max()) + 1)[y] if grow_on.is_classification and len(y) else y.reshape(len(y), -1)
-    old, new = half, ~half
-    if not (of_row[old].sum() > 0.0 and of_row[new].sum() > 0.0):
+    old = row_hashes(codes) % np.uint64(2) == 0
+    moments = _moments(grow_on)
+    of_row = moments[:, 0]
+    if not (of_row[old].sum() > 0.0 and of_row[~old].sum() > 0.0):
         return False
-    forest = _forest(max_depth, False, N_TREES // 3)
-    forest.fit(table[old], _column_or_table(follow[old]), of_row[old])
-    mean = np.average(follow[old], axis=0, weights=of_row[old])
-    found = forest.predict(table[new]).reshape(follow[new].shape)
-    gain, weight_new = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1), of_row[new]
-    error = np.sqrt((weight_new * (gain - np.average(gain, weights=weight_new)) ** 2).sum())
-    return bool(weight_new @ gain > CLEAR * error)
+    half = replace(grow_on, y=grow_on.y[old], weight=of_row[old])
+    mean = moments[old, 1:].sum(axis=0) / of_row[old].sum()
+    n_trees, found = N_TREES // 3, np.zeros((int((~old).sum()), len(mean)))
+    for tree in _random_trees(schema, codes[old], half, max_depth, n_trees):
+        sums = _sums_of_nodes(tree, codes[old], moments[old])
+        has_rows = sums[:, :1] > 0.0
+        of_node = np.where(has_rows, sums[:, 1:] / np.where(has_rows, sums[:, :1], 1.0), mean)
+        found += of_node[tree.route(codes[~old])] / n_trees
+    weight = of_row[~old]
+    follow = moments[~old, 1:] / np.where(weight > 0.0, weight, 1.0)[:, None]
+    gain = ((follow - mean) ** 2 - (follow - found) ** 2).sum(axis=1)
+    error = np.sqrt((weight * (gain - np.average(gain, weights=weight)) ** 2).sum())
+    return bool(weight @ gain > CLEAR * error)
 
 
-def _column_or_table(values: FloatArray) -> FloatArray:
-    """Return one output as a column, several as a table, as scikit-learn expects."""
-    return values[:, 0] if values.shape[1] == 1 else values
+def _random_trees(
+    schema: Schema, codes: NDArray[Any], grow_on: Classes | Numbers, max_depth: int, n_trees: int
+) -> Iterator[MetaTree]:
+    """Trees with random thresholds, grown on all rows."""
+    growth = Growth("extra_trees", max_depth=max(max_depth, 1), max_features=None, subsample=1.0)
+    grown = grow(
+        codes, grow_on, growth, n_trees, n_codes=schema.n_codes, has_missing=schema.has_missing, seeds=range(n_trees)
+    )
+    return (one.tree for one in grown)
 
 
-def _forest(max_depth: int, is_classification: bool, n_trees: int = N_TREES) -> Any:
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+def _moments(grow_on: Classes | Numbers) -> FloatArray:
+    """(n_rows, 1 + n_values) weight of each row, and the weight times its target; of classes, one column for each."""
+    y = grow_on.y
+    weight = np.ones(len(y)) if grow_on.weight is None else grow_on.weight
+    follow = np.eye(int(y.max(initial=0)) + 1)[y] if isinstance(grow_on, Classes) else y[:, None]
+    return np.column_stack([weight, weight[:, None] * follow])
 
-    kind = ExtraTreesClassifier if is_classification else ExtraTreesRegressor
-    return kind(n_trees, max_depth=max(max_depth, 1), max_features=1.0, random_state=0)
 
-
-def _as_floats(schema: Schema, codes: NDArray[Any]) -> NDArray[np.float32]:
-    return as_floats(codes, schema.has_missing)
+def _sums_of_nodes(tree: MetaTree, codes: NDArray[Any], moments: FloatArray) -> FloatArray:
+    """(n_nodes, n_moments) sums over the rows of each node."""
+    ends = tree.route(codes)
+    sums: FloatArray = np.stack([np.bincount(ends, column, tree.n_nodes) for column in moments.T], axis=1).astype(float)
+    for depth in range(int(tree.depth.max()), 0, -1):
+        at = np.flatnonzero(tree.depth == depth)
+        np.add.at(sums, tree.parent[at], sums[at])
+    return sums
 
 
 def _allot(worth: list[FloatArray], max_each: int, n: int) -> list[int]:

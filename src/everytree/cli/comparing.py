@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 from everytree.base.words import number_of
 from everytree.cli.fitting import Wanted, feature_names, kind_and_target, make_estimator
-from everytree.cli.models import Memory
+from everytree.cli.models import TableRoles
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
 from everytree.tables.repeats import read_groups, repeated_rows
@@ -64,16 +64,16 @@ class Contender:
         return type(self.model).__name__
 
 
-def bench_table(source: TableRows, memory: Memory, wanted: Wanted) -> str:
+def bench_table(source: TableRows, roles: TableRoles, wanted: Wanted) -> str:
     """A Markdown table: fit and predict of all, side by side, and how well they do on the half they have not seen."""
-    assert memory.target is not None
+    assert roles.target is not None
     if source.n_rows < 4:
         has = number_of(source.n_rows, "row")
         raise UserError(f"{source.name}: has {has}, but a half to fit and a half to predict need 4")
-    kind, y = kind_and_target(source, memory, wanted)
-    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
+    kind, y = kind_and_target(source, roles, wanted)
+    X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop, wanted.groups))
     groups = None if wanted.groups is None else source.values(wanted.groups, "groups")
-    with source.blamed(y=memory.target, groups=wanted.groups):
+    with source.reporting_errors(y=roles.target, groups=wanted.groups):
         return _compare(X, y, groups, kind, wanted)
 
 

@@ -52,7 +52,7 @@ def explain_file(
         output_format(out, how.format)
     of = open_model(model)
     which = _class(of, label)
-    source = open_table(table, replace(how, has_header=of.memory.has_header, types=column_types(of, with_target=False)))
+    source = open_table(table, replace(how, has_header=of.roles.has_header, types=column_types(of, with_target=False)))
     if out is None:
         to_standard_output(f"{_row_in_words(of, source, row, which)}\n".encode())
         return
@@ -109,7 +109,7 @@ def _said(of: ModelFile, explained: Explanation, X: Any) -> str:
         median, mean = float(dist.quantile(0.5)[0]), float(restricted_mean(dist.sf, last_time)[0])
         last = short_number(last_time, 6)
         return f"median {time_text(median, last_time, 6)}, mean of times up to {last} {short_number(mean, 6)}"
-    unit = "" if of.memory.exposure is None else f" where {of.memory.exposure!r} is 1"
+    unit = "" if of.roles.exposure is None else f" where {of.roles.exposure!r} is 1"
     return f"{short_number(float(explained.prediction[0]), 6)}{unit}"
 
 
@@ -126,7 +126,7 @@ def _explained(
             continue
         if only is not None:
             X = X.slice(only - n_before, 1)
-        with part.blamed():
+        with part.reporting_errors():
             for start in range(0, X.num_rows, ROWS_AT_ONCE):
                 some = X.slice(start, ROWS_AT_ONCE)
                 yield part, of.model.explain(some), some

@@ -55,9 +55,9 @@ def report_file(
         raise UserError("a page cannot go to standard output; give --out the name of a file")
     of = open_model(model).with_target(target)
     if groups is not None:
-        of = replace(of, memory=replace(of.memory, groups=groups))
+        of = replace(of, roles=replace(of.roles, groups=groups))
     if table is None:
-        page, said = _page(of.model, target_name=of.memory.target), ""
+        page, said = _page(of.model, target_name=of.roles.target), ""
     else:
         source = open_rows(of, table, how)
         rows = rows_that_fit(source, say)
@@ -101,28 +101,28 @@ def _contained(listed: Sequence[str]) -> str:
 
 def _is_new(of: ModelFile, table: OpenTable) -> bool:
     """Whether the model has not counted the table; one that was saved by Python does not say what it has counted."""
-    is_told = bool(of.memory.counted) or n_rows_of(of.model) == 0
-    return is_told and of.memory.first_counted(table) is None
+    is_told = bool(of.roles.counted) or n_rows_of(of.model) == 0
+    return is_told and of.roles.first_counted(table) is None
 
 
 def _groups(of: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
     """The groups of the rows; None where the model has none, or the table lacks their column and none was asked for."""
-    name = of.memory.groups or of.model.fitted_.groups
+    name = of.roles.groups or of.model.fitted_.groups
     return rows.values(name, "groups") if name and (is_told or name in rows.columns) else None
 
 
 def _judged_page(of: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> Page:
-    memory = of.memory
-    assert memory.target is not None
-    y = rows.targets(memory.target)
+    roles = of.roles
+    assert roles.target is not None
+    y = rows.targets(roles.target)
     X = rows.table.select(input_names(rows.name, rows.columns, of))
-    columns = row_columns(rows, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, "groups": memory.groups}
-    roles |= {name: getattr(memory, name) for name in columns}
-    weight = None if memory.weight is None else rows.values(memory.weight, "weight")
-    with rows.blamed(**roles):
+    columns = row_columns(rows, roles)
+    by_argument = {"y": roles.target, "sample_weight": roles.weight, "groups": roles.groups}
+    by_argument |= {name: getattr(roles, name) for name in columns}
+    weight = None if roles.weight is None else rows.values(roles.weight, "weight")
+    with rows.reporting_errors(**by_argument):
         return _page(
-            of.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=memory.target,
+            of.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=roles.target,
             places=rows.drawn, **columns,
         )  # fmt: skip
 

@@ -62,9 +62,9 @@ def predict_file(
         check_escaping(out, how.format)
     of = open_model(model)
     types = column_types(of, with_target=False)
-    source = open_table(table, replace(how, has_header=of.memory.has_header, types=types))
-    if of.memory.exposure is not None and of.memory.exposure not in source.columns:
-        say(f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
+    source = open_table(table, replace(how, has_header=of.roles.has_header, types=types))
+    if of.roles.exposure is not None and of.roles.exposure not in source.columns:
+        say(f"{source.name}: there is no column {of.roles.exposure!r}; every exposure is taken to be 1")
     written = _Written()
     last_time = last_time_of(of.model)
     if last_time is not None:
@@ -95,13 +95,13 @@ class _Written:
 
 def predict_table(table: OpenTable, of: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:
     """Columns of answers by name, a row each, part by part of the table."""
-    model, memory = of.model, of.memory
+    model, roles = of.model, of.roles
     _check(table, model, asked)
     names = input_names(table.name, table.columns, of)
-    read = [*names, *([] if memory.exposure is None else [memory.exposure])]
+    read = [*names, *([] if roles.exposure is None else [roles.exposure])]
     with working(model, asked.jobs, False), Progress("predicting", None, asked.progress, unit="rows") as progress:
         for part in table.parts(read, asked.keep):
-            with part.blamed(exposure=memory.exposure):
+            with part.reporting_errors(exposure=roles.exposure):
                 answers = _predict_part(part, of, asked, names, progress)
             yield {**{name: part.kept[name] for name in asked.keep}, **answers}
 
@@ -110,9 +110,9 @@ def _predict_part(
     part: TableRows, of: ModelFile, asked: Asked, names: Sequence[str], progress: Progress
 ) -> dict[str, NDArray[Any]]:
     X, exposure = part.table.select(names), None
-    if of.memory.exposure is not None:
-        is_there = of.memory.exposure in part.columns
-        exposure = part.numbers(of.memory.exposure, "exposure") if is_there else np.ones(part.n_rows)
+    if of.roles.exposure is not None:
+        is_there = of.roles.exposure in part.columns
+        exposure = part.numbers(of.roles.exposure, "exposure") if is_there else np.ones(part.n_rows)
     answer = _classes if of.model.has_classes else _numbers
     answers: list[list[NDArray[Any]]] = []
     for start in range(0, part.n_rows, ROWS_AT_ONCE):

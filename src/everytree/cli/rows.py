@@ -139,7 +139,7 @@ class TableRows:
             raise UserError(f"{where}: the target {target!r} is {values[row]:g}, but classes are whole or text")
 
     @contextmanager
-    def blamed(self, **roles: str | None) -> Iterator[None]:
+    def reporting_errors(self, **roles: str | None) -> Iterator[None]:
         """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like.
 
         That rows would count twice is for the caller to say.

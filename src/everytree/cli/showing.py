@@ -35,10 +35,10 @@ def show_model(of: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
 
 
 def _facts(of: ModelFile) -> str:
-    model, memory = of.model, of.memory
+    model, roles = of.model, of.roles
     facts = {
         "model": described(model),
-        "target": f"{memory.target or 'not told'}, {_target_kind(model)}",
+        "target": f"{roles.target or 'not told'}, {_target_kind(model)}",
         "columns": model.schema_.summary(),
         "rows": f"{n_rows_of(model)}{_origin(of)}",
     }
@@ -48,8 +48,8 @@ def _facts(of: ModelFile) -> str:
     if unseen is not None:
         facts["unseen"] = unseen.sentence()
     for role in ("weight", "exposure", "censored", "event"):
-        if getattr(memory, role):
-            facts[role] = f"column {getattr(memory, role)}"
+        if getattr(roles, role):
+            facts[role] = f"column {getattr(roles, role)}"
     return "\n".join([of.path, *(f"{name:<10}{said}" for name, said in facts.items())])
 
 
@@ -79,7 +79,7 @@ def _target_kind(model: Any) -> str:
 
 
 def _origin(of: ModelFile) -> str:
-    counted = of.memory.counted
+    counted = of.roles.counted
     listed = ", ".join(f"{one.table} ({one.rows})" for one in counted[:MAX_TABLES])
     more = f" and {len(counted) - MAX_TABLES} more" if len(counted) > MAX_TABLES else ""
     return f": {listed}{more}" if counted else ""

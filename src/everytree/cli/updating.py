@@ -109,12 +109,12 @@ def update_model(of: ModelFile, table: OpenTable, wanted: Update, say: Callable[
         with working(of.model, wanted.jobs, wanted.progress):
             _add(of.model, rows, of, allow_twice=wanted.allow_twice)
     n_rows = sum(one.rows for one in counted)
-    newer = replace(of, memory=of.memory.also(counted))
+    newer = replace(of, roles=of.roles.also(counted))
     return Updated(newer, table.name, n_rows, n_rows - (rows_placed(of.model) - before))
 
 
 def _refuse_twice(of: ModelFile, table: OpenTable, allow_twice: bool) -> None:
-    counted = None if allow_twice else of.memory.first_counted(table)
+    counted = None if allow_twice else of.roles.first_counted(table)
     if counted is not None:
         rows = "these rows" if len(table.files.paths) == 1 else f"the rows of {counted}"
         raise UserError(f"{table.name}: {of.path} has {rows} already; --allow-twice counts them once more")
@@ -124,7 +124,7 @@ def _add_in_batches(of: ModelFile, table: OpenTable, wanted: Update) -> list[Cou
     """Rows that are counted apart, part by part, and then added: a part that fails changes nothing."""
     apart, n_rows = of.model.blank(), table.count_rows()
     stretches: list[Stretch] = []
-    columns = [*input_names(table.name, table.columns, of), *of.memory.roles]
+    columns = [*input_names(table.name, table.columns, of), *of.roles.columns]
     with working(apart, wanted.jobs, False), Progress("counting", n_rows, wanted.progress, unit="rows") as bar:
         for part in table.parts(columns):
             _add(apart, part, of, allow_twice=True)
@@ -137,17 +137,21 @@ def _add_in_batches(of: ModelFile, table: OpenTable, wanted: Update) -> list[Cou
 
 def _add(model: Any, rows: TableRows, of: ModelFile, *, allow_twice: bool) -> None:
     """Rows to the statistics of a model; those that it refuses change nothing."""
-    memory = of.memory
-    assert memory.target is not None
-    y = rows.targets(memory.target)
+    roles = of.roles
+    assert roles.target is not None
+    y = rows.targets(roles.target)
     if not model.has_classes:
-        y = rows.numbers(memory.target, "target")
+        y = rows.numbers(roles.target, "target")
     X = rows.table.select(input_names(rows.name, rows.columns, of))
-    columns = row_columns(rows, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
-    weight = None if memory.weight is None else rows.numbers(memory.weight, "weight")
+    columns = row_columns(rows, roles)
+    by_argument = {
+        "y": roles.target,
+        "sample_weight": roles.weight,
+        **{name: getattr(roles, name) for name in columns},
+    }
+    weight = None if roles.weight is None else rows.numbers(roles.weight, "weight")
     try:
-        with rows.blamed(**roles):
+        with rows.reporting_errors(**by_argument):
             model.partial_fit(X, y, sample_weight=weight, allow_overlap=allow_twice, **columns)
     except OverlapError:
         raise UserError(
@@ -171,8 +175,8 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
     """One model with the rows of all."""
     merged, *others = parts
     for other in others:
-        seen = {one.digest: one for one in merged.memory.counted}
-        twins = [one for one in other.memory.counted if one.digest in seen]
+        seen = {one.digest: one for one in merged.roles.counted}
+        twins = [one for one in other.roles.counted if one.digest in seen]
         if twins and not allow_twice:
             raise UserError(
                 f"{other.path}: has the rows of {twins[0].table}, which {_having(parts, twins[0].digest)} has "
@@ -183,8 +187,8 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
             merged.model.merge(other.model, allow_overlap=allow_twice)
         except (TypeError, ValueError) as error:
             raise UserError(f"{other.path}: does not fit {merged.path}: {error}{ADVICE}") from None
-        memory = replace(merged.memory, counted=(*merged.memory.counted, *other.memory.counted))
-        merged = replace(merged, memory=memory)
+        roles = replace(merged.roles, counted=(*merged.roles.counted, *other.roles.counted))
+        merged = replace(merged, roles=roles)
     return merged
 
 
@@ -197,4 +201,4 @@ def _check_columns(one: ModelFile, other: ModelFile) -> None:
 
 def _having(parts: Sequence[ModelFile], digest: str) -> str:
     """The first model that has a table."""
-    return next(part.path for part in parts if any(one.digest == digest for one in part.memory.counted))
+    return next(part.path for part in parts if any(one.digest == digest for one in part.roles.counted))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import as_column
-from everytree.batches.batch import Batch, Place, Roles, batch_of, check_pair, read_batch
+from everytree.batches.batch import Batch, Roles, batch_of, check_pair, error_context, read_batch
 
 try:
     import dask
@@ -109,7 +109,7 @@ class Partitions:
     def _refuse_absent(self) -> None:
         """Say which partition lacks a column that X is said to have."""
         for number, columns in enumerate(compute([dask.delayed(list)(part) for part in _parts(self.X)])):
-            with Place(number, "partition"):
+            with error_context(number, "partition"):
                 self.roles.check_in(columns)
 
 

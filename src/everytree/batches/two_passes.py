@@ -36,15 +36,15 @@ class SeenTarget:
     def note(self, labels: Labels) -> None:
         """Labels of one batch more."""
         if labels is not None:
-            self.now = self.now.declare(labels)
+            self.now = self.now.with_labels(labels)
 
 
-def look(batch: Batch, target: Target) -> Labels:
+def scan_labels(batch: Batch, target: Target) -> Labels:
     """What must be known of the targets of all rows before the first one is counted; changes nothing."""
     if batch.target is None:
         raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
     target.row_data(batch.table.n_rows, _without_groups(batch.row_data))
-    return target.look(batch.target)
+    return target.scan_labels(batch.target)
 
 
 def given_rows(sketch: SchemaSketch) -> GivenRows:

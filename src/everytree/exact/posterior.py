@@ -36,7 +36,7 @@ from everytree.exact.prediction import (
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily, mean_less
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
@@ -144,7 +144,7 @@ class ExactPosterior:
         self.n_jobs = n_jobs
         self._max_seconds: float | None = None  # of the fit
         self.split_prior = split_prior
-        self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, self.max_depth))
+        self._log_split, self._log_stop = log_split_stop(split_prior_of_depths(split_prior, self.max_depth))
 
     @staticmethod
     def count_regions(n_codes: Sequence[int], max_depth: int, kinds: Kind | Sequence[Kind] = "ordered") -> int:

@@ -184,7 +184,7 @@ def _read_mappable(of: Reader, models: list[Model], n_rows: NDArray[np.int64]) -
     for i, (nodes, (tree, family, prior)) in enumerate(zip(of_tree, models, strict=True)):
         arrays = {name: array[nodes] for name, array in state.items()} | {"n_rows": n_rows[i : i + 1]}
         with of.checking(f"posterior {i}"):
-            posteriors.append(Posterior.holding(tree, family, prior, arrays))
+            posteriors.append(Posterior.from_arrays(tree, family, prior, arrays))
     return posteriors
 
 

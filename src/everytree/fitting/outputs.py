@@ -19,7 +19,7 @@ from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.structures.grown import GrownStructure, learn_forest
 from everytree.fitting.structures.origin import Origin
-from everytree.fitting.targets.several import SeveralTargets
+from everytree.fitting.targets.several import MultiTarget
 from everytree.fitting.targets.target import Target
 
 
@@ -61,7 +61,7 @@ def fit_outputs(
             learnt_target, own_y = target.learn(target.read(column), weight)
         each.append(learnt_target)
         numbers.append(own_y)
-    several, y = SeveralTargets(settings.owner, tuple(each)), np.column_stack(numbers)
+    several, y = MultiTarget(settings.owner, tuple(each)), np.column_stack(numbers)
     schema = structure.schema(given, several, y, weight, settings)
     several, rows, later_codes = code_first_rows(given, several, y, weight, schema, settings)
     grown = structure.grow(rows, several, schema, settings)

@@ -22,7 +22,7 @@ from everytree.families.link import Link
 from everytree.models.centres import Centres
 from everytree.models.model import Model, Parts, Scale, scaled
 from everytree.posterior.forest import Forest
-from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.predictive import Predictive
 from everytree.tables.schema import Schema
@@ -185,7 +185,7 @@ class BoostedNumbers(Model):
     def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         centre, codes = self._centres(X, n_jobs)
         dist = self.residuals.predictive(codes, n_jobs=n_jobs, **self.link.row_data_of_leaf(row_data, centre))
-        return dist if self.link.in_exposure else MovedPredictive(dist, *self.link.shift_and_scale(centre))
+        return dist if self.link.in_exposure else ShiftedPredictive(dist, *self.link.shift_and_scale(centre))
 
     def _centres(self, X: NDArray[Any], n_jobs: int | None) -> tuple[FloatArray, NDArray[Any]]:
         centre = self.centres.scores(X, n_jobs=n_jobs)[:, 0]

@@ -84,8 +84,8 @@ def split_prior_of_depths(split_prior: SplitPriorLike, n_depths: int) -> FloatAr
     return values
 
 
-def log_odds(split_prior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log g and log(1 - g), minus infinity where one of them is 0."""
+def log_split_stop(split_prior: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log g and log(1 - g) of split priors g; minus infinity where one of them is 0."""
     with np.errstate(divide="ignore"):
         return np.log(split_prior), np.log1p(-split_prior)
 

@@ -15,7 +15,7 @@ from everytree.predictive.predictive import Predictive, VarianceParts
 from everytree.predictive.targets import read_targets
 
 
-class MovedPredictive(Predictive):
+class ShiftedPredictive(Predictive):
     """The distributions of shift + scale * z, where z has the given ones.
 
     Parameters

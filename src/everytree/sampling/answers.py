@@ -31,7 +31,7 @@ TREE_ARRAYS = ("feature", "code", "first_child", "n_children")
 """Arrays of a tree, as the kernel returns them."""
 
 
-class Answers:
+class SamplerSummaries:
     """Answers that are read from the draws of a `StructureSampler`."""
 
     n_codes: list[int]

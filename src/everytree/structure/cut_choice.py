@@ -16,7 +16,7 @@ from everytree.tables.schema import Schema
 
 N_TREES = 30
 
-CLEAR = 3.0
+MIN_STANDARD_ERRORS = 3.0
 """Number of standard errors by which a forest must predict unseen rows better than their overall mean does."""
 
 
@@ -94,7 +94,7 @@ def _predict_unseen_rows(schema: Schema, codes: NDArray[Any], grow_on: Classes |
     found = forest.predict(table[new]).reshape(follow[new].shape)
     gain, weight_new = ((follow[new] - mean) ** 2 - (follow[new] - found) ** 2).sum(axis=1), of_row[new]
     error = np.sqrt((weight_new * (gain - np.average(gain, weights=weight_new)) ** 2).sum())
-    return bool(weight_new @ gain > CLEAR * error)
+    return bool(weight_new @ gain > MIN_STANDARD_ERRORS * error)
 
 
 def _column_or_table(values: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.posterior.rows import Rows
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, resolve_split_prior
 from everytree.structure.grown import Grown
 from everytree.trees.metatree import MetaTree
 
@@ -214,9 +214,9 @@ class HeldOut:
 
 
 def _stacked(split_priors: Sequence[SplitPriorLike], tree: MetaTree) -> tuple[FloatArray, FloatArray]:
-    """Log odds of several split priors, (n, 1) or (n, n_nodes)."""
+    """log g and log(1 - g) of several split priors, each (n, 1) or (n, n_nodes)."""
     resolved = np.stack(np.broadcast_arrays(*(resolve_split_prior(prior, tree) for prior in split_priors)))
-    log_split, log_stop = log_odds(np.ascontiguousarray(resolved))
+    log_split, log_stop = log_split_stop(np.ascontiguousarray(resolved))
     return log_split, log_stop
 
 

@@ -26,7 +26,7 @@ from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
-from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
@@ -100,7 +100,7 @@ def _narrowed(mixtures: Predictive, sharpness: float) -> Predictive:
     if sharpness == 1.0:
         return mixtures
     mean = mixtures.mean()
-    return MovedPredictive(mixtures, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
+    return ShiftedPredictive(mixtures, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
 
 
 def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScores:

@@ -32,7 +32,7 @@ from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
 from everytree.posterior.rows import Rows
-from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.structure.growers import Growth
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
@@ -217,4 +217,4 @@ def _moved(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatAr
     if link.in_exposure:
         return unseen
     moved_by = link.shift_and_scale(centres[unseen.numbers])
-    return replace(unseen, predicted=MovedPredictive(unseen.predicted, *moved_by))
+    return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *moved_by))

@@ -18,7 +18,7 @@ from everytree.tables.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralTargets(GrowthTarget):
+class MultiTarget(GrowthTarget):
     """Targets of one kind; of the rows, y has one column for each.
 
     Attributes

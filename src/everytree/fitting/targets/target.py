@@ -129,9 +129,9 @@ class Target(GrowthTarget):
     # ---- batches ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def look(self, column: Any) -> Labels:
+    def scan_labels(self, column: Any) -> Labels:
         """Return what must be known of the targets of all rows before the first one is counted."""
 
     @abstractmethod
-    def declare(self, labels: Labels) -> Self:
+    def with_labels(self, labels: Labels) -> Self:
         """Return the target with these classes known too."""

@@ -336,7 +336,7 @@ def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     assert "a.csv.et: there is no such file" in fails(capfd, "show", "a.csv.et")
     assert "ab.csv: there is no such file; the nearest is 'a.csv'" in fails(capfd, "fit", "ab.csv", "-y", "y")
     Path("a.txt").write_text(NAMED)
-    assert "a.txt: is no model that this everytree can read" in fails(capfd, "predict", "a.txt", "a.csv")
+    assert "a.txt is not a model file of this version" in fails(capfd, "predict", "a.txt", "a.csv")
     Path("a.parquet").write_text(NAMED)
     assert "a.parquet: is no Parquet file" in fails(capfd, "fit", "a.parquet", "-y", "y")
     Path("a.feather").write_text(NAMED)
@@ -443,7 +443,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(folder, here, capfd):
 
     done = run("predict", *wines, "-o", "old.csv", "--proba", cwd=here, preexec_fn=small_disk)
     assert (done.returncode, Path("old.csv").read_text()) == (1, "as it was")
-    assert done.stderr == b"everytree: old.csv: cannot be written: File too large; nothing is left of it\n"
+    assert done.stderr == b"everytree: could not write old.csv (File too large); no partial file is left\n"
     done = run("fit", wines[1], "-y", "class", "--trees", "2", "-o", "m.et", cwd=here, preexec_fn=small_disk)
     assert done.returncode == 1
     assert os.listdir() == ["old.csv"]
@@ -608,7 +608,7 @@ def test_a_report_that_cannot_be_written_says_so_in_a_sentence(folder, here, cap
         capfd, "report", model, "-o", "none/r.html"
     )
     if Path("/proc/self").is_dir():
-        assert "everytree: /proc/r.html: cannot be written: " in fails(capfd, "report", model, "-o", "/proc/r.html")
+        assert "everytree: could not write /proc/r.html (" in fails(capfd, "report", model, "-o", "/proc/r.html")
     assert "cannot go to standard output" in fails(capfd, "report", model, "-o", "-")
     Path("old.html").write_text("as it was")
 
@@ -619,7 +619,7 @@ def test_a_report_that_cannot_be_written_says_so_in_a_sentence(folder, here, cap
 
     done = run("report", model, "-o", "old.html", cwd=here, preexec_fn=small_disk)
     assert done.returncode == 1
-    assert done.stderr == b"everytree: old.html: cannot be written: File too large; nothing is left of it\n"
+    assert done.stderr == b"everytree: could not write old.html (File too large); no partial file is left\n"
     assert (os.listdir(), Path("old.html").read_text()) == (["old.html"], "as it was")
 
 

@@ -1,4 +1,4 @@
-"""The commands; what each of them does is in the room that it calls."""
+"""The commands; each calls one module."""
 
 from __future__ import annotations
 
@@ -238,10 +238,10 @@ def show(
     top: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="How many columns to list.")] = 10,
     depth: Annotated[int, typer.Option(metavar="LEVELS", min=0, help="How deep to draw the tree.")] = 2,
     all_splits: Annotated[
-        bool, typer.Option("--all-splits", help="Draw the splits too that do not help other rows.")
+        bool, typer.Option("--all-splits", help="Draw also splits that do not help held-out rows.")
     ] = False,
 ) -> None:
-    """What a model was fitted on, what matters to it, and a tree.
+    """Show the data a model was fitted on, the importance of columns, and a tree.
 
     \b
     everytree show model.et

@@ -103,7 +103,7 @@ def first_half(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np
     group = np.argsort(np.argsort(first))[group]  # in the order of the rows
     sizes = np.bincount(group)
     if len(sizes) < 2:
-        raise UserError("bench: all rows belong together, so there is no half to fit and other half to predict")
+        raise UserError("bench: all rows are in one group, so they cannot be split into train and test")
     rank = rng.permutation(len(sizes))
     n_before = np.cumsum(sizes[np.argsort(rank)])[rank] - sizes
     is_first = (n_before + sizes <= len(group) // 2) | (rank == 0)

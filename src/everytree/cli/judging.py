@@ -72,7 +72,7 @@ def report_file(
     try:
         replace_file(out, [page.text.encode("utf-8")])
     except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+        raise UserError(f"could not write {out} ({error.strerror or error}); no partial file is left") from None
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{said}")
     if page.listed:
         say(f"{out}: {_contained(page.listed)}")

@@ -38,7 +38,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class TableRoles:
-    """What a model file knows of the tables it goes with.
+    """The columns of the tables that a model file goes with: which are the target, weights and other row data.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class TableRoles:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are no features."""
+        """Names of the columns that are not features."""
         named = self.target, self.weight, self.exposure, self.censored, self.event, self.groups
         return [name for name in named if name is not None]
 
     def also(self, tables: Sequence[Counted]) -> TableRoles:
-        """The same, with more tables."""
+        """Add tables whose rows the model has seen."""
         return replace(self, counted=(*self.counted, *tables))
 
     def first_counted(self, table: OpenTable) -> str | None:
@@ -112,7 +112,7 @@ class ModelFile:
     version: tuple[int, ...] = ()
 
     def with_target(self, target: str | None) -> ModelFile:
-        """The same, with another column of targets where one is named."""
+        """Replace the column of targets, where one is named."""
         return self if target is None else replace(self, roles=replace(self.roles, target=target))
 
     def save(self, path: str) -> None:
@@ -137,7 +137,7 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
             fit = f"everytree fit {path} --target COLUMN"
             raise UserError(f"{path}: this is a {table} table, not a model; a model of it comes from `{fit}`") from None
         complaint = str(error).removeprefix(f"{path}: ")
-        raise UserError(f"{path}: is no model that this everytree can read: {complaint}") from None
+        raise UserError(f"{path} is not a model file of this version: {complaint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
@@ -158,7 +158,7 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
 
 
 def _version(path: str) -> tuple[int, ...]:
-    """What tells a file from one that replaced it or was written over it."""
+    """Identity of a file, which changes when it is replaced or written over."""
     status = os.stat(path)
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -186,7 +186,7 @@ def save_model(model: Any, path: str, roles: TableRoles, notes: dict[str, Any] |
     try:
         save(model, path, layout=layout, notes={**(notes or {}), NOTES: plain})
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+        raise UserError(f"could not write {path} ({error.strerror or error}); no partial file is left") from None
 
 
 def check_model_output(path: str, *inputs: str) -> None:
@@ -199,7 +199,7 @@ def check_model_output(path: str, *inputs: str) -> None:
 def check_not_there(path: str, *, force: bool) -> None:
     """Refuse to replace a file, unless told to."""
     if not force and os.path.lexists(path):
-        raise UserError(f"{path}: is there already; --force replaces it, or give --out another name")
+        raise UserError(f"{path} already exists; use --force to overwrite, or another name with --out")
 
 
 @contextmanager
@@ -221,7 +221,7 @@ KINDS = {"numeric": "number", "boolean": "boolean", "datetime": "date"}
 
 
 def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
-    """What the model knows its columns to be: text that looks like numbers is still text."""
+    """Types of the columns as the model knows them: text that looks like numbers is still text."""
     model, roles = of.model, of.roles
     types = {name: "number" for name in (roles.weight, roles.exposure) if name is not None}
     schema = model.schema_
@@ -269,7 +269,7 @@ def input_names(name: str, columns: Sequence[str], of: ModelFile) -> list[str]:
 
 
 def row_columns(source: TableRows, roles: TableRoles) -> dict[str, NDArray[Any]]:
-    """What the family wants to know of each row."""
+    """Row data of the family: exposure, censoring or event of each row."""
     named = {"exposure": roles.exposure, "censored": roles.censored, "event": roles.event}
     advice = {
         "exposure": "",

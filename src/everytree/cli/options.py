@@ -36,11 +36,11 @@ TablePath = Annotated[str, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
 MaybeTable = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Rows to judge it by.")]
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="Of standard input and output, and of names that do not tell.")
+    Format | None, typer.Option("--format", help="Of standard input and output, and of names without a known suffix.")
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(metavar="CHARACTER", help="Between values of text files; by default a comma, tab or semicolon."),
+    typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon."),
 ]
 Jobs = Annotated[
     int | None,
@@ -51,17 +51,17 @@ Jobs = Annotated[
 Compress = Annotated[
     bool, typer.Option("--compress", help="A smaller model file, slower to write; updates of it stay compressed.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file of the model where it is there already.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing model file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
-OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not that of fit.")]
+OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not the target of fit.")]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")]
 RelativeWeights = Annotated[
     bool, typer.Option("--relative-weights", help="Weights are relative: they are scaled to the number of rows.")
 ]
-Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows with the same value here belong together.")]
+Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Groups: rows that belong together.")]
 OtherGroups = Annotated[
-    str | None, typer.Option("--groups", metavar="COLUMN", help="Rows that belong together, if not as at fit.")
+    str | None, typer.Option("--groups", metavar="COLUMN", help="Groups of rows, if not those of fit.")
 ]
 Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
 Censored = Annotated[

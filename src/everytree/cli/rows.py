@@ -140,9 +140,9 @@ class TableRows:
 
     @contextmanager
     def reporting_errors(self, **roles: str | None) -> Iterator[None]:
-        """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like.
+        """Re-raise errors of the library with file and line; `roles` are the columns of `y` and other arguments.
 
-        That rows would count twice is for the caller to say.
+        An `OverlapError` goes to the caller as it is.
         """
         try:
             yield
@@ -179,7 +179,7 @@ def _to_numpy(column: Any) -> NDArray[Any]:
 
 
 def _neither_class_nor_number(arrow_type: Any) -> str:
-    """What a column of this type holds that no model predicts; nothing for classes and numbers."""
+    """Name of a type of values that no model predicts, such as dates; empty for classes and numbers."""
     from pyarrow import types
 
     if types.is_dictionary(arrow_type):

@@ -17,10 +17,10 @@ from everytree.cli.problems import StoppedError, UserError
 
 WRONG, FAULT, INTERRUPTED = 1, 70, 130
 TRACEBACK = "EVERYTREE_TRACEBACK"
-"""The environment variable that asks for the whole story of a fault."""
+"""The environment variable that makes an internal error print its traceback."""
 
 SAID_HERE = "X: .*nearly every row has its own", "X: .*numbers with a decimal comma"
-"""Warnings of the library about which commands say more, with the option or the file that helps."""
+"""Warnings of the library that commands replace by their own, which name the option or the file."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
         return _say(problem, WRONG)
     except MemoryError:
         return _say("there is not enough memory for this table", WRONG)
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `| head`, has closed the pipe
         _give_up_output()
         return WRONG
     except OSError as error:
@@ -66,7 +66,7 @@ def _fault(error: Exception) -> int:
 
 
 def _give_up_output() -> None:
-    """What is still buffered for an output that takes no more must not complain again at exit."""
+    """Discard what is still buffered for a closed output, so that there is no second error at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

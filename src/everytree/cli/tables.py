@@ -167,7 +167,7 @@ class OpenTable:
             return self._plain.count_rows() if isinstance(self._plain, ArrowFiles) else None
 
     def bytes_in_memory(self) -> int:
-        """What its rows take in memory, roughly; nothing more for standard input and pipes, which are there already."""
+        """Rough size of its rows in memory; 0 for standard input and pipes, which are in memory already."""
         with self._readable():
             return bytes_in_memory(self.files)
 
@@ -216,7 +216,7 @@ class OpenTable:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """What is wrong with a file, in a sentence."""
+        """The error of a file in a sentence."""
         import pyarrow as pa
 
         try:
@@ -336,7 +336,7 @@ def _warn_of_doubt(name: str, example: str) -> None:
 
 
 def _delimiter(format: str, given: str | None, start: bytes) -> str:
-    """What is between values; a backslash and a t is how shells have a tab.
+    r"""The delimiter; `\t` is accepted for tab.
 
     Spreadsheets write semicolons where the comma is the sign of decimals: so does a CSV file whose first line has
     semicolons and no comma.
@@ -350,7 +350,7 @@ def _delimiter(format: str, given: str | None, start: bytes) -> str:
 
 
 def _content_once(path: str, format: str) -> bytes | None:
-    """What can be read only once, standard input and pipes, or not in parts; None for other files."""
+    """Contents of inputs that can be read only once (standard input, pipes) or not in parts; None for other files."""
     if path == STREAM:
         if sys.stdin is None:
             raise UserError("standard input is closed")

@@ -35,7 +35,7 @@ def write_file(
     try:
         replace_file(path, _compressed(contents) if is_compressed(path) else contents)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+        raise UserError(f"could not write {path} ({error.strerror or error}); no partial file is left") from None
 
 
 def output_format(path: str, given: str | None) -> str:

@@ -33,7 +33,7 @@ class Table(NamedTuple):
     ----------
     schema : Schema
     row_names : list of str
-        What rows come with besides.
+        Names of the row data that fit was given.
     is_classes : bool
     """
 

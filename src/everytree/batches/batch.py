@@ -68,7 +68,7 @@ class Batch:
 
     @property
     def shape(self) -> Shape:
-        """What all batches must have in common."""
+        """The layout that all batches must share."""
         given = {"y": self.target, "sample_weight": self.weight, **self.row_data}
         return Shape.of(self.table, (name for name, values in given.items() if values is not None))
 

@@ -86,7 +86,7 @@ class ColumnSketch:
         return cut_points(self._numbers, None, self.max_bins)
 
     def values(self, kept: NDArray[Any]) -> Values:
-        """What a sample has kept, as a column."""
+        """Values of the sample, as a column."""
         kind = self.kind or self._empty_kind
         if kind is None:
             return Values(None)

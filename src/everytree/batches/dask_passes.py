@@ -87,7 +87,7 @@ class DaskPasses:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What all tasks of a pass share; reads a partition, whose rows have been counted before."""
+    """State that all tasks of a pass share; reads a partition, whose rows have been counted before."""
 
     parts: Partitions
     owner: str

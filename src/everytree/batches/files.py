@@ -117,7 +117,7 @@ def is_pattern(path: str) -> bool:
 
 
 def format_by_name(path: str) -> str | None:
-    """What the suffix of a name tells; None where it tells nothing."""
+    """Format by the suffix of a name; None for unknown suffixes."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
     told = FORMATS.get(Path(plain).suffix.lower())
     return told if told in DELIMITERS or not is_compressed(path) else None
@@ -152,7 +152,7 @@ def _base_folder(path: str, has_magic: bool) -> str:
 
 
 def bytes_in_memory(files: Files) -> int:
-    """What the rows of files take in memory, roughly, without reading them; nothing more where they are there."""
+    """Rough size of the rows of files in memory, without reading them; 0 for contents that are in memory already."""
     return 0 if files.content is not None else sum(_bytes_of_file(path, files.format) for path in files.paths)
 
 

@@ -1,4 +1,4 @@
-"""What all batches of a table have in common: the names of their columns, and what else is known of their rows."""
+"""The layout that all batches of a table share: names of columns, and which row data they have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schema needs to know of a table that is too long to keep, column by column and in parts that merge.
+"""Mergeable sketch of a long table, column by column, from which a schema is made.
 
 Exact over all rows: which columns there are and of what kind, whether values are missing, which categories there are,
 and the distinct numbers of a column that has no more of them than bins. From a uniform sample of rows: quantiles of all

@@ -91,11 +91,11 @@ class TextFiles:
         return again
 
     def with_types(self, types: dict[str, Any]) -> TextFiles:
-        """The same, columns of these types."""
+        """Read columns with these types."""
         return replace(self, reader=replace(self.reader, types=types))
 
     def with_first_types(self) -> TextFiles:
-        """The same, of types that hold the first rows of every file."""
+        """Infer types from the first rows of every file."""
         import pyarrow as pa
 
         schemas = of_same_columns((path, self._first_schema(path)) for path in self.files.paths)

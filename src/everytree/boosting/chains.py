@@ -50,7 +50,7 @@ STOPPING_ROWS = 100
 
 
 class Role(IntEnum):
-    """What a row is there for in a chain."""
+    """Use of a row in a chain: training, early stopping, or held out."""
 
     TRAINS = 0
     STOPS = 1
@@ -169,7 +169,7 @@ def class_scores(scores: FloatArray) -> FloatArray:
 
 
 class Boosted(NamedTuple):
-    """What boosting gives.
+    """Result of `boost`.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Boosted(NamedTuple):
     base : (n_rows, n_outputs) float64
         Score of each row by that chain before its first step.
     departure : (n_rows, n_outputs) float64
-        What the steps of that chain add to it, times the factor by the rows of all other folds.
+        Sum of the steps of that chain, times the factor that the rows of all other folds choose: out-of-fold scores.
     n_steps : list of int
         Steps of each chain.
     split_prior : float

@@ -1,4 +1,4 @@
-"""What the library does, on bundled tables: predict a patient, give an interval, read a tree, compare, check."""
+"""A demonstration on bundled tables: predict a patient, give an interval, read a tree, compare, check."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: M
 
 
 def other_ways(data: Data, tree: MetaTree, post: Posterior) -> str:
-    """The same rows again, one by one and as two merged halves, and how far the answers are apart."""
+    """Learn the same rows one by one and as two merged halves; say how far the results differ."""
 
     def empty() -> Posterior:
         return Posterior(tree, post.family, split_prior=0.5)

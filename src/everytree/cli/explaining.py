@@ -135,7 +135,7 @@ def _explained(
 
 
 def _contributions(of: ModelFile, table: OpenTable, which: Any) -> Iterator[dict[str, Any]]:
-    """What is predicted, its value without any column, and what each column adds to that; a row each."""
+    """The prediction, the base and the contribution of each column; a row each."""
     for _, explained, _ in _explained(of, table):
         assert explained is not None
         values, base, total = explained.values, np.asarray(explained.base), explained.prediction

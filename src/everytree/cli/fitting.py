@@ -194,7 +194,7 @@ def role_columns(roles: TableRoles, groups: str | None = None) -> dict[str, str]
 
 @dataclass
 class TargetSummary:
-    """What tells classes from numbers, of targets that come in parts; and whether there is anything to learn."""
+    """Statistics of targets that come in parts: are they classes or numbers, and is there more than one value?"""
 
     n_rows: int = 0
     only: Any = None
@@ -297,7 +297,7 @@ def _check_options(kind: str, wanted: Wanted) -> None:
 
 
 def fit_in_batches(table: OpenTable, roles: TableRoles, wanted: Wanted) -> tuple[Any, list[Counted]]:
-    """A fitted estimator of rows that are looked at part by part, and then fitted so; and what it has counted."""
+    """Scan a table part by part, then fit an estimator in batches; return it and the files that it has counted."""
     assert roles.target is not None
     by_argument = role_columns(roles, wanted.groups)
     features = feature_names(table.name, table.columns, roles, wanted.drop, wanted.groups)
@@ -335,7 +335,7 @@ class _Batches:
             yield part.table
 
     def places(self, error: Exception, roles: TableRoles) -> Callable[[int], str]:
-        """What errors call a row of a batch."""
+        """Location of a row of a batch, for errors."""
         part = error.part if isinstance(error, RefusedError) else None
         if part is None or roles.weight is not None:  # rows of weight 0 have been left out of the batch by then
             return lambda row: f"row {row}" if part is None else f"{part[0]} {part[1]}, row {row}"
@@ -344,7 +344,7 @@ class _Batches:
 
 @dataclass
 class _Scanned:
-    """What was found in all parts of a table: what targets are, types of columns of text, and rows of files."""
+    """Statistics of all parts of a table: its targets, types of columns of text, and rows of files."""
 
     target: TargetSummary = field(default_factory=TargetSummary)
     seen: SeenTypes = field(default_factory=SeenTypes)

@@ -18,7 +18,7 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SHARE = 0.5
 """Of the memory that is free, for a table as it is in its file; its codes and the trees need the rest."""
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-"""What a container may use, and what it uses."""
+"""Files with the memory limit of a container, and its use."""
 MEMORY = Path("/proc/meminfo")
 LEAST_ROWS = 1000
 """Of a sample: these are never too many."""

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 2**15
 
 @dataclass(frozen=True)
 class Asked:
-    """What is wanted of each row.
+    """Columns to predict for each row.
 
     Attributes
     ----------
@@ -79,14 +79,14 @@ def predict_file(
 
 
 class _Written:
-    """What has been written: how many rows, and the names of columns."""
+    """Number of rows written, and the names of columns."""
 
     def __init__(self) -> None:
         self.n_rows = 0
         self.columns: list[str] = []
 
     def noted(self, parts: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The same parts, one after the other."""
+        """Pass the parts on and count their rows."""
         for part in parts:
             yield part
             self.columns = list(part)
@@ -154,7 +154,7 @@ def _check_names(source: OpenTable, model: Any, asked: Asked) -> None:
 
 
 def _names(model: Any, asked: Asked) -> list[str]:
-    """What the columns of the answers are called."""
+    """Names of the columns of predictions."""
     names = ["prediction"] if last_time_of(model) is None else ["prediction", "median", "mean_up_to"]
     if asked.proba:
         names += [f"p_{label}" for label in model.classes_]

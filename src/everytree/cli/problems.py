@@ -1,4 +1,4 @@
-"""What a user can put right, said in one sentence: in the words of files and options where Python has arguments."""
+"""Errors that a user can correct, in one sentence, in terms of files and options instead of Python's arguments."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Stretch:
     first_line: int | None = None
 
     def place(self, row: int) -> str:
-        """What errors call a row."""
+        """Location of a row in its file, for errors."""
         line = f"row {row + self.first_row}" if self.first_line is None else f"line {row + self.first_line}"
         return f"{self.called}, {line}" if self.called else line
 
@@ -88,7 +88,7 @@ class TableRows:
         return sum(stretch.n_rows for stretch in self.stretches)
 
     def place(self, row: int) -> str:
-        """What errors call a row."""
+        """Location of a row in its file, for errors."""
         row = row if self.drawn is None else int(self.drawn[row])
         which = bisect_right(self._starts, row) - 1
         return self.stretches[which].place(row - self._starts[which])

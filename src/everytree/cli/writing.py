@@ -57,7 +57,7 @@ def _tables(parts: Iterable[Mapping[str, Any]], escape_formulas: bool) -> Iterat
 
 
 def _compressed(contents: Iterable[bytes]) -> Iterator[bytes]:
-    """The same in gzip's format, without the time, so that the same rows give the same file."""
+    """Compress by gzip, without a time stamp, so that the same rows give the same file."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     for content in contents:
         yield packer.compress(content)
@@ -72,7 +72,7 @@ def check_escaping(path: str, given: str | None) -> None:
 
 
 def _without_formulas(table: Any) -> Any:
-    """The same with an apostrophe before names and text that a spreadsheet would take for formulas."""
+    """Put an apostrophe before names and text that a spreadsheet would take for formulas."""
     import pyarrow as pa
 
     columns = [_escaped(column) if _is_text(column.type) else column for column in table.columns]
@@ -109,7 +109,7 @@ def to_standard_output(content: bytes | memoryview) -> None:
 
 
 class _Sink(io.BytesIO):
-    """What has been written since it was last asked; a writer that ends does not close it."""
+    """A buffer that is emptied by `take`; a writer that ends does not close it."""
 
     def close(self) -> None: ...
 
@@ -138,7 +138,7 @@ def _as_bytes(path: str, tables: Iterator[Any], kind: str) -> Iterator[bytes]:
 
 
 def _with_plain_columns(table: Any) -> Any:
-    """The same without dictionaries, of which a Feather file holds one a column, known before its first row."""
+    """Decode dictionaries: a Feather file holds one per column, which must be known before its first row."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):

@@ -40,7 +40,7 @@ Check = Callable[[str, Any], object]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a parameter is, and the check of its values.
+    """Type, description and check of a parameter.
 
     Attributes
     ----------

@@ -83,7 +83,7 @@ class ExactTree:
         return int(depths.max())
 
     def as_metatree(self) -> MetaTree:
-        """The same shape as a `MetaTree`, which cannot hold splits of one category against the rest."""
+        """Convert to a `MetaTree`, which cannot hold splits of one category against the rest."""
         inner = self.n_children > 0
         asked = {self.kinds[column] for column in self.feature[inner]}
         if "one_against_rest" in asked:

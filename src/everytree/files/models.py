@@ -27,7 +27,7 @@ from everytree.tables.schema import Schema
 
 
 class Table(NamedTuple):
-    """What is known of the table before its model is read.
+    """Description of the table, read before its model.
 
     Attributes
     ----------

@@ -270,7 +270,7 @@ def _shares(values: FloatArray) -> FloatArray:
 
 
 def size_of_mixture(parts: Parts) -> str:
-    """Boosted trees, and the forest that they are mixed with."""
+    """Number of boosted trees, and of trees of the forest that they are blended with, in words."""
     assert parts.additive is not None
     beside = "" if parts.forest is None else f" and a forest of {len(parts.forest)}"
     return f"{len(parts.additive):,} boosted trees{beside}"

@@ -1,4 +1,4 @@
-"""Predictive distributions of numbers, each moved by a number and scaled by another."""
+"""Predictive distributions of numbers, each shifted by a number and scaled by another."""
 
 from __future__ import annotations
 

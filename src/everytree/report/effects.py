@@ -56,7 +56,7 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
 
 
 def _units(subject: Subject, rows: JudgedRows) -> str:
-    """What counts and times stand for."""
+    """Units of counts and times, in a sentence."""
     said = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
     if subject.words.last_time is not None:
         last = short_number(subject.words.last_time, 6)

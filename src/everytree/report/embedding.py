@@ -36,7 +36,7 @@ MAX_BYTES = 3_300_000
 """Maximum size of the arrays before they are encoded as text, which adds a third; columns are subtracted from it."""
 
 EXACT = 1e-10
-"""What may be left out of the trees of a forest that boosted trees are mixed with."""
+"""Probability mass that may be left out of the trees of a forest that is blended with boosted trees."""
 
 NEGLIGIBLE_PROB = 1e-13
 """A node with a smaller probability to be in its tree changes no prediction."""

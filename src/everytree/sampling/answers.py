@@ -1,4 +1,4 @@
-"""What the draws of a sampler say: predictions, columns that are used, the best tree, the evidence, agreement."""
+"""Summaries of the draws of a sampler: predictions, columns used, the best tree, the evidence, convergence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TREE_ARRAYS = ("feature", "code", "first_child", "n_children")
 
 
 class SamplerSummaries:
-    """Answers that are read from the draws of a `StructureSampler`."""
+    """Summaries of the draws of a `StructureSampler`."""
 
     n_codes: list[int]
     family: NativeFamily
@@ -161,7 +161,7 @@ class SamplerSummaries:
         return rates
 
     def summary(self) -> str:
-        """What was drawn and how well the chains agree, as text."""
+        """Number of draws, and convergence of the chains, as text."""
         draws, agreement, sizes = self.draws, self.rhat, self.ess
         worst = max(agreement, key=lambda name: agreement[name])
         lines = [

@@ -1,4 +1,4 @@
-"""A sampler as plain values and arrays, chains included, and made again from them."""
+"""Saving and restoring a sampler, chains included, as plain values and arrays."""
 
 from __future__ import annotations
 

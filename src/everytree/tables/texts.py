@@ -21,7 +21,7 @@ from everytree.base.errors import ArgumentError
 from everytree.tables.reading import SAYS_MISSING, Values
 
 TextRule = Literal["number", "year-month-day", "day-month-year", "month-day-year"]
-"""What text holds: numbers, or dates whose parts come in this order unless they tell it by themselves."""
+"""How text is parsed: as numbers, or as dates whose parts come in this order unless it is evident from the date."""
 
 MARKS = frozenset({"?", "-"})
 """Text that also stands for a missing value in a column of numbers or dates."""
@@ -41,7 +41,7 @@ SUCH_AS = {
     "day-month-year": "a date such as 31/12/2020, with the day before the month",
     "month-day-year": "a date such as 12/31/2020, with the month before the day",
 }
-"""What text must be to be read by a rule."""
+"""Text that a rule accepts, in words."""
 
 PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)?(?:\.[0-9]+)?")
 """A number without an exponent, with no leading zero."""
@@ -80,7 +80,7 @@ def may_be_read(values: Values) -> bool:
 
 
 def recognised(label: str, values: Values) -> TextRule | None:
-    """What the text of a column holds, with a warning that says so; None if its values are categories."""
+    """Find the rule that parses the text of a column, and warn about it; None if its values are categories."""
     texts = [text for text in map(str.strip, map(str, values.labels)) if not _is_missing(text)]
     if not texts:
         return None

@@ -154,7 +154,7 @@ class Drawing:
 
     @property
     def shown_words(self) -> str:
-        """What the numbers on splits are."""
+        """Meaning of the numbers on splits."""
         if self.has_helps:
             return "probability that the split helps rows it was not grown on"
         return "probability that the node is split"
@@ -422,7 +422,7 @@ def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
 
 
 def mean_words(outcome: Outcome) -> str:
-    """What the bars of numbers show."""
+    """Legend of the bars of numbers."""
     return "mean ± sd" if math.isnan(outcome.last_time) else f"mean up to {number(outcome.last_time)}"
 
 

@@ -29,7 +29,7 @@ SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
 TREES_PER_CALL = 16
-"""Number of trees a thread that are asked together."""
+"""Number of trees per thread that predict in one call of the kernel."""
 
 TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
 """A tree, the scored rows that it predicts, and its predictions of them."""
@@ -107,7 +107,7 @@ class HeldOut:
         return len(np.unique(self.group[: self.n_scored])) / self.n_scored
 
     def first(self, n_scored: int) -> HeldOut:
-        """The same with the first of the scored rows alone: any prefix is a random sample."""
+        """Score only the first of the scored rows: any prefix is a random sample."""
         if n_scored >= self.n_scored:
             return self
         is_kept = np.arange(len(self.y)) < n_scored

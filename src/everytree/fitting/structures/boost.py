@@ -56,9 +56,9 @@ class BoostStructure:
     rule : BoostRule
     random_state : int, RandomState or None
     sharpen : bool
-        Whether the average of the chains is sharpened by the rows that they left out.
+        Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
     n_residual_trees : int
-        Of the forest that learns how numbers lie about their centres.
+        Number of trees of the forest that models residuals.
     """
 
     rule: BoostRule
@@ -84,7 +84,7 @@ class BoostStructure:
         )
 
     def residuals(self, target: NumberTarget) -> ForestStructure:
-        """The forest that learns how numbers lie about their centres."""
+        """The forest that models the residuals of out-of-fold predictions."""
         sharpen = target.leaves.support.is_real_line
         return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, Growth())
 
@@ -143,7 +143,7 @@ class BoostedCentres(NamedTuple):
 
 
 def link_of(target: NumberTarget) -> Link:
-    """How targets lie about their centres."""
+    """Link between the centre and the distribution of targets about it."""
     link = target.leaves.link
     assert link is not None, "estimators check that the family can be boosted"
     return link
@@ -155,7 +155,7 @@ def likelihood_of(link: Link, rows: Rows) -> Likelihood:
 
 
 def _in_own_unit(likelihood: Likelihood, weight: FloatArray | None) -> tuple[Likelihood, float, float]:
-    """The same in another unit, and the shift and scale that lead from scores in it to centres.
+    """Standardise targets; return the shift and scale that turn their scores into centres.
 
     Numbers are in standard deviations about their mean, and exposures such that the overall rate is 1.
     """
@@ -183,13 +183,13 @@ def numbers_about(
     settings: Settings,
     residuals: ForestStructure,
 ) -> Learnt:
-    """Learn how targets lie about their centres, by a forest.
+    """Fit a forest to the residuals of out-of-fold predictions.
 
     Parameters
     ----------
     rows : Rows
     honest : (n_rows,) float64
-        Centre of each row from models that have not seen it.
+        Out-of-fold centre of each row, from models that have not seen it.
     centres : Centres
         To predict other rows by.
     residuals : ForestStructure
@@ -212,7 +212,7 @@ def numbers_about(
 
 
 def _moved(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
-    """What is said of unseen rows about their centres, moved to these."""
+    """Shift predictions of residuals by the centres of the rows."""
     unseen = about_centres()
     if link.in_exposure:
         return unseen

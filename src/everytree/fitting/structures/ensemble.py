@@ -1,6 +1,6 @@
-"""A forest and boosted trees together, mixed by how well each predicts rows that it has not seen.
+"""Blending of a forest and boosted trees, by weights that out-of-fold predictions of both choose.
 
-These are the rows that a chain of boosting left out, and that a forest of all other rows predicts too.
+The folds are those that the chains of boosting leave out; a forest of all other rows predicts each fold too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHARE_OF_TREES = 2
 
 @dataclass(frozen=True)
 class EnsembleStructure:
-    """Both structures, for the same rows.
+    """A forest and boosted trees, fitted to the same rows.
 
     Attributes
     ----------
@@ -134,9 +134,9 @@ class EnsembleStructure:
         settings: Settings,
         said: Callable[[Forest, NDArray[Any]], FloatArray],
     ) -> FloatArray | None:
-        """What forests of the rows of all other folds say of each row; None if there are none.
+        """Out-of-fold predictions by forests of the rows of all other folds; None if there is one fold.
 
-        Leaving out each row by itself would not do: means without a row are the smaller the larger its target is.
+        Leave-one-out predictions would not do: the larger a target, the smaller is the mean of the other rows.
         """
         if not fold.any():
             return None

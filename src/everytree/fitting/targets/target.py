@@ -1,4 +1,4 @@
-"""What is predicted: the interface of targets, as tables are coded by them and trees are grown on them.
+"""The interface between a target, the coding of tables and the growing of trees.
 
 A target is made from an estimator's parameters. Learning from the first rows returns a new target: nothing is changed
 in place.
@@ -26,7 +26,7 @@ Labels = NDArray[Any] | None
 
 
 class GrowthTarget(ABC):
-    """What tables are coded by and trees are grown on: one target, or several together."""
+    """Interface between a target, or several together, and the grower."""
 
     owner: str
 
@@ -130,7 +130,7 @@ class Target(GrowthTarget):
 
     @abstractmethod
     def scan_labels(self, column: Any) -> Labels:
-        """Return what must be known of the targets of all rows before the first one is counted."""
+        """Return the class labels of a batch, all of which must be known before the first row is counted."""
 
     @abstractmethod
     def with_labels(self, labels: Labels) -> Self:

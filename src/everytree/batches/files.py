@@ -171,8 +171,8 @@ def _bytes_of_parquet(path: str) -> int:
     try:
         file = parquet.ParquetFile(path, pre_buffer=False)
     except pa.ArrowException as error:
-        said = str(error).split("\n")[0]
-        raise FilesError(f"{path}: is no Parquet file that pyarrow can read: {said}") from None
+        message = str(error).split("\n")[0]
+        raise FilesError(f"{path}: is no Parquet file that pyarrow can read: {message}") from None
     with file:
         footer = file.metadata
         width = sum(_width(field.type) for field in file.schema_arrow)

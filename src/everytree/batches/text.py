@@ -205,8 +205,8 @@ class TextReader:
             for line, values in self._lines(piece.content):
                 rows.append((piece.line(line), values))
                 if len(values) != len(rows[0][1]):
-                    said = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
-                    return TextError(self.name, rows[-1][0], said)
+                    message = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
+                    return TextError(self.name, rows[-1][0], message)
         except csv.Error as error:
             where = f"{self.name}, after line {rows[-1][0] if rows else 1}"
             return TextError(where, None, f"{error}: a quote that is never closed?")

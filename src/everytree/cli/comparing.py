@@ -141,19 +141,19 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _judge_numbers(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
     """Root mean squared error and R2."""
-    said = one.model.predict(one.new_rows)
-    return float(root_mean_squared_error(y, said)), float(r2_score(y, said))
+    predicted = one.model.predict(one.new_rows)
+    return float(root_mean_squared_error(y, predicted)), float(r2_score(y, predicted))
 
 
 def _judge_classes(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
     """Log-loss of the classes that the model knows, and accuracy of all."""
-    said, classes = one.model.predict_proba(one.new_rows), one.model.classes_
+    predicted, classes = one.model.predict_proba(one.new_rows), one.model.classes_
     known = np.isin(y, classes)  # a class of one row alone may lie in the half that no model has seen
     if not known.any():
         raise UserError("bench: no class of one half of the rows is in the other, so there is nothing to compare")
-    probs = said[known, np.searchsorted(classes, y[known])]
+    probs = predicted[known, np.searchsorted(classes, y[known])]
     loss = float(-np.log(np.maximum(probs, np.finfo(np.float64).eps)).mean()) + 0.0  # no loss is 0, not -0
-    return loss, float((classes[said.argmax(axis=1)] == y).mean())
+    return loss, float((classes[predicted.argmax(axis=1)] == y).mean())
 
 
 def _cells(one: Contender, ours: Contender) -> list[str]:

@@ -217,11 +217,11 @@ class TargetSummary:
 
     def warn_if_useless(self, table: str, target: str) -> None:
         """Say where no model can learn anything from the rows."""
-        said = repr(str(self.only)) if isinstance(self.only, str) else f"{self.only:g}"
+        message = repr(str(self.only)) if isinstance(self.only, str) else f"{self.only:g}"
         if self.n_rows == 1:
-            found = f"has one row, whose target {target!r} is {said}"
+            found = f"has one row, whose target {target!r} is {message}"
         elif not self.has_several:
-            found = f"the target {target!r} is {said} in every row"
+            found = f"the target {target!r} is {message} in every row"
         else:
             return
         warn(f"{table}: {found}: a model of it is useless, since it says the same of every row")
@@ -309,8 +309,8 @@ def fit_in_batches(table: OpenTable, roles: TableRoles, wanted: Wanted) -> tuple
         with working(model, wanted.jobs, wanted.progress):
             model.fit_batches(batches.source(), roles.target, **by_argument)
     except (TypeError, ValueError) as error:
-        said = in_words_of_files(error, {"y": roles.target, **by_argument}, batches.places(error, roles))
-        raise UserError(f"{table.name}: {said}") from error
+        message = in_words_of_files(error, {"y": roles.target, **by_argument}, batches.places(error, roles))
+        raise UserError(f"{table.name}: {message}") from error
     return model, counted_files(table, scanned.stretches)
 
 

@@ -169,9 +169,9 @@ def is_same_file(path: str, other: str) -> bool:
 
 
 @contextmanager
-def to_be_replaced(path: str, place: str, say: Callable[[str], object]) -> Iterator[None]:
+def to_be_replaced(path: str, output: str, say: Callable[[str], object]) -> Iterator[None]:
     """A model is read and written in here: where that is one file, one command after the other."""
-    if not is_same_file(path, place):
+    if not is_same_file(path, output):
         yield
         return
     with alone_with(path, waiting=lambda: say(f"{path}: waiting for another command that writes it")):
@@ -220,9 +220,9 @@ KINDS = {"numeric": "number", "boolean": "boolean", "datetime": "date"}
 """Kinds of columns, categories aside, and what they are in a text file."""
 
 
-def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
+def column_types(file: ModelFile, *, with_target: bool) -> dict[str, str]:
     """Types of the columns as the model knows them: text that looks like numbers is still text."""
-    model, roles = of.model, of.roles
+    model, roles = file.model, file.roles
     types = {name: "number" for name in (roles.weight, roles.exposure) if name is not None}
     schema = model.schema_
     for column in schema.columns if schema.input_names is not None else ():
@@ -241,29 +241,29 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
     return types
 
 
-def open_rows(of: ModelFile, table: str, how: Reading) -> OpenTable:
+def open_rows(file: ModelFile, table: str, how: Reading) -> OpenTable:
     """A table with targets, its columns of the types that the model knows."""
-    if of.roles.target is None:
-        raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
-    types = column_types(of, with_target=True)
-    return open_table(table, replace(how, has_header=of.roles.has_header, types=types))
+    if file.roles.target is None:
+        raise UserError(f"{file.path}: does not say which column is the target; name it by --target")
+    types = column_types(file, with_target=True)
+    return open_table(table, replace(how, has_header=file.roles.has_header, types=types))
 
 
-def input_names(name: str, columns: Sequence[str], of: ModelFile) -> list[str]:
+def input_names(name: str, columns: Sequence[str], file: ModelFile) -> list[str]:
     """The columns of a table that a model reads, in its order, or an error that names the table."""
-    wanted = of.model.schema_.input_names
+    wanted = file.model.schema_.input_names
     if wanted is None:
-        kept = [column for column in columns if column not in of.roles.columns]
-        if len(kept) != of.model.n_features_in_:
+        kept = [column for column in columns if column not in file.roles.columns]
+        if len(kept) != file.model.n_features_in_:
             raise UserError(
-                f"{name}: has {number_of(len(kept), 'column')} besides the target, but {of.path} reads "
-                f"{of.model.n_features_in_}, by their place"
+                f"{name}: has {number_of(len(kept), 'column')} besides the target, but {file.path} reads "
+                f"{file.model.n_features_in_}, by their place"
             )
         return kept
     for column in wanted:
         if column not in columns:
             raise UserError(
-                f"{name}: there is no column {column!r}, which the model {of.path} reads; {one_of(column, columns)}"
+                f"{name}: there is no column {column!r}, which the model {file.path} reads; {one_of(column, columns)}"
             )
     return list(wanted)
 
@@ -298,10 +298,10 @@ def n_rows_of(model: Any) -> int:
     return int(model.model_.n_rows)
 
 
-def check_takes_rows(of: ModelFile) -> None:
+def check_takes_rows(file: ModelFile) -> None:
     """Whether rows can be added to a model."""
-    if not of.model.counts_rows:
+    if not file.model.counts_rows:
         raise UserError(
-            f"{of.path}: holds a {type(of.model).__name__}, to which no rows can be added: a boosted tree depends on "
-            "all trees before it; fit it to all rows, or fit a forest"
+            f"{file.path}: holds a {type(file.model).__name__}, to which no rows can be added: a boosted tree depends "
+            "on all trees before it; fit it to all rows, or fit a forest"
         )

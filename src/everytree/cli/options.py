@@ -172,8 +172,8 @@ def max_features(text: str | None) -> int | float | str | None:
         value = -1
     if (isinstance(value, int) and value >= 1) or 0.0 < value <= 1.0:
         return value
-    said = f"{text!r} is no number of columns such as 3, no share such as 0.5, and none of sqrt, log2 and all"
-    raise typer.BadParameter(said, param_hint="--max-features")
+    message = f"{text!r} is no number of columns such as 3, no share such as 0.5, and none of sqrt, log2 and all"
+    raise typer.BadParameter(message, param_hint="--max-features")
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*)?)\s*(?:,|$)')

@@ -112,16 +112,16 @@ class TableRows:
         values = self.values(column, role)
         if values.dtype.kind in "biuf":
             return values
-        said = np.empty(len(values))
+        numbers = np.empty(len(values))
         for row, value in enumerate(values):
             try:
-                said[row] = float(value)
+                numbers[row] = float(value)
             except (TypeError, ValueError):
                 where = f"{self.name}, {self.place(row)}"
                 raise UserError(
                     f"{where}: the {role} {column!r} is {str(value)!r}, which is no number{advice}"
                 ) from None
-        return said
+        return numbers
 
     def targets(self, column: str) -> NDArray[Any]:
         """The column of targets, classes or numbers; text as NumPy's."""

@@ -47,8 +47,8 @@ def run(arguments: Sequence[str]) -> int:
         return WRONG
     except OSError as error:
         _give_up_output()
-        place = "" if error.filename is None else f"{error.filename}: "
-        return _say(f"{place}{error.strerror or error}", WRONG)
+        where = "" if error.filename is None else f"{error.filename}: "
+        return _say(f"{where}{error.strerror or error}", WRONG)
     except Exception as error:
         return _fault(error)
     return 0
@@ -76,13 +76,13 @@ def _give_up_output() -> None:
 
 def _warner() -> Callable[..., None]:
     """Prints warnings of libraries in one line, without their source, and each of them once."""
-    said: set[str] = set()
+    printed: set[str] = set()
 
     def warn(message: Warning | str, *where: Any, **more: Any) -> None:
         del where, more
         sentence = str(message).replace("`y`", "The target")
-        if sentence not in said:
-            said.add(sentence)
+        if sentence not in printed:
+            printed.add(sentence)
             _say(sentence, 0)
 
     return warn

@@ -230,9 +230,9 @@ class OpenTable:
             raise UserError(f"{gone}: there is no such file{_nearest_file(gone)}") from None
         except (pa.ArrowException, EOFError, OSError, ValueError, zlib.error) as error:
             if self.reader is None and getattr(error, "errno", None) is None:
-                said = str(error).split("\n")[0]
+                message = str(error).split("\n")[0]
                 kind = self.files.format.capitalize()
-                raise UserError(f"{self.name}: is no {kind} file that pyarrow can read: {said}") from None
+                raise UserError(f"{self.name}: is no {kind} file that pyarrow can read: {message}") from None
             where = getattr(error, "filename", None) or self.name
             raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 

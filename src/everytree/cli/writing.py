@@ -141,9 +141,9 @@ def _with_plain_columns(table: Any) -> Any:
     """Decode dictionaries: a Feather file holds one per column, which must be known before its first row."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+            table = table.set_column(index, field.name, table.column(index).cast(field.type.value_type))
     return table
 
 
@@ -179,13 +179,13 @@ def _values_as_text(path: str, name: str, column: Any) -> list[str | None]:
     import pyarrow as pa
 
     try:
-        said: list[str | None] = column.cast(pa.string()).to_pylist()
+        texts: list[str | None] = column.cast(pa.string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         place = "standard output" if path == STREAM else path
         raise UserError(
             f"{place}: the column {name!r} of type {column.type} cannot be written as text, but Parquet holds it"
         ) from None
-    return said
+    return texts
 
 
 def _as_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> bytes:

@@ -297,12 +297,12 @@ def _check_version(path: object, metadata: dict[str, str]) -> None:
 
 def _check_digest(path: object, header: memoryview, data: NDArray[np.uint8]) -> None:
     """Check the hash before anything is read from the header."""
-    place = re.search(rb'"sha256":"([0-9a-f]{64})"', header)
-    if place is None:
+    match = re.search(rb'"sha256":"([0-9a-f]{64})"', header)
+    if match is None:
         raise ModelFileError(f"{path}: sha256: there is no such entry of 64 digits: was this written by everytree?")
-    begin, end = place.span(1)
+    begin, end = match.span(1)
     found = _digest(b"", [header[:begin], memoryview(_NO_DIGEST), header[end:], data.data])
-    if found != place.group(1):
+    if found != match.group(1):
         raise ModelFileError(f"{path}: sha256: the file is damaged: its bytes are not those that were written")
 
 

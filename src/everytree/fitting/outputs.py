@@ -56,8 +56,8 @@ def fit_outputs(
     """
     weight, factor = first_weights(given, len(columns[0]), settings)
     each, numbers = [], []
-    for place, column in enumerate(columns):
-        with _in_column(place):
+    for output, column in enumerate(columns):
+        with _in_column(output):
             learnt_target, own_y = target.learn(target.read(column), weight)
         each.append(learnt_target)
         numbers.append(own_y)
@@ -74,9 +74,9 @@ def fit_outputs(
 
 
 @contextmanager
-def _in_column(place: int) -> Iterator[None]:
+def _in_column(output: int) -> Iterator[None]:
     """Errors about targets name the column of y."""
     try:
         yield
     except ArgumentError as error:
-        raise ArgumentError("y", error.must, f"column {place}", error.row, error.value) from None
+        raise ArgumentError("y", error.must, f"column {output}", error.row, error.value) from None

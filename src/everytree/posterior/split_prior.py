@@ -114,5 +114,5 @@ def _numbers(split_prior: ArrayLike) -> FloatArray:
 def _check_range(values: FloatArray, name: str) -> None:
     wrong = ~((values >= 0.0) & (values <= 1.0))
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ValueError(f"{name}[{place}] is {values[place]}, but must be from 0 to 1")
+        index = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{index}] is {values[index]}, but must be from 0 to 1")

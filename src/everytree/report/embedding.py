@@ -199,10 +199,10 @@ def _date_step(span: float) -> float:
     return next((step for step in (DAY, 60e6) if span >= 100.0 * step), 1e6)
 
 
-def column_data(column: Column, place: int) -> dict[str, Any]:
+def column_data(column: Column, index: int) -> dict[str, Any]:
     """Data with which the script turns a value into a code."""
     return {
-        "input": place,
+        "input": index,
         "kind": column.kind,
         "cuts": column.cuts.tolist(),
         "cut_names": [_unless_same(text, float(cut)) for text, cut in zip(cut_texts(column), column.cuts, strict=True)],

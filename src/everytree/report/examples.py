@@ -65,11 +65,11 @@ def _reasons(model: Any, rows: JudgedRows) -> Sequence[dict[str, Any] | None]:
     found: list[dict[str, Any] | None] = []
     for i in range(len(rows)):
         base, value, parts = explained.base, explained.prediction[i], explained.values[i]
-        of = explained.what[:1].upper() + explained.what[1:]
+        what = explained.what[:1].upper() + explained.what[1:]
         if names:  # the second of two classes, or the most probable one
             place = int(np.argmax(value)) if len(names) > 2 else len(names) - 1
-            base, value, parts, of = base[place], value[place], parts[:, place], f"Probability of {names[place]}"
-        found.append({"of": of, "base": float(base), "value": float(value), "parts": parts.tolist()})
+            base, value, parts, what = base[place], value[place], parts[:, place], f"Probability of {names[place]}"
+        found.append({"of": what, "base": float(base), "value": float(value), "parts": parts.tolist()})
     return found
 
 

@@ -209,12 +209,12 @@ def as_numbers(values: Values, rule: TextRule, label: str) -> Values:
         return values
     read: Callable[[str], float | None] = read_number if rule == "number" else lambda text: read_date(text, rule)
     numbers = np.full(len(values.labels) + 1, np.nan)  # -1, a missing value, selects the last entry
-    for place, value in enumerate(values.labels):
+    for index, value in enumerate(values.labels):
         number = read(str(value).strip())
         if number is not None:
-            numbers[place] = number
+            numbers[index] = number
             continue
-        rows = np.flatnonzero(values.index == place)
+        rows = np.flatnonzero(values.index == index)
         if len(rows):
             must = f"must be {SUCH_AS[rule]}, as in the table of fit"
             raise ArgumentError("X", must, label, int(rows[0]), repr(value))

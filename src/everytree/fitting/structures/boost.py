@@ -79,7 +79,7 @@ class BoostStructure:
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
         centres = Centres(boosted.trees, link)
-        return numbers_about(
+        return fit_residuals(
             rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target)
         )
 
@@ -173,9 +173,9 @@ def _rounded(exposure: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(np.round(digits / DIGIT) * DIGIT, power))
 
 
-def numbers_about(
+def fit_residuals(
     rows: Rows,
-    honest: FloatArray,
+    out_of_fold: FloatArray,
     centres: Centres,
     chains: Chains,
     target: NumberTarget,
@@ -188,33 +188,33 @@ def numbers_about(
     Parameters
     ----------
     rows : Rows
-    honest : (n_rows,) float64
+    out_of_fold : (n_rows,) float64
         Out-of-fold centre of each row, from models that have not seen it.
     centres : Centres
         To predict other rows by.
     residuals : ForestStructure
     """
-    own = Schema.fit(honest[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
+    own = Schema.fit(out_of_fold[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
-    row_data = centres.link.row_data_of_leaf(rows.row_data, honest)
+    row_data = centres.link.row_data_of_leaf(rows.row_data, out_of_fold)
     if "exposure" in row_data:
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
-    of_leaves = centres.link.to_leaf(rows.y, honest)
-    about_rows = Rows(with_centre(rows.codes, honest, own), of_leaves, rows.weight, row_data, rows.group)
+    of_leaves = centres.link.to_leaf(rows.y, out_of_fold)
+    about_rows = Rows(with_centre(rows.codes, out_of_fold, own), of_leaves, rows.weight, row_data, rows.group)
     learnt = residuals.fit(about_rows, target, with_own, settings)
     model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):
-        unseen = partial(_moved, unseen, centres.link, honest)
+        unseen = partial(_shifted, unseen, centres.link, out_of_fold)
     return Learnt(model, unseen=unseen)
 
 
-def _moved(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
+def _shifted(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
     """Shift predictions of residuals by the centres of the rows."""
     unseen = about_centres()
     if link.in_exposure:
         return unseen
-    moved_by = link.shift_and_scale(centres[unseen.numbers])
-    return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *moved_by))
+    shift_and_scale = link.shift_and_scale(centres[unseen.numbers])
+    return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *shift_and_scale))

@@ -77,8 +77,8 @@ class Target(GrowthTarget):
         """Raise for names that are not row data of any family of this estimator."""
         known = self.known_names
         for name in sorted(set(names) - set(known)):
-            said = " or ".join(map(repr, known)) or "nothing besides features, target and weight"
-            raise TypeError(f"{self.owner} takes no {name!r}; rows may have {said}")
+            allowed = " or ".join(map(repr, known)) or "nothing besides features, target and weight"
+            raise TypeError(f"{self.owner} takes no {name!r}; rows may have {allowed}")
 
     @property
     @abstractmethod

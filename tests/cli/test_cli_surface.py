@@ -115,7 +115,7 @@ def test_rows_and_classes_that_are_not_there(capfd):
     said = fails(capfd, "explain", "model.et", "t.csv", "--row", "40")
     assert said == "everytree: t.csv: there is no row 40; it has 40 rows, counted from 0\n"
     said = fails(capfd, "explain", "model.et", "t.csv", "--class", "Yes")
-    assert "--class is 'Yes', which is no class of model.et; the nearest is 'yes'" in said
+    assert "--class is 'Yes', which is not a class of model.et; the nearest is 'yes'" in said
     assert main(["fit", "t.csv", "-y", "a", "--trees", "2", "-q", "-o", "numbers.et"]) == 0
     assert "--class is for classes" in fails(capfd, "explain", "numbers.et", "t.csv", "--class", "yes")
     assert main(["explain", "numbers.et", "t.csv", "-o", "why.parquet", "-q"]) == 0

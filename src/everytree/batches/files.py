@@ -172,7 +172,7 @@ def _bytes_of_parquet(path: str) -> int:
         file = parquet.ParquetFile(path, pre_buffer=False)
     except pa.ArrowException as error:
         message = str(error).split("\n")[0]
-        raise FilesError(f"{path}: is no Parquet file that pyarrow can read: {message}") from None
+        raise FilesError(f"{path}: is not a Parquet file that pyarrow can read: {message}") from None
     with file:
         footer = file.metadata
         width = sum(_width(field.type) for field in file.schema_arrow)

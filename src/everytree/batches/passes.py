@@ -230,7 +230,7 @@ def update_from_batches(
                 n_rows += batch.table.n_rows
                 counts.update(codes, y, batch.weight, n_jobs=n_jobs, **batch.row_data)
                 if isinstance(model, Posterior) and counts.n_rows[0] < n_rows:
-                    raise ValueError("it has an answer that the tree has no branch for: a missing value, or a new code")
+                    raise ValueError("it has a value that the tree has no branch for: a missing value, or a new code")
             progress.step(batch.table.n_rows)
     counted = counts.forest()
     return model.merge(counted.posteriors[0]) if isinstance(model, Posterior) else model.merge(counted)

@@ -150,7 +150,7 @@ def _judge_classes(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
     predicted, classes = one.model.predict_proba(one.new_rows), one.model.classes_
     known = np.isin(y, classes)  # a class of one row alone may lie in the half that no model has seen
     if not known.any():
-        raise UserError("bench: no class of one half of the rows is in the other, so there is nothing to compare")
+        raise UserError("bench: the halves of the rows have no class in common, so there is nothing to compare")
     probs = predicted[known, np.searchsorted(classes, y[known])]
     loss = float(-np.log(np.maximum(probs, np.finfo(np.float64).eps)).mean()) + 0.0  # no loss is 0, not -0
     return loss, float((classes[predicted.argmax(axis=1)] == y).mean())

@@ -85,7 +85,7 @@ def _class(file: ModelFile, label: str | None) -> Any:
         raise UserError(f"--class is for classes, but {file.path} predicts numbers")
     known = {str(one): one for one in file.model.classes_.tolist()}
     if label not in known:
-        raise UserError(f"--class is {label!r}, which is no class of {file.path}; {one_of(label, known)}")
+        raise UserError(f"--class is {label!r}, which is not a class of {file.path}; {one_of(label, known)}")
     return known[label]
 
 

@@ -88,7 +88,7 @@ def fit_model(
         return fit_rows(rows, roles, wanted, say), counted_files(table, rows.stretches)
     if wanted.needs_all_rows:
         raise UserError(
-            f"{found}, but --model {wanted.structure} needs all of them there; allow more by --memory, give it "
+            f"{found}, but --model {wanted.structure} needs all rows in memory; allow more by --memory, give it "
             "fewer rows, or fit a forest or a --tree, which do not"
         )
     say(f"{found}: fitting in batches, structures from a sample of {SAMPLE_ROWS:,} rows, statistics from all")
@@ -224,7 +224,7 @@ class TargetSummary:
             found = f"the target {target!r} is {message} in every row"
         else:
             return
-        warn(f"{table}: {found}: a model of it is useless, since it says the same of every row")
+        warn(f"{table}: {found}: a model of it is useless, since it predicts the same for every row")
 
     def kind(self, wanted: Wanted, roles: TableRoles) -> str:
         """Whether targets are classes or numbers: as told, or as the options or the values have it."""

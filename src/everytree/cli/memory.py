@@ -90,7 +90,7 @@ def parse_size(option: str, text: str) -> int:
             return int(size)
     except ValueError:
         pass
-    raise typer.BadParameter(f"{text!r} is no amount of memory such as 500M, 2G or 1.5G", param_hint=option)
+    raise typer.BadParameter(f"{text!r} is not an amount of memory such as 500M, 2G or 1.5G", param_hint=option)
 
 
 def default_size() -> int:

@@ -257,7 +257,7 @@ def input_names(name: str, columns: Sequence[str], file: ModelFile) -> list[str]
         if len(kept) != file.model.n_features_in_:
             raise UserError(
                 f"{name}: has {number_of(len(kept), 'column')} besides the target, but {file.path} reads "
-                f"{file.model.n_features_in_}, by their place"
+                f"{file.model.n_features_in_}, by position"
             )
         return kept
     for column in wanted:

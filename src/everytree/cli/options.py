@@ -172,7 +172,7 @@ def max_features(text: str | None) -> int | float | str | None:
         value = -1
     if (isinstance(value, int) and value >= 1) or 0.0 < value <= 1.0:
         return value
-    message = f"{text!r} is no number of columns such as 3, no share such as 0.5, and none of sqrt, log2 and all"
+    message = f"{text!r} is not a number of columns such as 3, a share such as 0.5, sqrt, log2 or all"
     raise typer.BadParameter(message, param_hint="--max-features")
 
 
@@ -206,4 +206,4 @@ def numbers(option: str, listed: str) -> list[float]:
     try:
         return [float(number) for number in listed.split(",") if number.strip()]
     except ValueError:
-        raise typer.BadParameter(f"{listed!r} is no list of numbers such as .05,.5,.95", param_hint=option) from None
+        raise typer.BadParameter(f"{listed!r} is not a list of numbers such as .05,.5,.95", param_hint=option) from None

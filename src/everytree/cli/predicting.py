@@ -150,7 +150,9 @@ def _check_names(source: OpenTable, model: Any, asked: Asked) -> None:
     taken = set(_names(model, asked))
     for name in asked.keep:
         if name in taken:
-            raise UserError(f"{source.name}: a column {name!r} cannot be kept, since the answers have that name")
+            raise UserError(
+                f"{source.name}: a column {name!r} cannot be kept, since a column of predictions has that name"
+            )
 
 
 def _names(model: Any, asked: Asked) -> list[str]:

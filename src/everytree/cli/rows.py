@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from everytree.base.errors import OverlapError
 from everytree.cli.problems import UserError, in_words_of_files, nearest, one_of
 
-DELIMITER_HINT = "; if something else than a comma or a tab is between the values, say --delimiter"
+DELIMITER_HINT = "; if the delimiter is not a comma or a tab, give it by --delimiter"
 NO_HEADER_HINT = "; if the first line is a row rather than names, say --no-header"
 
 
@@ -119,7 +119,7 @@ class TableRows:
             except (TypeError, ValueError):
                 where = f"{self.name}, {self.place(row)}"
                 raise UserError(
-                    f"{where}: the {role} {column!r} is {str(value)!r}, which is no number{advice}"
+                    f"{where}: the {role} {column!r} is {str(value)!r}, which is not a number{advice}"
                 ) from None
         return numbers
 

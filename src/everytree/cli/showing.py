@@ -38,7 +38,7 @@ def _facts(file: ModelFile) -> str:
     model, roles = file.model, file.roles
     facts = {
         "model": described(model),
-        "target": f"{roles.target or 'not told'}, {_target_kind(model)}",
+        "target": f"{roles.target or 'unknown'}, {_target_kind(model)}",
         "columns": model.schema_.summary(),
         "rows": f"{n_rows_of(model)}{_origin(file)}",
     }

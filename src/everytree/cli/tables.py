@@ -232,7 +232,7 @@ class OpenTable:
             if self.reader is None and getattr(error, "errno", None) is None:
                 message = str(error).split("\n")[0]
                 kind = self.files.format.capitalize()
-                raise UserError(f"{self.name}: is no {kind} file that pyarrow can read: {message}") from None
+                raise UserError(f"{self.name}: is not a {kind} file that pyarrow can read: {message}") from None
             where = getattr(error, "filename", None) or self.name
             raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -275,7 +275,7 @@ def format_of(path: str, given: str | None) -> str:
     told = FORMATS.get(Path(plain).suffix.lower()) or given or ("csv" if path == STREAM else None)
     if told is None:
         raise UserError(
-            f"{path or repr(path)}: the name does not tell the format; name it by --format {'|'.join(NAMES)}"
+            f"{path or repr(path)}: the name has no known suffix; give the format by --format {'|'.join(NAMES)}"
         )
     if told not in NAMES:
         raise UserError(f"--format is {told!r}, but must be one of {', '.join(NAMES)}")

@@ -180,7 +180,7 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
         if twins and not allow_twice:
             raise UserError(
                 f"{other.path}: has the rows of {twins[0].table}, which {_having(parts, twins[0].digest)} has "
-                "too, and they would count twice; let shards start from `fit --empty`, or say --allow-twice"
+                "too, and they would count twice; let shards start from `fit --empty`, or use --allow-twice"
             )
         _check_columns(merged, other)
         try:

@@ -26,7 +26,7 @@ def refuse_several_outputs(model: Any) -> None:
     outputs = vars(model).get("outputs_", ())
     if outputs:
         raise OneOutputError(
-            f"this {type(model).__name__} has {len(outputs)} outputs, and this is for a model of one: take "
+            f"this {type(model).__name__} has {len(outputs)} outputs, but this is for models with one: use "
             f"model.outputs_[0] .. model.outputs_[{len(outputs) - 1}], which are fitted estimators of one output each"
         )
 

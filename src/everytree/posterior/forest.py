@@ -245,7 +245,7 @@ class Forest:
         if self.weighs_by_evidence != other.weighs_by_evidence or not (
             self.weighs_by_evidence or (self.weights == other.weights).all()
         ):
-            raise ValueError("other has other weights than this forest")
+            raise ValueError("other has different weights than this forest")
 
     def without_rows(self) -> Forest:
         """Return the same trees, priors, weights and sharpness without rows."""

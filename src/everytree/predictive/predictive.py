@@ -308,7 +308,7 @@ class Predictive(ABC):
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise: NumPy would treat a distribution of rows as a nested sequence."""
-        raise TypeError(f"a {type(self).__name__} is no array; ask it for mean(), probs(), quantile(p), sample(), ...")
+        raise TypeError(f"a {type(self).__name__} is not an array; call mean(), probs(), quantile(p), sample(), ...")
 
     def __repr__(self) -> str:
         more = ", ..." if len(self) > ROWS_SHOWN else ""

@@ -72,7 +72,7 @@ class SamplerSummaries:
         """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
         kept = self.structures
         if "one_against_rest" in self.kinds:
-            raise ValueError("splits of one category against the rest are not thresholds: no forest has them")
+            raise ValueError("splits of one category against the rest are not thresholds: a forest cannot hold them")
         if self._forest is None:
             self._forest = Forest(
                 [

@@ -50,7 +50,7 @@ class ArrowFiles:
         return list(self.dataset.schema.names)
 
     def count_rows(self) -> int:
-        """How many rows there are, by what the files say of themselves."""
+        """Number of rows by the metadata of the files."""
         return int(self.dataset.count_rows())
 
     def parts(self, names: Names = None, as_written: Sequence[str] = ()) -> Iterator[Part]:

@@ -124,7 +124,7 @@ def format_by_name(path: str) -> str | None:
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the name says that gzip has been at work."""
+    """Whether the name has the suffix of gzip."""
     return path.lower().endswith(COMPRESSED)
 
 

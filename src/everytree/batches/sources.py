@@ -23,7 +23,7 @@ def is_dask(batches: Any) -> bool:
 
 
 def open_source(batches: Any) -> Source:
-    """Whatever `batches` may be, or an error that says why it may not."""
+    """Open `batches`, of any supported type, or raise an error."""
     if isinstance(batches, Source):
         return batches
     if isinstance(batches, str | os.PathLike):

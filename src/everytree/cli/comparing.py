@@ -146,7 +146,7 @@ def _judge_numbers(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
 
 
 def _judge_classes(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
-    """Log-loss of the classes that the model knows, and accuracy of all."""
+    """Log-loss of rows whose classes the model knows, and accuracy of all rows."""
     predicted, classes = one.model.predict_proba(one.new_rows), one.model.classes_
     known = np.isin(y, classes)  # a class of one row alone may lie in the half that no model has seen
     if not known.any():

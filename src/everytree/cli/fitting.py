@@ -81,7 +81,7 @@ class Wanted:
 def fit_model(
     table: OpenTable, roles: TableRoles, wanted: Wanted, say: Callable[[str], object]
 ) -> tuple[Any, list[Counted]]:
-    """A fitted estimator, and what it has counted; in batches where all rows are too many, which is said."""
+    """A fitted estimator, and the files it has counted; in batches, with a note, where all rows are too many."""
     found = too_long(table)
     if not found:
         rows = table.read()
@@ -99,7 +99,7 @@ def fit_model(
 
 
 def fit_rows(source: TableRows, roles: TableRoles, wanted: Wanted, say: Callable[[str], object]) -> Any:
-    """A fitted estimator; what may surprise about the columns is said."""
+    """A fitted estimator, with notes about surprising columns."""
     assert roles.target is not None
     kind, target = kind_and_target(source, roles, wanted, warn_if_useless=True)
     X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop, wanted.groups))
@@ -389,7 +389,7 @@ def _part_target(part: TableRows, target: str, wanted: Wanted) -> NDArray[Any]:
 
 
 def _refuse_text(table: OpenTable, column: str, arrow_type: Any) -> None:
-    """Text that says numbers is read one by one, which batches are not."""
+    """Refuse a column of text where numbers are needed: batches do not parse text value by value."""
     from pyarrow import types
 
     if types.is_dictionary(arrow_type) or types.is_string(arrow_type) or types.is_large_string(arrow_type):

@@ -1,4 +1,4 @@
-"""How much memory a table may take, as told or as the machine has it, and what is done with one that takes more."""
+"""Memory limit of tables, given or half of what is free, and sampling of tables that take more."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def too_long(table: OpenTable) -> str:
 
 
 def rows_that_fit(table: OpenTable, say: Callable[[str], object]) -> TableRows:
-    """All rows of a table, or as many as may be in memory, drawn at random, which is said."""
+    """All rows of a table, or, with a note, a random sample of as many as fit in memory."""
     found = too_long(table)
     if not found or table.limit is None:
         return table.read()

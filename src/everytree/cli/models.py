@@ -190,7 +190,7 @@ def save_model(model: Any, path: str, roles: TableRoles, notes: dict[str, Any] |
 
 
 def check_model_output(path: str, *inputs: str) -> None:
-    """Whether a model can be written here, said before the work rather than after it."""
+    """Check that a model can be written here, before the work rather than after it."""
     if path == STREAM:
         raise UserError("a model cannot go to standard output; give --out the name of a file")
     check_output(path, *inputs)

@@ -50,7 +50,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a table, and what errors say of where they came from.
+    """Rows of a table, with their files and lines, for errors.
 
     Attributes
     ----------

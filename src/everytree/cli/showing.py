@@ -86,7 +86,7 @@ def _origin(file: ModelFile) -> str:
 
 
 def _importances(model: Any, top: int) -> str:
-    """The columns that say most, with bars."""
+    """The most important columns, with bars."""
     importances = model.feature_importances_
     names = model.schema_.input_names or [f"column {k}" for k in range(len(importances))]
     order = np.argsort(-importances, kind="stable")[:top]

@@ -45,7 +45,7 @@ MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 START = 1 << 16
-"""Bytes of a text that tell what is between its values."""
+"""Bytes at the start of a text by which its delimiter is found."""
 THOUSANDS = re.compile(rb"-?[1-9]\d{0,2},\d{3}")
 """A number whose comma may separate thousands, or decimals."""
 
@@ -270,7 +270,7 @@ def _find(path: str, format: str | None) -> Files:
 
 
 def format_of(path: str, given: str | None) -> str:
-    """The format that the suffix of a name tells, or the one given where it tells none."""
+    """The format by the suffix of a name, else the one given."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
     told = FORMATS.get(Path(plain).suffix.lower()) or given or ("csv" if path == STREAM else None)
     if told is None:
@@ -294,7 +294,7 @@ def table_in(path: str) -> str:
 
 
 def _start(files: Files) -> bytes:
-    """The first whole lines of a text; nothing where it cannot be read, which is said when all of it is."""
+    """The first whole lines of a text; nothing where it cannot be read, which fails when all of it is read."""
     if files.content is None and not os.path.isfile(files.paths[0]):  # a pipe would wait, and lose them
         return b""
     try:

@@ -201,7 +201,7 @@ def _as_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> bytes:
 
 
 def check_output(path: str, *inputs: str) -> None:
-    """Whether a file can be written here, and is none of the command's inputs; said before the work, not after it."""
+    """Check, before the work, that a file can be written here and is not one of the command's inputs."""
     folder = Path(path).parent
     if path == STREAM:
         return

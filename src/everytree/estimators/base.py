@@ -147,7 +147,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
-        """Return the fitted state with the score of its own rows, where it was asked for."""
+        """Return the fitted state with its out-of-bag score, where `oob_score` is set."""
         del y
         return replace(fitted, out_of_bag=None)
 

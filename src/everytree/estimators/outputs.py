@@ -18,7 +18,7 @@ from everytree.fitting.outputs import fit_outputs, output_columns
 
 
 class OneOutputError(ValueError, AttributeError):
-    """A model of several outputs was asked what only a model of one output can answer."""
+    """A method that needs a model of one output was called on a model of several."""
 
 
 def refuse_several_outputs(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scores of rows that a model had not seen, beside those of predicting the same for every row."""
+"""Held-out scores of a model, beside those of a constant prediction."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_without_a_header_columns_are_numbered_for_good(here, capfd):
     assert capfd.readouterr().out == "prediction\n" + "0\n" * 5
     assert "say --no-header" in fails(capfd, "fit", "rows.csv", "-y", "target", "--force")
     Path("other.csv").write_text("a|b\n1|2\n")
-    assert "say --delimiter" in fails(capfd, "fit", "other.csv", "-y", "b", "--force")
+    assert "give it by --delimiter" in fails(capfd, "fit", "other.csv", "-y", "b", "--force")
 
 
 def test_rows_that_trees_cannot_place_are_mentioned(here, capfd):
@@ -311,7 +311,7 @@ BROKEN = {
     "a long line": ("a,y\n1,0\n\n2,1,9\n", "bad.csv, line 4: has 3 values, but line 1 has 2"),
     "after a line break in quotes": ('a,y\n"1\n2",0\n2,1,9\n', "bad.csv, line 4: has 3 values"),
     "an open quote": ('a,y\n"1,0\n2,1\n', "bad.csv, after line 1: unexpected end of data"),
-    "no UTF-8": (b"a,y\n1,0\n\xff,1\n", "bad.csv, line 3: is no text in UTF-8: byte 0xff"),
+    "no UTF-8": (b"a,y\n1,0\n\xff,1\n", "bad.csv, line 3: is not UTF-8 text: byte 0xff"),
     "zeros": (b"a,y\n1,0\n\0,1\n", "bad.csv, line 3: holds a zero byte"),
     "nothing": ("", "bad.csv: is empty"),
     "names alone": ("a,y\n", "bad.csv: there are no rows"),
@@ -336,13 +336,13 @@ def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     assert "a.csv.et: there is no such file" in fails(capfd, "show", "a.csv.et")
     assert "ab.csv: there is no such file; the nearest is 'a.csv'" in fails(capfd, "fit", "ab.csv", "-y", "y")
     Path("a.txt").write_text(NAMED)
-    assert "a.txt: is no model that this everytree can read" in fails(capfd, "predict", "a.txt", "a.csv")
+    assert "a.txt is not a model file of this version" in fails(capfd, "predict", "a.txt", "a.csv")
     Path("a.parquet").write_text(NAMED)
-    assert "a.parquet: is no Parquet file" in fails(capfd, "fit", "a.parquet", "-y", "y")
+    assert "a.parquet: is not a Parquet file" in fails(capfd, "fit", "a.parquet", "-y", "y")
     Path("a.feather").write_text(NAMED)
-    assert "a.feather: is no Feather file" in fails(capfd, "fit", "a.feather", "-y", "y")
+    assert "a.feather: is not a Feather file" in fails(capfd, "fit", "a.feather", "-y", "y")
     Path("a.xls").write_text(NAMED)
-    assert "a.xls: the name does not tell the format" in fails(capfd, "fit", "a.xls", "-y", "y")
+    assert "a.xls: the name has no known suffix" in fails(capfd, "fit", "a.xls", "-y", "y")
     damaged = bytearray((folder / "w.et").read_bytes())
     damaged[-1] ^= 1
     Path("damaged.et").write_bytes(damaged)
@@ -443,7 +443,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(folder, here, capfd):
 
     done = run("predict", *wines, "-o", "old.csv", "--proba", cwd=here, preexec_fn=small_disk)
     assert (done.returncode, Path("old.csv").read_text()) == (1, "as it was")
-    assert done.stderr == b"everytree: old.csv: cannot be written: File too large; nothing is left of it\n"
+    assert done.stderr == b"everytree: could not write old.csv (File too large); no partial file is left\n"
     done = run("fit", wines[1], "-y", "class", "--trees", "2", "-o", "m.et", cwd=here, preexec_fn=small_disk)
     assert done.returncode == 1
     assert os.listdir() == ["old.csv"]
@@ -608,7 +608,7 @@ def test_a_report_that_cannot_be_written_says_so_in_a_sentence(folder, here, cap
         capfd, "report", model, "-o", "none/r.html"
     )
     if Path("/proc/self").is_dir():
-        assert "everytree: /proc/r.html: cannot be written: " in fails(capfd, "report", model, "-o", "/proc/r.html")
+        assert "everytree: could not write /proc/r.html (" in fails(capfd, "report", model, "-o", "/proc/r.html")
     assert "cannot go to standard output" in fails(capfd, "report", model, "-o", "-")
     Path("old.html").write_text("as it was")
 
@@ -619,7 +619,7 @@ def test_a_report_that_cannot_be_written_says_so_in_a_sentence(folder, here, cap
 
     done = run("report", model, "-o", "old.html", cwd=here, preexec_fn=small_disk)
     assert done.returncode == 1
-    assert done.stderr == b"everytree: old.html: cannot be written: File too large; nothing is left of it\n"
+    assert done.stderr == b"everytree: could not write old.html (File too large); no partial file is left\n"
     assert (os.listdir(), Path("old.html").read_text()) == (["old.html"], "as it was")
 
 

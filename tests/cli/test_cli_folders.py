@@ -215,7 +215,7 @@ def test_folders_and_patterns_that_are_no_table(command, here, capfd):
     Path("none").mkdir()
     assert said("none") == "everytree: the folder 'none' holds no files\n"
     assert said("no*.csv") == "everytree: no*.csv: no file has a name like this\n"
-    assert "nowhere: the name does not tell the format" in said("nowhere")
+    assert "nowhere: the name has no known suffix" in said("nowhere")
     assert re.search(r"files must be all of one of \[.*\], but '\[ct\]\*' has", said("[ct]*"))
     Path("mixed").mkdir()
     WRITERS["csv"](rows(), "mixed/a.csv")

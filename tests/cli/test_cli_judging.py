@@ -79,7 +79,7 @@ def test_bench_keeps_groups_and_repeats_in_one_half(here, capfd):
     once.loc[np.repeat(once.index, 6)].to_csv("repeats.csv", index=False)
     assert max(bench_accuracies(says(capfd, "bench", "repeats.csv", "-y", "y", *FEW))) < 0.8
     visits().assign(patient="one").to_csv("one.csv", index=False)
-    assert "all rows belong together" in fails(capfd, "bench", "one.csv", "-y", "y", "--groups", "patient", *FEW)
+    assert "all rows are in one group" in fails(capfd, "bench", "one.csv", "-y", "y", "--groups", "patient", *FEW)
 
 
 @pytest.mark.parametrize("sizes", [[1] * 9, [3, 1, 4, 1, 5], [50, 1], [1, 1]], ids=str)

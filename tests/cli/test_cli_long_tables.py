@@ -159,7 +159,7 @@ def test_what_targets_are_is_told_by_all_rows(here, small_sample, capfd):
 
 def test_exact_trees_say_what_to_do(here, capfd):
     said = fails(capfd, "fit", "t.parquet", "-y", "y", "--exact", "--memory", "1K")
-    assert "but --model exact needs all of them there" in said
+    assert "but --model exact needs all rows in memory" in said
     assert "allow more by --memory, give it fewer rows, or fit a forest" in said
     assert not Path("model.et").exists()
 
@@ -168,7 +168,11 @@ WRONG = {
     "no target": ({"y": None}, [], "t.csv, line 2502: the target 'y' is missing"),
     "infinity": ({"a": np.inf}, [], "t.csv: column 'a', line 2502: inf"),
     "a weight below 0": ({"w": -1}, ["--weight", "w"], "t.csv: 'w', batch"),
-    "no number": ({"kind": "q"}, ["--weight", "kind"], "t.csv, line 2: the weight 'kind' is 'z', which is no number"),
+    "no number": (
+        {"kind": "q"},
+        ["--weight", "kind"],
+        "t.csv, line 2: the weight 'kind' is 'z', which is not a number",
+    ),
 }
 
 
@@ -247,7 +251,7 @@ def test_sizes(text, size):
 
 @pytest.mark.parametrize("text", ["", "G", "much", "-1G", "0", "nan", "2X", "1e300"])
 def test_sizes_that_are_none(text, here, capfd):
-    with pytest.raises(typer.BadParameter, match="no amount of memory"):
+    with pytest.raises(typer.BadParameter, match="not an amount of memory"):
         memory.parse_size("--memory", text)
     assert fails(capfd, "fit", "t.csv", "-y", "y", "--memory", text, code=2)
 

@@ -129,7 +129,7 @@ def test_no_answer_takes_the_name_of_a_kept_column(here, capfd):
     how = ["--std", "--interval", ".9", "--quantiles", ".5"]
     for name in ("std", "lower", "q0.5"):
         said = fails(capfd, "predict", "odd.et", "odd.csv", *how, "--keep", name)
-        assert f"odd.csv: a column {name!r} cannot be kept, since the answers have that name" in said
+        assert f"odd.csv: a column {name!r} cannot be kept, since a column of predictions has that name" in said
     assert columns_of(says(capfd, "predict", "odd.et", "odd.csv", "--keep", "std"))["std"][7] == "7"
 
 
@@ -258,9 +258,12 @@ def test_bench_of_a_target_that_nobody_gets_wrong(here, capfd):
 # ---- options in their own words -------------------------------------------------------------------------------------
 
 SAID = {
-    "a weight that is text": (["--weight", "kind"], "odd.csv, line 2: the weight 'kind' is 'a', which is no number"),
+    "a weight that is text": (["--weight", "kind"], "odd.csv, line 2: the weight 'kind' is 'a', which is not a number"),
     "no weight at all": (["--weight", "none"], "odd.csv: the weight 'none' is zero for every row"),
-    "a number that is text": (["-y", "kind", "--kind", "number"], "line 2: the target 'kind' is 'a', which is no num"),
+    "a number that is text": (
+        ["-y", "kind", "--kind", "number"],
+        "line 2: the target 'kind' is 'a', which is not a num",
+    ),
     "a class that is no class": (["--kind", "class"], "odd.csv, line 3: the target 'y' is 1.5, but classes are whole"),
     "an exposure of no counts": (["--exposure", "std"], "--exposure is for --family poisson, but --family is normal"),
     "no times": (["--censored", "ok"], "--censored is for --family exponential, but --family is normal"),

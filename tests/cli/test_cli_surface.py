@@ -38,7 +38,7 @@ def test_a_model_is_replaced_only_by_force(capfd):
     assert main([*FIT, "-q"]) == 0
     before = Path("model.et").read_bytes()
     said = fails(capfd, *FIT, "--seed", "3")
-    assert said == "everytree: model.et: is there already; --force replaces it, or give --out another name\n"
+    assert said == "everytree: model.et already exists; use --force to overwrite, or another name with --out\n"
     assert Path("model.et").read_bytes() == before
     assert main([*FIT, "--seed", "3", "-q", "--force"]) == 0
     assert Path("model.et").read_bytes() != before
@@ -69,7 +69,7 @@ def test_a_table_is_no_model(capfd):
     Path("table").write_bytes(b"PAR1....")
     assert "table: this is a Parquet table, not a model" in fails(capfd, "show", "table")
     Path("other").write_bytes(b"something else")
-    assert "other: is no model that this everytree can read" in fails(capfd, "show", "other")
+    assert "other is not a model file of this version" in fails(capfd, "show", "other")
 
 
 @pytest.mark.parametrize("memory", [[], ["--memory", "1K"]], ids=["whole", "batches"])
@@ -115,7 +115,7 @@ def test_rows_and_classes_that_are_not_there(capfd):
     said = fails(capfd, "explain", "model.et", "t.csv", "--row", "40")
     assert said == "everytree: t.csv: there is no row 40; it has 40 rows, counted from 0\n"
     said = fails(capfd, "explain", "model.et", "t.csv", "--class", "Yes")
-    assert "--class is 'Yes', which is no class of model.et; the nearest is 'yes'" in said
+    assert "--class is 'Yes', which is not a class of model.et; the nearest is 'yes'" in said
     assert main(["fit", "t.csv", "-y", "a", "--trees", "2", "-q", "-o", "numbers.et"]) == 0
     assert "--class is for classes" in fails(capfd, "explain", "numbers.et", "t.csv", "--class", "yes")
     assert main(["explain", "numbers.et", "t.csv", "-o", "why.parquet", "-q"]) == 0

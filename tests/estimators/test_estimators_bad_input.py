@@ -381,7 +381,7 @@ def test_classes_that_were_not_there(case):
     model = case.make().fit(table, y)
     with unchanged(state, model):
         for classes in (["other"], model.classes_[:1]):
-            with pytest.raises(ValueError, match=r"classes is .*, but the first call knew"):
+            with pytest.raises(ValueError, match=r"classes is .*, but the first call had"):
                 model.partial_fit(table, y, classes=classes)
         other = replaced(y, "other") if y.dtype.kind == "U" else replaced(y, 9)
         with pytest.raises(ValueError, match=r"y\[3\] is .*(other|9).*but the classes are"):

@@ -137,7 +137,7 @@ def test_merge_says_in_one_line_which_column_differs():
         (X, X.assign(a=np.where(X["a"] > 0, "x", "z")), "reads column 'a' as categorical, this one as numeric"),
         (kinds, kinds.replace("z", "w"), "knows other categories of column 'kind', such as 'w'"),
         (X.to_numpy(), X[["a"]].to_numpy(), "has 1 column, this one 2"),
-        (X, X.to_numpy(), "finds columns in another way: this one by their names, other by their places"),
+        (X, X.to_numpy(), "finds columns in a different way: this one by name, other by position"),
     ]
     for mine, theirs, message in cases:
         with pytest.raises(ValueError, match=f"^other {message}; models to merge") as caught:

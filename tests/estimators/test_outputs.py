@@ -384,7 +384,7 @@ def test_questions_to_one_output_name_the_outputs(kind, tmp_path: Path):
         lambda: write_report(model, X, tmp_path / "page.html"),
     ]  # fmt: skip
     for question in questions:
-        with pytest.raises(ValueError, match=r"has 3 outputs.* take model.outputs_\[0\] \.\. model.outputs_\[2\]"):
+        with pytest.raises(ValueError, match=r"has 3 outputs.* use model.outputs_\[0\] \.\. model.outputs_\[2\]"):
             question()
     assert not hasattr(model, "forest_")
     assert "outputs_" in model._repr_html_()

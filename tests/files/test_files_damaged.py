@@ -492,7 +492,7 @@ def test_a_kind_that_is_not_known_is_named(small):
 def test_wrong_sizes_are_named(small):
     path, content = small
     for damaged, complaint in (
-        (b"", "0 bytes are no model file"),
+        (b"", "0 bytes are not a model file"),
         (content[:100], "header: .* bytes long, but only 92 follow: cut off"),
         (content[:-1], "sha256: the file is damaged"),
         (content + b"more", "sha256: the file is damaged"),

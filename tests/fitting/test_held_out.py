@@ -25,7 +25,7 @@ from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.search import Choice, choose
 from everytree.fitting.held_out.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
 from everytree.fitting.held_out.stacking import stacking_weights
-from everytree.posterior.split_prior import log_odds, resolve_split_prior
+from everytree.posterior.split_prior import log_split_stop, resolve_split_prior
 from forests import CLASSES
 from naive_forest import Rows
 
@@ -61,7 +61,7 @@ def random_split_priors(rng: np.random.Generator, tree: et.MetaTree, n: int, per
 
 def stacked(split_priors: list[Any], tree: et.MetaTree) -> tuple[np.ndarray, np.ndarray]:
     """(n, 1) or (n, n_nodes) logs of g and 1 - g."""
-    return log_odds(np.array([resolve_split_prior(prior, tree) for prior in split_priors]))
+    return log_split_stop(np.array([resolve_split_prior(prior, tree) for prior in split_priors]))
 
 
 def kernel_arguments(

@@ -466,7 +466,7 @@ def test_equal_targets_are_not_scored():
 def test_several_outputs_have_theirs_each():
     X, y, _ = FORESTS[2].draw(80, "outputs")
     model = et.MetaForestRegressor(10, random_state=0).fit(X, np.column_stack([y, -2.0 * y]))
-    with pytest.raises(AttributeError, match=r"take model\.outputs_"):
+    with pytest.raises(AttributeError, match=r"use model\.outputs_"):
         _ = model.unseen_
     first, second = (one.unseen_ for one in model.outputs_)
     assert first.r2 > 0.3

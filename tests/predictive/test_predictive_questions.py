@@ -363,7 +363,7 @@ def test_rows_that_are_not_there_are_refused():
             with pytest.raises(IndexError):
                 dist[rows]
         assert [len(one) for one in dist] == [1] * N_ROWS, name
-        with pytest.raises(TypeError, match="is no array; ask it for mean"):
+        with pytest.raises(TypeError, match="is not an array; call mean"):
             np.asarray(dist)
 
 

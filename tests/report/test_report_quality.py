@@ -95,7 +95,7 @@ def test_exposure_goes_into_predictions_and_into_the_plain_forest():
     ours, plain = scores_of(refitted, "Root mean")
     without = np.std(y[400:])  # a forest that does not know exposure is about as bad
     assert max(ours, plain) < 0.7 * without
-    with pytest.raises(ValueError, match="exposure is None, but rows came with one"):
+    with pytest.raises(ValueError, match="exposure is None, but the model was fitted with it"):
         report_html(model, frame, target="n")
 
 

@@ -74,7 +74,7 @@ def test_categories(kinds):
     sampler = sampled(200, max_depth=2, kinds=kinds)
     np.testing.assert_allclose(sampler.feature_prob, exact.feature_prob, atol=0.05)
     if kinds == "one_against_rest":
-        with pytest.raises(ValueError, match="no forest has them"):
+        with pytest.raises(ValueError, match="a forest cannot hold them"):
             _ = sampler.posterior
     else:
         np.testing.assert_allclose(sampler.probs(rows()[0]), exact.probs(rows()[0]), atol=0.05)

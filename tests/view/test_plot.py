@@ -44,11 +44,11 @@ def drawn_numbers(ax):
 @pytest.mark.parametrize("draw", [plot_tree, tree_text, tree_dot, tree_html])
 def test_wrong_names_are_named(draw):
     post = small()
-    with pytest.raises(ValueError, match="feature_names has 1 entries, but the tree asks feature 1"):
+    with pytest.raises(ValueError, match="feature_names has 1 entries, but the tree splits on feature 1"):
         draw(post, feature_names=["a"])
-    with pytest.raises(ValueError, match="code_names has 1 entries, but the tree asks feature 1"):
+    with pytest.raises(ValueError, match="code_names has 1 entries, but the tree splits on feature 1"):
         draw(post, code_names=[["no", "yes"]])
-    with pytest.raises(ValueError, match=r"code_names\[0\] has 1 entries, but the tree asks code 1"):
+    with pytest.raises(ValueError, match=r"code_names\[0\] has 1 entries, but the tree has code 1"):
         draw(post, code_names=[["no"], None])
     with pytest.raises(ValueError, match="class_names has 3 entries, but there are 2 classes"):
         draw(post, class_names=["a", "b", "c"])

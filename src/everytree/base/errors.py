@@ -58,8 +58,8 @@ class RefusedError(Exception):
 
     def __str__(self) -> str:
         whole = self.argument if self.column is None else f"{self.argument}: {self.column}"
-        said = self.sentence(whole, f"row {self.row}", f"{self.argument}[{self.row}]")
-        return said if self.part is None else f"{self.part[0]} {self.part[1]}: {said}"
+        message = self.sentence(whole, f"row {self.row}", f"{self.argument}[{self.row}]")
+        return message if self.part is None else f"{self.part[0]} {self.part[1]}: {message}"
 
 
 class ArgumentError(RefusedError, ValueError):

@@ -93,9 +93,9 @@ class Progress:
         time_left = seconds + self._left(elapsed)
         rate = f"({self._done / max(elapsed, 1e-9):,.0f} {self._unit} a second)" if self._unit else ""
         bars = [""] if self._n_steps is None else [self._bar(width) for width in BAR_WIDTHS]
-        said = [(bars[0], count, time_left, rate), *((bar, count, time_left) for bar in (*bars, ""))]
-        said += [(count, seconds), (count,), ()]
-        return [" ".join(filter(None, (self._what, *parts))) for parts in said]
+        choices = [(bars[0], count, time_left, rate), *((bar, count, time_left) for bar in (*bars, ""))]
+        choices += [(count, seconds), (count,), ()]
+        return [" ".join(filter(None, (self._what, *parts))) for parts in choices]
 
     def _count(self) -> str:
         return f"{self._done:,} {self._unit}".rstrip() if self._n_steps is None else f"{self._done}/{self._n_steps}"

@@ -16,7 +16,7 @@ AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
 """Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
 
 VALUE_BYTES, LEAST_ROWS = 8, 2**13
-"""What most values take, and rows of a part that are never too many."""
+"""Bytes of most values, and the least number of rows of a part."""
 
 BUFFER_BYTES = 2**20
 """Of each column of a Parquet file that are read at a time, which would be the column of a row group otherwise."""
@@ -50,7 +50,7 @@ class ArrowFiles:
         return list(self.dataset.schema.names)
 
     def count_rows(self) -> int:
-        """How many rows there are, by what the files say of themselves."""
+        """Number of rows by the metadata of the files."""
         return int(self.dataset.count_rows())
 
     def parts(self, names: Names = None, as_written: Sequence[str] = ()) -> Iterator[Part]:
@@ -72,7 +72,7 @@ class ArrowFiles:
             yield path, pa.Table.from_batches([tagged.record_batch])
 
     def _tables(self, names: list[str]) -> Iterator[tuple[str, Any]]:
-        """The same of Parquet files, which a dataset would hold by whole row groups."""
+        """Tables of Parquet files, read in small pieces; a dataset would hold whole row groups."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -128,7 +128,7 @@ def physical_schemas(dataset: Any) -> Iterator[tuple[str, Any]]:
 
 
 def of_same_columns(schemas: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The same; a file without a column would read as one whose values are all missing."""
+    """Check that all files have the same columns; a column that a file lacks would read as missing values."""
     first: tuple[str, set[str]] | None = None
     for path, physical in schemas:
         names = set(physical.names)

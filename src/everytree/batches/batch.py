@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +68,7 @@ class Batch:
 
     @property
     def shape(self) -> Shape:
-        """What all batches must have in common."""
+        """The layout that all batches must share."""
         given = {"y": self.target, "sample_weight": self.weight, **self.row_data}
         return Shape.of(self.table, (name for name, values in given.items() if values is not None))
 
@@ -78,7 +79,7 @@ def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | N
     names = None if features is None else [*features, *dict.fromkeys(roles.columns())]
     raws = read_ahead(lambda: source.start(names))
     while True:
-        with Place(number):
+        with error_context(number):
             try:
                 raw = next(raws)
             except StopIteration:
@@ -89,20 +90,16 @@ def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | N
         number += 1
 
 
-class Place:
-    """Says in which batch, or whatever `of` is, something was wrong."""
-
-    def __init__(self, number: int, of: str = "batch") -> None:
-        self._part = of, number
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: Any) -> None:
-        if isinstance(error, TypeError | ValueError):
-            if isinstance(error, RefusedError):
-                raise error.within(self._part) from error
-            known = TypeError if isinstance(error, TypeError) else ValueError
-            raise known(f"{self._part[0]} {self._part[1]}: {error}") from error
+@contextmanager
+def error_context(number: int, part: str = "batch") -> Iterator[None]:
+    """Re-raise errors with the number of the batch, or of another part of the table."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RefusedError):
+            raise error.within((part, number)) from error
+        known = TypeError if isinstance(error, TypeError) else ValueError
+        raise known(f"{part} {number}: {error}") from error
 
 
 def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:

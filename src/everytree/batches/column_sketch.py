@@ -66,7 +66,7 @@ class ColumnSketch:
         return self._more_numbers(values.numbers)
 
     def merge(self, other: ColumnSketch) -> NDArray[np.int64] | None:
-        """Add what another has seen; where its labels are here now, the last entry being that of missing values."""
+        """Merge another sketch; return the mapping that renumbers its labels, missing values last."""
         self.has_missing |= other.has_missing
         self._empty_kind = self._empty_kind or other._empty_kind
         if other.kind is None:
@@ -86,7 +86,7 @@ class ColumnSketch:
         return cut_points(self._numbers, None, self.max_bins)
 
     def values(self, kept: NDArray[Any]) -> Values:
-        """What a sample has kept, as a column."""
+        """Values of the sample, as a column."""
         kind = self.kind or self._empty_kind
         if kind is None:
             return Values(None)

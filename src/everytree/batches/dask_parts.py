@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import as_column
-from everytree.batches.batch import Batch, Place, Roles, batch_of, check_pair, read_batch
+from everytree.batches.batch import Batch, Roles, batch_of, check_pair, error_context, read_batch
 
 try:
     import dask
@@ -22,7 +22,7 @@ except ImportError as error:
 
 
 def compute(tasks: list[Any]) -> tuple[Any, ...]:
-    """What tasks return, on the cluster of the active client, or by the scheduler that is set."""
+    """Compute tasks on the cluster of the active client, or by the scheduler that is set."""
     # A model is a part of the graph rather than scattered: so it is still there when a worker is not.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
         results: tuple[Any, ...] = dask.compute(*tasks)
@@ -30,7 +30,7 @@ def compute(tasks: list[Any]) -> tuple[Any, ...]:
 
 
 def once(shared: Any) -> Any:
-    """What many tasks share, as one task of its own: a worker gets it once."""
+    """Wrap an object that many tasks share as a task, so that a worker gets it once."""
     return dask.delayed(shared, traverse=False)
 
 
@@ -85,7 +85,7 @@ class Partitions:
         return batch_of(number, X, given.pop("y"), given.pop("sample_weight", None), given, owner)
 
     def without_data(self) -> Partitions:
-        """What a worker needs to read a piece: which names there are, not the collections behind them."""
+        """The names alone, without the collections, which is all that a worker needs to read a piece."""
         return Partitions(None, self.roles, dict.fromkeys(self.others))
 
     def n_rows(self) -> tuple[int, ...]:
@@ -109,7 +109,7 @@ class Partitions:
     def _refuse_absent(self) -> None:
         """Say which partition lacks a column that X is said to have."""
         for number, columns in enumerate(compute([dask.delayed(list)(part) for part in _parts(self.X)])):
-            with Place(number, "partition"):
+            with error_context(number, "partition"):
                 self.roles.check_in(columns)
 
 
@@ -122,7 +122,7 @@ def _n_rows(y: Any, weight: Any = None) -> int:
 
 
 def _parts(collection: Any) -> list[Any]:
-    """What a collection has of each partition, as tasks."""
+    """Partitions of a collection, as tasks."""
     if isinstance(collection, da.Array):
         return list(collection.to_delayed().ravel())
     # Columns that are not needed are not read, but that is all: a full optimisation would put partitions together of

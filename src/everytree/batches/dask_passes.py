@@ -17,7 +17,7 @@ from typing import Any
 
 import dask
 
-from everytree.batches.batch import Batch, Place
+from everytree.batches.batch import Batch, error_context
 from everytree.batches.dask_parts import Partitions, compute, once
 from everytree.batches.passes import count_rows
 from everytree.batches.sketch import SchemaSketch
@@ -48,16 +48,16 @@ class DaskPasses:
     n_rows: tuple[int, ...] = ()
 
     def sketch(
-        self, sketch: SchemaSketch, look: Callable[[Batch], Labels], note: Callable[[Labels], object]
+        self, sketch: SchemaSketch, scan_labels: Callable[[Batch], Labels], note: Callable[[Labels], object]
     ) -> SchemaSketch:
         """Pass one."""
         self.n_rows = self.parts.n_rows()
         if not sum(self.n_rows):
             raise ValueError(f"batches is empty: there are no rows, but {self.owner} needs at least one")
-        job = once(_Looking(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), look))
-        tasks = {one[0]: dask.delayed(_look)(job, *one) for one in self._pieces() if one[1]}
+        job = once(_LabelScan(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), scan_labels))
+        tasks = {one[0]: dask.delayed(_scan)(job, *one) for one in self._pieces() if one[1]}
         for number, (part, labels) in zip(tasks, compute([*tasks.values()]), strict=True):
-            with Place(number, "partition"):
+            with error_context(number, "partition"):
                 note(labels)
                 sketch.merge(part)
         return sketch
@@ -87,7 +87,7 @@ class DaskPasses:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What all tasks of a pass share; reads a partition, whose rows have been counted before."""
+    """State that all tasks of a pass share; reads a partition, whose rows have been counted before."""
 
     parts: Partitions
     owner: str
@@ -101,9 +101,9 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class _Looking(_Reading):
+class _LabelScan(_Reading):
     sketch: SchemaSketch
-    look: Callable[[Batch], Labels]
+    scan_labels: Callable[[Batch], Labels]
 
 
 @dataclass(frozen=True)
@@ -113,18 +113,18 @@ class _Counting(_Reading):
     n_jobs: int | None
 
 
-def _look(job: _Looking, number: int, n_rows: int, piece: list[Any], first_row: int) -> tuple[SchemaSketch, Labels]:
+def _scan(job: _LabelScan, number: int, n_rows: int, piece: list[Any], first_row: int) -> tuple[SchemaSketch, Labels]:
     """Pass one of a partition."""
-    with Place(number, "partition"):
+    with error_context(number, "partition"):
         batch = job.batch(number, n_rows, piece)
-        labels, sketch = job.look(batch), copy.deepcopy(job.sketch)
+        labels, sketch = job.scan_labels(batch), copy.deepcopy(job.sketch)
         sketch.update(batch.table, batch.target, batch.weight, row_data=batch.row_data, first_row=first_row)
         return sketch, labels
 
 
 def _count(job: _Counting, number: int, n_rows: int, piece: list[Any], first_row: int) -> Tally:
     """Pass two of a partition."""
-    with Place(number, "partition"):
+    with error_context(number, "partition"):
         counts, rows = job.counts.empty(), job.rows_of(job.batch(number, n_rows, piece), first_row)
         count_rows(counts, rows, job.n_jobs)
         return counts.tally()

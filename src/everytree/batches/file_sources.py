@@ -47,7 +47,7 @@ def open_files(
 
 
 def file_source(files: Files, reader: TextReader | None = None, *, threads: bool = True) -> Source:
-    """The rows of files, one file after the other; `reader` says how those of text are read."""
+    """The rows of files, one file after the other; `reader` reads those of text."""
     opened, n_rows = open_files(files, reader, threads=threads), None
     if isinstance(opened, ArrowFiles):
         n_rows = opened.count_rows()

@@ -117,14 +117,14 @@ def is_pattern(path: str) -> bool:
 
 
 def format_by_name(path: str) -> str | None:
-    """What the suffix of a name tells; None where it tells nothing."""
+    """Format by the suffix of a name; None for unknown suffixes."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
     told = FORMATS.get(Path(plain).suffix.lower())
     return told if told in DELIMITERS or not is_compressed(path) else None
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the name says that gzip has been at work."""
+    """Whether the name has the suffix of gzip."""
     return path.lower().endswith(COMPRESSED)
 
 
@@ -152,7 +152,7 @@ def _base_folder(path: str, has_magic: bool) -> str:
 
 
 def bytes_in_memory(files: Files) -> int:
-    """What the rows of files take in memory, roughly, without reading them; nothing more where they are there."""
+    """Rough size of the rows of files in memory, without reading them; 0 for contents that are in memory already."""
     return 0 if files.content is not None else sum(_bytes_of_file(path, files.format) for path in files.paths)
 
 
@@ -171,8 +171,8 @@ def _bytes_of_parquet(path: str) -> int:
     try:
         file = parquet.ParquetFile(path, pre_buffer=False)
     except pa.ArrowException as error:
-        said = str(error).split("\n")[0]
-        raise FilesError(f"{path}: is no Parquet file that pyarrow can read: {said}") from None
+        message = str(error).split("\n")[0]
+        raise FilesError(f"{path}: is not a Parquet file that pyarrow can read: {message}") from None
     with file:
         footer = file.metadata
         width = sum(_width(field.type) for field in file.schema_arrow)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
-from everytree.batches.batch import Batch, Place, Roles, batches_of
+from everytree.batches.batch import Batch, Roles, batches_of, error_context
 from everytree.batches.shape import Shape
 from everytree.batches.sketch import SAMPLE_ROWS, SchemaSketch
 from everytree.batches.source import Mark, Source
@@ -37,9 +37,9 @@ class Passes(Protocol):
     owner: str
 
     def sketch(
-        self, sketch: SchemaSketch, look: Callable[[Batch], Labels], note: Callable[[Labels], object]
+        self, sketch: SchemaSketch, scan_labels: Callable[[Batch], Labels], note: Callable[[Labels], object]
     ) -> SchemaSketch:
-        """Pass one: columns and a sample. What `look` finds in each batch besides is handed to `note`, in order."""
+        """Pass one: columns and a sample. What `scan_labels` finds in each batch is handed to `note`, in order."""
 
     def count(
         self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
@@ -88,15 +88,15 @@ class BatchPasses:
     def sketch(
         self,
         sketch: SchemaSketch,
-        look: Callable[[Batch], Labels] = lambda batch: None,
+        scan_labels: Callable[[Batch], Labels] = lambda batch: None,
         note: Callable[[Labels], object] = lambda labels: None,
     ) -> SchemaSketch:
         """Pass one."""
         self._mark = self.source.mark()
         with Progress("reading", self.source.n_rows, self.show, unit="rows") as progress:
             for batch in batches_of(self.source, self.roles, self.owner):
-                with Place(batch.number):
-                    note(look(batch))
+                with error_context(batch.number):
+                    note(scan_labels(batch))
                     columns = batch.table, batch.target, batch.weight
                     sketch.update(*columns, row_data=batch.row_data)
                 progress.step(batch.table.n_rows)
@@ -113,7 +113,7 @@ class BatchPasses:
         n_rows = 0
         with Progress("counting", self.n_rows, self.show, unit="rows") as progress:
             for batch in batches_of(self.source, self.roles, self.owner, features):
-                with Place(batch.number):
+                with error_context(batch.number):
                     count_rows(counts, rows_of(batch, n_rows), self.n_jobs)
                 n_rows += batch.table.n_rows
                 progress.step(batch.table.n_rows)
@@ -221,7 +221,7 @@ def update_from_batches(
     n_rows = 0
     with Progress("counting", source.n_rows, bool(verbose), unit="rows") as progress:
         for batch in batches_of(source, roles, owner):
-            with Place(batch.number):
+            with error_context(batch.number):
                 if batch.target is None:
                     raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
                 shape = shape or batch.shape
@@ -230,7 +230,7 @@ def update_from_batches(
                 n_rows += batch.table.n_rows
                 counts.update(codes, y, batch.weight, n_jobs=n_jobs, **batch.row_data)
                 if isinstance(model, Posterior) and counts.n_rows[0] < n_rows:
-                    raise ValueError("it has an answer that the tree has no branch for: a missing value, or a new code")
+                    raise ValueError("it has a value that the tree has no branch for: a missing value, or a new code")
             progress.step(batch.table.n_rows)
     counted = counts.forest()
     return model.merge(counted.posteriors[0]) if isinstance(model, Posterior) else model.merge(counted)

@@ -12,7 +12,7 @@ AHEAD = 2
 
 
 def read_ahead(start: Callable[[], Iterator[Any]], ahead: int = AHEAD) -> Iterator[Any]:
-    """What `start()` yields, read by a thread of its own; its failure is raised here, when its turn comes."""
+    """Read the items of `start()` ahead in a thread; an error is raised here, in order."""
     waiting: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=ahead)
     stop = threading.Event()
 

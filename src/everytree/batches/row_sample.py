@@ -55,7 +55,7 @@ class RowSample:
         return part
 
     def rule(self) -> RowSample:
-        """The same choice of rows without the rows, small to send; `drawn` tells which rows were chosen."""
+        """The choice of rows without the rows, small to send; `drawn` tells which rows were chosen."""
         self._shrink()
         like = RowSample(self.size, self.seed)
         like._bound = self._bound

@@ -1,4 +1,4 @@
-"""What all batches of a table have in common: the names of their columns, and what else is known of their rows."""
+"""The layout that all batches of a table share: names of columns, and which row data they have."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Shape:
             if (self.names is None) != (other.names is None) or other.n_columns != self.n_columns:
                 raise ValueError(f"it has {other}, but those before had {self}")
             return range(self.n_columns)
-        place = {name: k for k, name in enumerate(other.names)}
-        absent, new = [n for n in self.names if n not in place], sorted(place.keys() - set(self.names))
+        index_of = {name: k for k, name in enumerate(other.names)}
+        absent, new = [n for n in self.names if n not in index_of], sorted(index_of.keys() - set(self.names))
         if absent or new:
-            said = [f"lacks the columns {absent}"] * bool(absent) + [f"has the columns {new}"] * bool(new)
-            raise ValueError(f"it {' and '.join(said)}, unlike those before, which had {self}")
-        return [place[name] for name in self.names]
+            differences = [f"lacks the columns {absent}"] * bool(absent) + [f"has the columns {new}"] * bool(new)
+            raise ValueError(f"it {' and '.join(differences)}, unlike those before, which had {self}")
+        return [index_of[name] for name in self.names]
 
     def __str__(self) -> str:
         return f"{self.n_columns} columns without names" if self.names is None else str([*self.names])

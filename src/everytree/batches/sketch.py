@@ -1,4 +1,4 @@
-"""What a schema needs to know of a table that is too long to keep, column by column and in parts that merge.
+"""Mergeable sketch of a long table, column by column, from which a schema is made.
 
 Exact over all rows: which columns there are and of what kind, whether values are missing, which categories there are,
 and the distinct numbers of a column that has no more of them than bins. From a uniform sample of rows: quantiles of all
@@ -204,8 +204,8 @@ class SchemaSketch:
         columns = self._rows.columns()
         n_rows = len(self._rows)
 
-        def read(label: str, place: int) -> Any:
-            return self._columns[place].values(columns[_place(place)])
+        def read(label: str, index: int) -> Any:
+            return self._columns[index].values(columns[_place(index)])
 
         row_data = {name.removeprefix("of row: "): c for name, c in columns.items() if name.startswith("of row: ")}
         table = Table(n_rows, len(self._columns), self._names, read)
@@ -217,9 +217,9 @@ class SchemaSketch:
         rows = FitRows.of(sample.table.n_rows, order_by, sample.weight)
         return Schema.from_inputs(self._readers(place, sample.table, rows) for place in range(len(self._columns)))
 
-    def _readers(self, place: int, table: Table, rows: FitRows) -> list[Column]:
-        sketch, values = self._columns[place], table.column(place)
-        name = None if self._names is None else self._names[place]
+    def _readers(self, index: int, table: Table, rows: FitRows) -> list[Column]:
+        sketch, values = self._columns[index], table.column(index)
+        name = None if self._names is None else self._names[index]
         text = recognised(sketch.label, values) if values.is_text else None
         if text is not None:
             return [self._text_reader(name, sketch, values, text, rows)]

@@ -33,7 +33,7 @@ class Source:
     mark: Callable[[], Mark] = tuple
 
     def only(self, columns: list[str]) -> Source:
-        """The same with these columns alone."""
+        """Restrict to these columns."""
         return replace(self, start=lambda names: self.start(columns if names is None else names))
 
 

@@ -1,4 +1,4 @@
-"""What batches may come from, as something that can be read from the beginning any number of times."""
+"""Sources of batches, each of which can be read from the beginning any number of times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_dask(batches: Any) -> bool:
 
 
 def open_source(batches: Any) -> Source:
-    """Whatever `batches` may be, or an error that says why it may not."""
+    """Open `batches`, of any supported type, or raise an error."""
     if isinstance(batches, Source):
         return batches
     if isinstance(batches, str | os.PathLike):
@@ -96,7 +96,7 @@ def _iterable(batches: Any) -> Source:
 
 
 def _started(make: Callable[[], Any]) -> Iterator[Any]:
-    """What a function returned, iterated."""
+    """Iterate over the result of a function, or raise if that is not possible."""
     made = make()
     if not isinstance(made, Iterable):
         raise TypeError(f"batches() returned a {type(made).__name__}, but must return an iterator of batches")

@@ -38,7 +38,7 @@ class Target:
         return picked
 
     def some(self, rows: NDArray[Any]) -> Target:
-        """The same, still by labels."""
+        """Some of the rows; categories stay encoded."""
         return Target(self.values[rows]) if self.index is None else Target(self.values, self.index[rows])
 
     def read(self, how: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:

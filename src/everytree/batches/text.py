@@ -140,7 +140,7 @@ class TextReader:
                 return self._parse(content, {name: arrow_type}, [name]).column(0)
             except pa.ArrowInvalid:
                 continue
-        raise ValueError(f"column {name!r} holds something else than {PLURALS[kind]}")
+        raise ValueError(f"column {name!r} holds something other than {PLURALS[kind]}")
 
     def _parse(self, content: bytes, types: Mapping[str, Any], columns: Sequence[str] | None) -> Any:
         from pyarrow import csv as arrow_csv
@@ -193,10 +193,10 @@ class TextReader:
                 content.decode()
         except UnicodeDecodeError as error:
             line = piece.line(content.count(b"\n", 0, error.start) + 1)
-            raise TextError(self.name, line, f"is no text in UTF-8: byte {content[error.start]:#x}") from None
+            raise TextError(self.name, line, f"is not UTF-8 text: byte {content[error.start]:#x}") from None
         if b"\0" in content:
             line = piece.line(content.count(b"\n", 0, content.index(b"\0")) + 1)
-            raise TextError(self.name, line, "holds a zero byte, which is no text")
+            raise TextError(self.name, line, "holds a zero byte, which is not text")
 
     def _malformed(self, piece: Piece, complaint: str) -> TextError:
         """The line that breaks the rules, found by reading once more, or what pyarrow said."""
@@ -205,8 +205,8 @@ class TextReader:
             for line, values in self._lines(piece.content):
                 rows.append((piece.line(line), values))
                 if len(values) != len(rows[0][1]):
-                    said = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
-                    return TextError(self.name, rows[-1][0], said)
+                    message = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
+                    return TextError(self.name, rows[-1][0], message)
         except csv.Error as error:
             where = f"{self.name}, after line {rows[-1][0] if rows else 1}"
             return TextError(where, None, f"{error}: a quote that is never closed?")

@@ -55,8 +55,8 @@ class TextFiles:
             names = self._of(path).columns(piece)
             first = first or (path, names)
             if set(names) != set(first[1]):
-                said = f"has the columns {sorted(names)}, but {first[0]!r} has {sorted(first[1])}"
-                raise FilesError(f"{path!r} {said}")
+                message = f"has the columns {sorted(names)}, but {first[0]!r} has {sorted(first[1])}"
+                raise FilesError(f"{path!r} {message}")
         assert first is not None
         return [*first[1], *self._named]
 
@@ -91,11 +91,11 @@ class TextFiles:
         return again
 
     def with_types(self, types: dict[str, Any]) -> TextFiles:
-        """The same, columns of these types."""
+        """Read columns with these types."""
         return replace(self, reader=replace(self.reader, types=types))
 
     def with_first_types(self) -> TextFiles:
-        """The same, of types that hold the first rows of every file."""
+        """Infer types from the first rows of every file."""
         import pyarrow as pa
 
         schemas = of_same_columns((path, self._first_schema(path)) for path in self.files.paths)
@@ -140,8 +140,8 @@ class TextFiles:
         """Columns that a model knows as dates are read so, with a time zone or without."""
         for name, kind in known_types(part.table.schema).items():
             if kind != known_types(first.table.schema).get(name, kind):
-                said = f"column {name!r} holds {kind}, but {first.table.schema.field(name).type} before"
-                raise FilesError(f"{part.path!r}: {said}")
+                message = f"column {name!r} holds {kind}, but {first.table.schema.field(name).type} before"
+                raise FilesError(f"{part.path!r}: {message}")
 
 
 def _first_line(piece: Piece, n_rows: int) -> int | None:

@@ -1,4 +1,4 @@
-"""What a fit needs of the rows of each batch: labels in the first pass, coded rows in the second."""
+"""The two passes of a fit in batches: labels and a sample in the first, coded rows in the second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from everytree.posterior.rows import Rows
 
 
 class SeenTarget:
-    """The target as the batches so far have it.
+    """The target, with the classes of the batches so far.
 
     Attributes
     ----------
@@ -34,17 +34,17 @@ class SeenTarget:
         self.now = target
 
     def note(self, labels: Labels) -> None:
-        """Labels of one batch more."""
+        """Add the labels of one more batch."""
         if labels is not None:
-            self.now = self.now.declare(labels)
+            self.now = self.now.with_labels(labels)
 
 
-def look(batch: Batch, target: Target) -> Labels:
-    """What must be known of the targets of all rows before the first one is counted; changes nothing."""
+def scan_labels(batch: Batch, target: Target) -> Labels:
+    """Class labels of a batch, which must all be known before the first row is counted; changes nothing."""
     if batch.target is None:
         raise ValueError("it has no target: name its column by target=, or pass pairs (X, y)")
     target.row_data(batch.table.n_rows, _without_groups(batch.row_data))
-    return target.look(batch.target)
+    return target.scan_labels(batch.target)
 
 
 def given_rows(sketch: SchemaSketch) -> GivenRows:
@@ -56,7 +56,7 @@ def given_rows(sketch: SchemaSketch) -> GivenRows:
 
 
 def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSample) -> Fitted:
-    """The same structures and priors with the statistics of every row: the second pass.
+    """The second pass: count every row in the structures and priors of the sample.
 
     Where categories are pooled by the targets of the sample, its rows are not coded again: their codes must not contain
     their own targets. They stay counted as `fit` has coded them; `rule` says which rows they are.
@@ -83,7 +83,7 @@ def rows_and_features(
 
 
 def _asked(fitted: Fitted) -> NDArray[np.bool_]:
-    """(n_features,) which columns some tree asks for, or a leaf: the others need not be read again."""
+    """(n_features,) columns that trees split on, or leaves use: the others need not be read again."""
     schema, forest = fitted.schema, fitted.model.parts.averaged
     asked = np.zeros(schema.n_features, dtype=bool)
     for tree in forest.trees:
@@ -113,5 +113,5 @@ def _rows_in(
 
 
 def _without_groups(row_data: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What the family wants to know: groups matter to the sample alone."""
+    """Row data of the family, without groups, which matter to the sample alone."""
     return {name: column for name, column in row_data.items() if name != "groups"}

@@ -29,14 +29,14 @@ SMALL_TABLE = 5_000
 FEW_ROWS = 1_000
 """Rows up to which those that stop a chain are missed by it, where its scores are data for another model."""
 
-ENOUGH_ROWS = 50_000
-"""Of larger tables, a chain learns enough without the rows that it leaves out."""
+MAX_REFIT_ROWS = 50_000
+"""Rows up to which each chain is refitted on all rows; with more, its own training rows are enough."""
 
 NUMBERS = ("squared", "rate")
 """Losses of numbers."""
 
-CLEAR = 1.5
-"""Number of standard errors by which the second must predict better to be chosen."""
+MIN_STANDARD_ERRORS = 1.5
+"""Standard errors by which the second split prior must predict better to be chosen."""
 
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
@@ -50,7 +50,7 @@ STOPPING_ROWS = 100
 
 
 class Role(IntEnum):
-    """What a row is there for in a chain."""
+    """Use of a row in a chain: training, early stopping, or held out."""
 
     TRAINS = 0
     STOPS = 1
@@ -169,7 +169,7 @@ def class_scores(scores: FloatArray) -> FloatArray:
 
 
 class Boosted(NamedTuple):
-    """What boosting gives.
+    """Result of `boost`.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Boosted(NamedTuple):
     base : (n_rows, n_outputs) float64
         Score of each row by that chain before its first step.
     departure : (n_rows, n_outputs) float64
-        What the steps of that chain add to it, times the factor by the rows of all other folds.
+        Sum of the steps of that chain, times the factor that the rows of all other folds choose: out-of-fold scores.
     n_steps : list of int
         Steps of each chain.
     split_prior : float
@@ -231,9 +231,9 @@ def boost(
     numbers is data for another model; on tables of up to `FEW_ROWS` rows it is therefore boosted once more on all rows
     that it does not leave out.
 
-    What the rows left out say is then known, and a table of up to `ENOUGH_ROWS` rows is boosted again: every chain on
-    all rows, for the number of steps that suited the rows it had set aside. With more rows there are more steps, by the
-    square root. A table of fewer groups than chains has as many chains as groups.
+    The out-of-fold scores are then known, and a table of up to `MAX_REFIT_ROWS` rows is boosted again: every chain on
+    all rows, for the number of steps that was best for the rows it had set aside. With more rows there are more steps,
+    by the square root. A table of fewer groups than chains has as many chains as groups.
 
     `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
@@ -287,7 +287,7 @@ def boost(
             base = np.array([own.chain["base"] for own in scored])[fold]
             departure = _left_out(scored, fold) - base
             factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, factors)
-            if len(rows) <= ENOUGH_ROWS and factor > 0.0:
+            if len(rows) <= MAX_REFIT_ROWS and factor > 0.0:
                 every = [np.full(len(fold), Role.TRAINS)] * n_chains
                 runs = list(pool.map(again, range(n_chains), runs, every, ["n_steps_of_aside"] * n_chains))
         except BaseException:
@@ -333,7 +333,7 @@ def _is_clearly_better(second: _Run, first: _Run, likelihood: Likelihood, weight
     stops = first.role == Role.STOPS
     of_first, of_second = (likelihood.at(stops).losses(own.scores(Role.STOPS)) for own in (first, second))
     gain = (of_first - of_second) * (1.0 if weight is None else weight[stops])
-    return len(gain) > 1 and bool(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
+    return len(gain) > 1 and bool(gain.mean() > MIN_STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)))
 
 
 def _left_out(runs: Sequence[_Run], fold: NDArray[np.int64]) -> FloatArray:

@@ -1,7 +1,7 @@
-"""How far scores go from what is the same for all rows to what chains say of each: a factor of the difference.
+"""Calibration of boosted scores: a factor of their difference from a constant prediction.
 
-The factor is chosen by rows that the chains left out. It is 0 unless these rows gain clearly by another one: then no
-column matters. It is chosen once more without each fold, so that no row is judged by a factor that it had a say in.
+The factor is chosen by out-of-fold scores. It is 0 (no column matters) unless these rows gain clearly by another one.
+It is chosen once more without each fold, so that the held-out score of a row does not depend on its own target.
 """
 
 from __future__ import annotations

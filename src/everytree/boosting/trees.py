@@ -102,7 +102,7 @@ class AdditiveTrees:
         return mass
 
     def counting(self, X: Any, weight: FloatArray | None = None, *, n_jobs: int | None = None) -> AdditiveTrees:
-        """The same trees, with the weight of these rows in each node."""
+        """Add to each node the weight of these rows in it."""
         mass = self.mass_of(X, weight, n_jobs=n_jobs)
         return AdditiveTrees(self.n_nodes, self.nodes, self.value, self.base, self.n_codes, mass)
 

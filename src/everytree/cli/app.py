@@ -1,4 +1,4 @@
-"""The commands; what each of them does is in the room that it calls."""
+"""The commands; each calls one module."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def fit(
     """
     from everytree.cli.fitting import Wanted, fit_model
     from everytree.cli.memory import memory_limit
-    from everytree.cli.models import Memory, check_model_output, check_not_there, described, n_rows_of, save_model
+    from everytree.cli.models import TableRoles, check_model_output, check_not_there, described, n_rows_of, save_model
     from everytree.cli.tables import Reading, open_table
 
     dropped = options.names("--drop", drop)
@@ -122,7 +122,7 @@ def fit(
     check_model_output(out, table)
     opened = open_table(table, how)
     check_not_there(out, force=force)
-    notes = Memory(
+    notes = TableRoles(
         target, weight, exposure, censored, has_header=not no_header, compressed=compress,
         event=options.event(event, censored), groups=groups,
     )  # fmt: skip
@@ -238,10 +238,10 @@ def show(
     top: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="How many columns to list.")] = 10,
     depth: Annotated[int, typer.Option(metavar="LEVELS", min=0, help="How deep to draw the tree.")] = 2,
     all_splits: Annotated[
-        bool, typer.Option("--all-splits", help="Draw the splits too that do not help other rows.")
+        bool, typer.Option("--all-splits", help="Draw also splits that do not help held-out rows.")
     ] = False,
 ) -> None:
-    """What a model was fitted on, what matters to it, and a tree.
+    """Show the data a model was fitted on, the importance of columns, and a tree.
 
     \b
     everytree show model.et
@@ -351,7 +351,7 @@ def bench(
     from everytree.cli.comparing import bench_table
     from everytree.cli.fitting import Wanted
     from everytree.cli.memory import memory_limit, rows_that_fit
-    from everytree.cli.models import Memory
+    from everytree.cli.models import TableRoles
     from everytree.cli.tables import Reading, open_table
     from everytree.cli.writing import to_standard_output
 
@@ -363,7 +363,7 @@ def bench(
     how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet=False))
     source = open_table(table, how)
     rows = rows_that_fit(source, _sayer(quiet=False))
-    to_standard_output(f"{bench_table(rows, Memory(target, has_header=not no_header), wanted)}\n".encode())
+    to_standard_output(f"{bench_table(rows, TableRoles(target, has_header=not no_header), wanted)}\n".encode())
 
 
 # ---- small things ---------------------------------------------------------------------------------------------------

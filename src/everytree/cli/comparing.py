@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 from everytree.base.words import number_of
 from everytree.cli.fitting import Wanted, feature_names, kind_and_target, make_estimator
-from everytree.cli.models import Memory
+from everytree.cli.models import TableRoles
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
 from everytree.tables.repeats import read_groups, repeated_rows
@@ -64,16 +64,16 @@ class Contender:
         return type(self.model).__name__
 
 
-def bench_table(source: TableRows, memory: Memory, wanted: Wanted) -> str:
+def bench_table(source: TableRows, roles: TableRoles, wanted: Wanted) -> str:
     """A Markdown table: fit and predict of all, side by side, and how well they do on the half they have not seen."""
-    assert memory.target is not None
+    assert roles.target is not None
     if source.n_rows < 4:
         has = number_of(source.n_rows, "row")
         raise UserError(f"{source.name}: has {has}, but a half to fit and a half to predict need 4")
-    kind, y = kind_and_target(source, memory, wanted)
-    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
+    kind, y = kind_and_target(source, roles, wanted)
+    X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop, wanted.groups))
     groups = None if wanted.groups is None else source.values(wanted.groups, "groups")
-    with source.blamed(y=memory.target, groups=wanted.groups):
+    with source.reporting_errors(y=roles.target, groups=wanted.groups):
         return _compare(X, y, groups, kind, wanted)
 
 
@@ -103,7 +103,7 @@ def first_half(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np
     group = np.argsort(np.argsort(first))[group]  # in the order of the rows
     sizes = np.bincount(group)
     if len(sizes) < 2:
-        raise UserError("bench: all rows belong together, so there is no half to fit and other half to predict")
+        raise UserError("bench: all rows are in one group, so they cannot be split into train and test")
     rank = rng.permutation(len(sizes))
     n_before = np.cumsum(sizes[np.argsort(rank)])[rank] - sizes
     is_first = (n_before + sizes <= len(group) // 2) | (rank == 0)
@@ -141,19 +141,19 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _judge_numbers(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
     """Root mean squared error and R2."""
-    said = one.model.predict(one.new_rows)
-    return float(root_mean_squared_error(y, said)), float(r2_score(y, said))
+    predicted = one.model.predict(one.new_rows)
+    return float(root_mean_squared_error(y, predicted)), float(r2_score(y, predicted))
 
 
 def _judge_classes(one: Contender, y: NDArray[Any]) -> tuple[float, float]:
-    """Log-loss of the classes that the model knows, and accuracy of all."""
-    said, classes = one.model.predict_proba(one.new_rows), one.model.classes_
+    """Log-loss of rows whose classes the model knows, and accuracy of all rows."""
+    predicted, classes = one.model.predict_proba(one.new_rows), one.model.classes_
     known = np.isin(y, classes)  # a class of one row alone may lie in the half that no model has seen
     if not known.any():
-        raise UserError("bench: no class of one half of the rows is in the other, so there is nothing to compare")
-    probs = said[known, np.searchsorted(classes, y[known])]
+        raise UserError("bench: the halves of the rows have no class in common, so there is nothing to compare")
+    probs = predicted[known, np.searchsorted(classes, y[known])]
     loss = float(-np.log(np.maximum(probs, np.finfo(np.float64).eps)).mean()) + 0.0  # no loss is 0, not -0
-    return loss, float((classes[said.argmax(axis=1)] == y).mean())
+    return loss, float((classes[predicted.argmax(axis=1)] == y).mean())
 
 
 def _cells(one: Contender, ours: Contender) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the library does, on bundled tables: predict a patient, give an interval, read a tree, compare, check."""
+"""A demonstration on bundled tables: predict a patient, give an interval, read a tree, compare, check."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: M
     """Held-out quality of one tree, of the average over all its prunings, and of forests without and with that."""
     unpruned = Posterior(post.tree, post.family, split_prior=1.0).update(data.X_train, data.y_train)
     rows = [("CART, as grown", cart.predict_proba(data.X_test))]
-    rows.append(("the same, leaves smoothed", unpruned.predictive(data.X_test).probs()))
+    rows.append(("CART, leaves smoothed", unpruned.predictive(data.X_test).probs()))
     rows.append(("average of all prunings", post.predictive(data.X_test).probs()))
     plain = RandomForestClassifier(random_state=0).fit(data.raw_train, data.y_train)
     rows.append(("random forest", plain.predict_proba(data.raw_test)))
@@ -113,7 +113,7 @@ def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: M
 
 
 def other_ways(data: Data, tree: MetaTree, post: Posterior) -> str:
-    """The same rows again, one by one and as two merged halves, and how far the answers are apart."""
+    """Learn the same rows one by one and as two merged halves; say how far the results differ."""
 
     def empty() -> Posterior:
         return Posterior(tree, post.family, split_prior=0.5)

@@ -50,15 +50,17 @@ def explain_file(
     if out is not None:
         check_output(out, model, table)
         output_format(out, how.format)
-    of = open_model(model)
-    which = _class(of, label)
-    source = open_table(table, replace(how, has_header=of.memory.has_header, types=column_types(of, with_target=False)))
+    file = open_model(model)
+    which = _class(file, label)
+    source = open_table(
+        table, replace(how, has_header=file.roles.has_header, types=column_types(file, with_target=False))
+    )
     if out is None:
-        to_standard_output(f"{_row_in_words(of, source, row, which)}\n".encode())
+        to_standard_output(f"{_row_in_words(file, source, row, which)}\n".encode())
         return
-    n_rows = write_file_counted(_contributions(of, source, which), out, how.format)
+    n_rows = write_file_counted(_contributions(file, source, which), out, how.format)
     if out != STREAM:
-        say(f"{out}: {number_of(n_rows, 'row')}, what each of {len(of.model.schema_.columns)} columns adds")
+        say(f"{out}: {number_of(n_rows, 'row')}, what each of {len(file.model.schema_.columns)} columns adds")
 
 
 def write_file_counted(parts: Iterator[dict[str, Any]], path: str, given: str | None) -> int:
@@ -75,49 +77,49 @@ def write_file_counted(parts: Iterator[dict[str, Any]], path: str, given: str | 
     return n_rows
 
 
-def _class(of: ModelFile, label: str | None) -> Any:
+def _class(file: ModelFile, label: str | None) -> Any:
     """The class that is named; None where none is."""
     if label is None:
         return None
-    if not of.model.has_classes:
-        raise UserError(f"--class is for classes, but {of.path} predicts numbers")
-    known = {str(one): one for one in of.model.classes_.tolist()}
+    if not file.model.has_classes:
+        raise UserError(f"--class is for classes, but {file.path} predicts numbers")
+    known = {str(one): one for one in file.model.classes_.tolist()}
     if label not in known:
-        raise UserError(f"--class is {label!r}, which is no class of {of.path}; {one_of(label, known)}")
+        raise UserError(f"--class is {label!r}, which is not a class of {file.path}; {one_of(label, known)}")
     return known[label]
 
 
-def _row_in_words(of: ModelFile, table: OpenTable, row: int, which: Any) -> str:
+def _row_in_words(file: ModelFile, table: OpenTable, row: int, which: Any) -> str:
     """The row's place, its prediction, and what each column adds to it."""
     n_before = 0
-    for part, explained, X in _explained(of, table, only=row):
+    for part, explained, X in _explained(file, table, only=row):
         if explained is not None:
             place, called = part.place(row - n_before), f"row {row}"
             called = called if place == called else f"{called} ({place})"
-            return f"{table.name}, {called}: {_said(of, explained, X)}\n{explained.of_row(0, which).text()}"
+            return f"{table.name}, {called}: {_said(file, explained, X)}\n{explained.of_row(0, which).text()}"
         n_before += part.n_rows
     raise UserError(f"{table.name}: there is no row {row}; it has {number_of(n_before, 'row')}, counted from 0")
 
 
-def _said(of: ModelFile, explained: Explanation, X: Any) -> str:
+def _said(file: ModelFile, explained: Explanation, X: Any) -> str:
     """The prediction of a row; of a count, in one unit of exposure, since that is what the columns add up to."""
     if explained.classes is not None:
         return str(explained.classes[int(explained.prediction[0].argmax())])
-    last_time = last_time_of(of.model)
+    last_time = last_time_of(file.model)
     if last_time is not None:
-        dist = of.model.predictive(X)
+        dist = file.model.predictive(X)
         median, mean = float(dist.quantile(0.5)[0]), float(restricted_mean(dist.sf, last_time)[0])
         last = short_number(last_time, 6)
         return f"median {time_text(median, last_time, 6)}, mean of times up to {last} {short_number(mean, 6)}"
-    unit = "" if of.memory.exposure is None else f" where {of.memory.exposure!r} is 1"
+    unit = "" if file.roles.exposure is None else f" where {file.roles.exposure!r} is 1"
     return f"{short_number(float(explained.prediction[0]), 6)}{unit}"
 
 
 def _explained(
-    of: ModelFile, table: OpenTable, only: int | None = None
+    file: ModelFile, table: OpenTable, only: int | None = None
 ) -> Iterator[tuple[TableRows, Explanation | None, Any]]:
     """The parts of a table with their explanations and rows; of `only` one row, None for the parts before it."""
-    names, n_before = input_names(table.name, table.columns, of), 0
+    names, n_before = input_names(table.name, table.columns, file), 0
     for part in table.parts(names):
         X = part.table.select(names)
         if only is not None and only >= n_before + part.n_rows:
@@ -126,17 +128,17 @@ def _explained(
             continue
         if only is not None:
             X = X.slice(only - n_before, 1)
-        with part.blamed():
+        with part.reporting_errors():
             for start in range(0, X.num_rows, ROWS_AT_ONCE):
                 some = X.slice(start, ROWS_AT_ONCE)
-                yield part, of.model.explain(some), some
+                yield part, file.model.explain(some), some
         if only is not None:
             return
 
 
-def _contributions(of: ModelFile, table: OpenTable, which: Any) -> Iterator[dict[str, Any]]:
-    """What is predicted, its value without any column, and what each column adds to that; a row each."""
-    for _, explained, _ in _explained(of, table):
+def _contributions(file: ModelFile, table: OpenTable, which: Any) -> Iterator[dict[str, Any]]:
+    """The prediction, the base and the contribution of each column; a row each."""
+    for _, explained, _ in _explained(file, table):
         assert explained is not None
         values, base, total = explained.values, np.asarray(explained.base), explained.prediction
         columns: dict[str, Any] = {}

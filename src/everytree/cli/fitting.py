@@ -15,7 +15,7 @@ from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.batches.source import Names, Source
 from everytree.batches.text_types import SeenTypes
 from everytree.cli.memory import too_long
-from everytree.cli.models import Counted, Memory, counted_files, row_columns, working
+from everytree.cli.models import Counted, TableRoles, counted_files, row_columns, working
 from everytree.cli.options import Structure
 from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column, warn
 from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
@@ -79,59 +79,59 @@ class Wanted:
 
 
 def fit_model(
-    table: OpenTable, memory: Memory, wanted: Wanted, say: Callable[[str], object]
+    table: OpenTable, roles: TableRoles, wanted: Wanted, say: Callable[[str], object]
 ) -> tuple[Any, list[Counted]]:
-    """A fitted estimator, and what it has counted; in batches where all rows are too many, which is said."""
+    """A fitted estimator, and the files it has counted; in batches, with a note, where all rows are too many."""
     found = too_long(table)
     if not found:
         rows = table.read()
-        return fit_rows(rows, memory, wanted, say), counted_files(table, rows.stretches)
+        return fit_rows(rows, roles, wanted, say), counted_files(table, rows.stretches)
     if wanted.needs_all_rows:
         raise UserError(
-            f"{found}, but --model {wanted.structure} needs all of them there; allow more by --memory, give it "
+            f"{found}, but --model {wanted.structure} needs all rows in memory; allow more by --memory, give it "
             "fewer rows, or fit a forest or a --tree, which do not"
         )
     say(f"{found}: fitting in batches, structures from a sample of {SAMPLE_ROWS:,} rows, statistics from all")
-    return fit_in_batches(table, memory, wanted)
+    return fit_in_batches(table, roles, wanted)
 
 
 # ---- all rows in memory ---------------------------------------------------------------------------------------------
 
 
-def fit_rows(source: TableRows, memory: Memory, wanted: Wanted, say: Callable[[str], object]) -> Any:
-    """A fitted estimator; what may surprise about the columns is said."""
-    assert memory.target is not None
-    kind, target = kind_and_target(source, memory, wanted, warn_if_useless=True)
-    X = source.table.select(feature_names(source.name, source.columns, memory, wanted.drop, wanted.groups))
+def fit_rows(source: TableRows, roles: TableRoles, wanted: Wanted, say: Callable[[str], object]) -> Any:
+    """A fitted estimator, with notes about surprising columns."""
+    assert roles.target is not None
+    kind, target = kind_and_target(source, roles, wanted, warn_if_useless=True)
+    X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop, wanted.groups))
     if kind == "class" and wanted.kind == "auto":
-        about_classes(source.name, memory.target, target, say)
+        about_classes(source.name, roles.target, target, say)
     about_names(source.name, X, say)
     model = make_estimator(kind, wanted)
-    columns = row_columns(source, memory)
+    columns = row_columns(source, roles)
     if wanted.groups is not None:
         columns["groups"] = source.values(wanted.groups, "groups")
-    roles = {"y": memory.target, **role_columns(memory, wanted.groups)}
-    weight = None if memory.weight is None else source.numbers(memory.weight, "weight")
-    with source.blamed(**roles), working(model, wanted.jobs, wanted.progress):
+    by_argument = {"y": roles.target, **role_columns(roles, wanted.groups)}
+    weight = None if roles.weight is None else source.numbers(roles.weight, "weight")
+    with source.reporting_errors(**by_argument), working(model, wanted.jobs, wanted.progress):
         return model.fit(X, target, weight, **columns)
 
 
 def kind_and_target(
-    source: TableRows, memory: Memory, wanted: Wanted, *, warn_if_useless: bool = False
+    source: TableRows, roles: TableRoles, wanted: Wanted, *, warn_if_useless: bool = False
 ) -> tuple[str, NDArray[Any]]:
     """Whether targets are classes or numbers, and the targets; which may be all the same."""
-    assert memory.target is not None
-    check_target(source.name, source.columns, memory.target, is_text=source.is_text, has_header=memory.has_header)
-    target = source.targets(memory.target)
+    assert roles.target is not None
+    check_target(source.name, source.columns, roles.target, is_text=source.is_text, has_header=roles.has_header)
+    target = source.targets(roles.target)
     summary = TargetSummary()
     summary.add(target)
-    kind = summary.kind(wanted, memory)
+    kind = summary.kind(wanted, roles)
     if kind == "number":
-        target = source.numbers(memory.target, "target", CLASS_ADVICE)
+        target = source.numbers(roles.target, "target", CLASS_ADVICE)
     else:
-        source.check_whole(target, memory.target)
+        source.check_whole(target, roles.target)
     if warn_if_useless:
-        summary.warn_if_useless(source.name, memory.target)
+        summary.warn_if_useless(source.name, roles.target)
     return kind, target
 
 
@@ -170,23 +170,23 @@ def about_names(name: str, X: Any, say: Callable[[str], object]) -> None:
 
 
 def feature_names(
-    name: str, columns: Sequence[str], memory: Memory, drop: Sequence[str], groups: str | None = None
+    name: str, columns: Sequence[str], roles: TableRoles, drop: Sequence[str], groups: str | None = None
 ) -> list[str]:
     """All columns but those with another role, and those to be dropped."""
     for dropped in drop:
         if dropped not in columns:
             raise no_column(name, dropped, columns, "drop")
-    others = {memory.target, memory.weight, memory.exposure, memory.censored, memory.event, groups, *drop}
+    others = {roles.target, roles.weight, roles.exposure, roles.censored, roles.event, groups, *drop}
     kept = [column for column in columns if column not in others]
     if not kept:
-        raise UserError(f"{name}: no column is left to predict {memory.target!r} from")
+        raise UserError(f"{name}: no column is left to predict {roles.target!r} from")
     return kept
 
 
-def role_columns(memory: Memory, groups: str | None = None) -> dict[str, str]:
+def role_columns(roles: TableRoles, groups: str | None = None) -> dict[str, str]:
     """The columns that are neither features nor the target, by the arguments that they are."""
     named = {
-        "sample_weight": memory.weight, "exposure": memory.exposure, "censored": memory.censored, "event": memory.event,
+        "sample_weight": roles.weight, "exposure": roles.exposure, "censored": roles.censored, "event": roles.event,
         "groups": groups,
     }  # fmt: skip
     return {argument: column for argument, column in named.items() if column is not None}
@@ -194,7 +194,7 @@ def role_columns(memory: Memory, groups: str | None = None) -> dict[str, str]:
 
 @dataclass
 class TargetSummary:
-    """What tells classes from numbers, of targets that come in parts; and whether there is anything to learn."""
+    """Statistics of targets that come in parts: are they classes or numbers, and is there more than one value?"""
 
     n_rows: int = 0
     only: Any = None
@@ -217,19 +217,19 @@ class TargetSummary:
 
     def warn_if_useless(self, table: str, target: str) -> None:
         """Say where no model can learn anything from the rows."""
-        said = repr(str(self.only)) if isinstance(self.only, str) else f"{self.only:g}"
+        message = repr(str(self.only)) if isinstance(self.only, str) else f"{self.only:g}"
         if self.n_rows == 1:
-            found = f"has one row, whose target {target!r} is {said}"
+            found = f"has one row, whose target {target!r} is {message}"
         elif not self.has_several:
-            found = f"the target {target!r} is {said} in every row"
+            found = f"the target {target!r} is {message} in every row"
         else:
             return
-        warn(f"{table}: {found}: a model of it is useless, since it says the same of every row")
+        warn(f"{table}: {found}: a model of it is useless, since it predicts the same for every row")
 
-    def kind(self, wanted: Wanted, memory: Memory) -> str:
+    def kind(self, wanted: Wanted, roles: TableRoles) -> str:
         """Whether targets are classes or numbers: as told, or as the options or the values have it."""
         for option, families in families_with().items():
-            if getattr(memory, option) is not None and wanted.family not in families:
+            if getattr(roles, option) is not None and wanted.family not in families:
                 known = " or ".join(families)
                 raise UserError(f"--{option} is for --family {known}, but --family is {wanted.family or 'normal'}")
         if wanted.kind != "auto":
@@ -296,87 +296,87 @@ def _check_options(kind: str, wanted: Wanted) -> None:
 # ---- in batches -----------------------------------------------------------------------------------------------------
 
 
-def fit_in_batches(table: OpenTable, memory: Memory, wanted: Wanted) -> tuple[Any, list[Counted]]:
-    """A fitted estimator of rows that are looked at part by part, and then fitted so; and what it has counted."""
-    assert memory.target is not None
-    roles = role_columns(memory, wanted.groups)
-    features = feature_names(table.name, table.columns, memory, wanted.drop, wanted.groups)
-    looked = _look(table, memory, wanted, roles)
-    looked.target.warn_if_useless(table.name, memory.target)
-    model = make_estimator(looked.target.kind(wanted, memory), wanted)
-    batches = _Batches(table, looked, [*features, *dict.fromkeys((memory.target, *roles.values()))])
+def fit_in_batches(table: OpenTable, roles: TableRoles, wanted: Wanted) -> tuple[Any, list[Counted]]:
+    """Scan a table part by part, then fit an estimator in batches; return it and the files that it has counted."""
+    assert roles.target is not None
+    by_argument = role_columns(roles, wanted.groups)
+    features = feature_names(table.name, table.columns, roles, wanted.drop, wanted.groups)
+    scanned = _scan(table, roles, wanted, by_argument)
+    scanned.target.warn_if_useless(table.name, roles.target)
+    model = make_estimator(scanned.target.kind(wanted, roles), wanted)
+    batches = _Batches(table, scanned, [*features, *dict.fromkeys((roles.target, *by_argument.values()))])
     try:
         with working(model, wanted.jobs, wanted.progress):
-            model.fit_batches(batches.source(), memory.target, **roles)
+            model.fit_batches(batches.source(), roles.target, **by_argument)
     except (TypeError, ValueError) as error:
-        said = in_words_of_files(error, {"y": memory.target, **roles}, batches.places(error, memory))
-        raise UserError(f"{table.name}: {said}") from error
-    return model, counted_files(table, looked.stretches)
+        message = in_words_of_files(error, {"y": roles.target, **by_argument}, batches.places(error, roles))
+        raise UserError(f"{table.name}: {message}") from error
+    return model, counted_files(table, scanned.stretches)
 
 
 class _Batches:
     """The parts of a table as batches, and where each of them came from."""
 
-    def __init__(self, table: OpenTable, looked: _Looked, columns: list[str]) -> None:
-        self._table, self._looked, self._columns = table, looked, columns
+    def __init__(self, table: OpenTable, scanned: _Scanned, columns: list[str]) -> None:
+        self._table, self._scanned, self._columns = table, scanned, columns
         self._stretches: list[Stretch] = []
 
     def source(self) -> Source:
         """The batches; where those of the last reading came from is kept."""
-        n_rows = sum(stretch.n_rows for stretch in self._looked.stretches)
+        n_rows = sum(stretch.n_rows for stretch in self._scanned.stretches)
         return Source(self._start, n_rows, self._table.files.marks)
 
     def _start(self, names: Names) -> Iterator[Any]:
         stretches: list[Stretch] = []
         self._stretches = stretches
-        types = self._looked.seen.types if self._table.is_text else None
+        types = self._scanned.seen.types if self._table.is_text else None
         for part in self._table.parts(names or self._columns, types=types, dictionaries=True):
             stretches += part.stretches
             yield part.table
 
-    def places(self, error: Exception, memory: Memory) -> Callable[[int], str]:
-        """What errors call a row of a batch."""
+    def places(self, error: Exception, roles: TableRoles) -> Callable[[int], str]:
+        """Location of a row of a batch, for errors."""
         part = error.part if isinstance(error, RefusedError) else None
-        if part is None or memory.weight is not None:  # rows of weight 0 have been left out of the batch by then
+        if part is None or roles.weight is not None:  # rows of weight 0 have been left out of the batch by then
             return lambda row: f"row {row}" if part is None else f"{part[0]} {part[1]}, row {row}"
         return self._stretches[part[1]].place
 
 
 @dataclass
-class _Looked:
-    """What was found in all parts of a table: what targets are, types of columns of text, and rows of files."""
+class _Scanned:
+    """Statistics of all parts of a table: its targets, types of columns of text, and rows of files."""
 
     target: TargetSummary = field(default_factory=TargetSummary)
     seen: SeenTypes = field(default_factory=SeenTypes)
     stretches: list[Stretch] = field(default_factory=list)
 
-    def add(self, part: TableRows, target: str, wanted: Wanted, roles: Mapping[str, str]) -> None:
+    def add(self, part: TableRows, target: str, wanted: Wanted, by_argument: Mapping[str, str]) -> None:
         """More rows; nothing may be missing in the target and in columns with other roles."""
         self.seen.add(part.table)
         self.stretches += part.stretches
         self.target.add(_part_target(part, target, wanted))
-        for argument, column in roles.items():
+        for argument, column in by_argument.items():
             check = part.values if argument == "groups" else part.numbers
             check(column, ROLES[argument])
 
 
-def _look(table: OpenTable, memory: Memory, wanted: Wanted, roles: Mapping[str, str]) -> _Looked:
+def _scan(table: OpenTable, roles: TableRoles, wanted: Wanted, by_argument: Mapping[str, str]) -> _Scanned:
     """Types of all columns of text, what targets are, and that nothing is missing where it must not be."""
-    assert memory.target is not None
-    check_target(table.name, table.columns, memory.target, is_text=table.is_text, has_header=memory.has_header)
-    for argument, column in roles.items():
+    assert roles.target is not None
+    check_target(table.name, table.columns, roles.target, is_text=table.is_text, has_header=roles.has_header)
+    for argument, column in by_argument.items():
         if column not in table.columns:
             raise no_such_column(table.name, column, ROLES[argument], table.columns)
-    looked = _Looked()
+    scanned = _Scanned()
     with Progress("looking", table.count_rows(), wanted.progress, unit="rows") as progress:
-        for part in table.parts(None if table.is_text else [memory.target, *roles.values()]):
-            looked.add(part, memory.target, wanted, roles)
+        for part in table.parts(None if table.is_text else [roles.target, *by_argument.values()]):
+            scanned.add(part, roles.target, wanted, by_argument)
             progress.step(part.n_rows)
-    numbers = [column for argument, column in roles.items() if argument != "groups"]
-    numbers += [memory.target] if looked.target.kind(wanted, memory) == "number" else []
+    numbers = [column for argument, column in by_argument.items() if argument != "groups"]
+    numbers += [roles.target] if scanned.target.kind(wanted, roles) == "number" else []
     for column in numbers:
-        _refuse_text(table, column, looked.seen.types[column])
-    return looked
+        _refuse_text(table, column, scanned.seen.types[column])
+    return scanned
 
 
 def _part_target(part: TableRows, target: str, wanted: Wanted) -> NDArray[Any]:
@@ -389,7 +389,7 @@ def _part_target(part: TableRows, target: str, wanted: Wanted) -> NDArray[Any]:
 
 
 def _refuse_text(table: OpenTable, column: str, arrow_type: Any) -> None:
-    """Text that says numbers is read one by one, which batches are not."""
+    """Refuse a column of text where numbers are needed: batches do not parse text value by value."""
     from pyarrow import types
 
     if types.is_dictionary(arrow_type) or types.is_string(arrow_type) or types.is_large_string(arrow_type):

@@ -53,27 +53,27 @@ def report_file(
     check_output(out, model, *([] if table is None else [table]))
     if out == STREAM:
         raise UserError("a page cannot go to standard output; give --out the name of a file")
-    of = open_model(model).with_target(target)
+    file = open_model(model).with_target(target)
     if groups is not None:
-        of = replace(of, memory=replace(of.memory, groups=groups))
+        file = replace(file, roles=replace(file.roles, groups=groups))
     if table is None:
-        page, said = _page(of.model, target_name=of.memory.target), ""
+        page, note = _page(file.model, target_name=file.roles.target), ""
     else:
-        source = open_rows(of, table, how)
+        source = open_rows(file, table, how)
         rows = rows_that_fit(source, say)
-        is_new = not refit and _is_new(of, source)
-        labels = _groups(of, rows, is_told=groups is not None)
+        is_new = not refit and _is_new(file, source)
+        labels = _groups(file, rows, is_told=groups is not None)
         try:
-            page = _judged_page(of, rows, labels, is_new)
+            page = _judged_page(file, rows, labels, is_new)
         except OverlapError:  # the same rows in another file
             is_new = False
-            page = _judged_page(of, rows, labels, is_new)
-        said = _said(rows, is_new)
+            page = _judged_page(file, rows, labels, is_new)
+        note = _said(rows, is_new)
     try:
         replace_file(out, [page.text.encode("utf-8")])
     except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}; nothing is left of it") from None
-    say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{said}")
+        raise UserError(f"could not write {out} ({error.strerror or error}); no partial file is left") from None
+    say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{note}")
     if page.listed:
         say(f"{out}: {_contained(page.listed)}")
 
@@ -99,30 +99,30 @@ def _contained(listed: Sequence[str]) -> str:
     return contained(listed)
 
 
-def _is_new(of: ModelFile, table: OpenTable) -> bool:
+def _is_new(file: ModelFile, table: OpenTable) -> bool:
     """Whether the model has not counted the table; one that was saved by Python does not say what it has counted."""
-    is_told = bool(of.memory.counted) or n_rows_of(of.model) == 0
-    return is_told and of.memory.first_counted(table) is None
+    is_told = bool(file.roles.counted) or n_rows_of(file.model) == 0
+    return is_told and file.roles.first_counted(table) is None
 
 
-def _groups(of: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
+def _groups(file: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
     """The groups of the rows; None where the model has none, or the table lacks their column and none was asked for."""
-    name = of.memory.groups or of.model.fitted_.groups
+    name = file.roles.groups or file.model.fitted_.groups
     return rows.values(name, "groups") if name and (is_told or name in rows.columns) else None
 
 
-def _judged_page(of: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> Page:
-    memory = of.memory
-    assert memory.target is not None
-    y = rows.targets(memory.target)
-    X = rows.table.select(input_names(rows.name, rows.columns, of))
-    columns = row_columns(rows, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, "groups": memory.groups}
-    roles |= {name: getattr(memory, name) for name in columns}
-    weight = None if memory.weight is None else rows.values(memory.weight, "weight")
-    with rows.blamed(**roles):
+def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> Page:
+    roles = file.roles
+    assert roles.target is not None
+    y = rows.targets(roles.target)
+    X = rows.table.select(input_names(rows.name, rows.columns, file))
+    columns = row_columns(rows, roles)
+    by_argument = {"y": roles.target, "sample_weight": roles.weight, "groups": roles.groups}
+    by_argument |= {name: getattr(roles, name) for name in columns}
+    weight = None if roles.weight is None else rows.values(roles.weight, "weight")
+    with rows.reporting_errors(**by_argument):
         return _page(
-            of.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=memory.target,
+            file.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=roles.target,
             places=rows.drawn, **columns,
         )  # fmt: skip
 

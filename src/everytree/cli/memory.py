@@ -1,4 +1,4 @@
-"""How much memory a table may take, as told or as the machine has it, and what is done with one that takes more."""
+"""Memory limit of tables, given or half of what is free, and sampling of tables that take more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SHARE = 0.5
 """Of the memory that is free, for a table as it is in its file; its codes and the trees need the rest."""
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-"""What a container may use, and what it uses."""
+"""Files with the memory limit of a container, and its use."""
 MEMORY = Path("/proc/meminfo")
 LEAST_ROWS = 1000
 """Of a sample: these are never too many."""
@@ -38,7 +38,7 @@ def too_long(table: OpenTable) -> str:
 
 
 def rows_that_fit(table: OpenTable, say: Callable[[str], object]) -> TableRows:
-    """All rows of a table, or as many as may be in memory, drawn at random, which is said."""
+    """All rows of a table, or, with a note, a random sample of as many as fit in memory."""
     found = too_long(table)
     if not found or table.limit is None:
         return table.read()
@@ -90,7 +90,7 @@ def parse_size(option: str, text: str) -> int:
             return int(size)
     except ValueError:
         pass
-    raise typer.BadParameter(f"{text!r} is no amount of memory such as 500M, 2G or 1.5G", param_hint=option)
+    raise typer.BadParameter(f"{text!r} is not an amount of memory such as 500M, 2G or 1.5G", param_hint=option)
 
 
 def default_size() -> int:

@@ -37,8 +37,8 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What a model file knows of the tables it goes with.
+class TableRoles:
+    """The columns of the tables that a model file goes with: which are the target, weights and other row data.
 
     Attributes
     ----------
@@ -63,13 +63,13 @@ class Memory:
     groups: str | None = None
 
     @property
-    def roles(self) -> list[str]:
-        """The columns that are no features."""
+    def columns(self) -> list[str]:
+        """Names of the columns that are not features."""
         named = self.target, self.weight, self.exposure, self.censored, self.event, self.groups
         return [name for name in named if name is not None]
 
-    def also(self, tables: Sequence[Counted]) -> Memory:
-        """The same, with more tables."""
+    def also(self, tables: Sequence[Counted]) -> TableRoles:
+        """Add tables whose rows the model has seen."""
         return replace(self, counted=(*self.counted, *tables))
 
     def first_counted(self, table: OpenTable) -> str | None:
@@ -78,17 +78,17 @@ class Memory:
         return next((path for path, digest in table.digests.items() if digest in known), None)
 
     @classmethod
-    def read(cls, plain: Any) -> Memory:
+    def read(cls, plain: Any) -> TableRoles:
         """Checked, since anybody can write a file."""
         given = dict(plain)
         counted = tuple(Counted(**one) for one in given.pop("counted", ()))
-        memory = cls(**given, counted=counted)
-        names = (memory.target, memory.weight, memory.exposure, memory.censored, memory.event, memory.groups)
+        roles = cls(**given, counted=counted)
+        names = (roles.target, roles.weight, roles.exposure, roles.censored, roles.event, roles.groups)
         is_sound = all(name is None or isinstance(name, str) for name in names)
-        is_sound = is_sound and isinstance(memory.has_header, bool) and isinstance(memory.compressed, bool)
+        is_sound = is_sound and isinstance(roles.has_header, bool) and isinstance(roles.compressed, bool)
         if not is_sound or any(tuple(map(type, asdict(one).values())) != (str, int, str) for one in counted):
             raise ValueError("names must be text, numbers of rows whole")
-        return memory
+        return roles
 
 
 def counted_files(table: OpenTable, stretches: Iterable[Stretch]) -> list[Counted]:
@@ -103,23 +103,23 @@ def counted_files(table: OpenTable, stretches: Iterable[Stretch]) -> list[Counte
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model, its memory, all notes of its file, and which version of the file that was."""
+    """A model, the columns it reads, all notes of its file, and which version of the file that was."""
 
     path: str
     model: Any
-    memory: Memory
+    roles: TableRoles
     notes: dict[str, Any]
     version: tuple[int, ...] = ()
 
     def with_target(self, target: str | None) -> ModelFile:
-        """The same, with another column of targets where one is named."""
-        return self if target is None else replace(self, memory=replace(self.memory, target=target))
+        """Replace the column of targets, where one is named."""
+        return self if target is None else replace(self, roles=replace(self.roles, target=target))
 
     def save(self, path: str) -> None:
         """To a file, as a whole or not at all; not over the file it came from where that is no longer the same."""
         if is_same_file(path, self.path) and _version(path) != self.version:
             raise UserError(f"{path}: has changed since it was read; nothing was written, run the command again")
-        save_model(self.model, path, self.memory, self.notes)
+        save_model(self.model, path, self.roles, self.notes)
 
 
 def open_model(path: str, *, estimator: bool = True) -> ModelFile:
@@ -137,11 +137,11 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
             fit = f"everytree fit {path} --target COLUMN"
             raise UserError(f"{path}: this is a {table} table, not a model; a model of it comes from `{fit}`") from None
         complaint = str(error).removeprefix(f"{path}: ")
-        raise UserError(f"{path}: is no model that this everytree can read: {complaint}") from None
+        raise UserError(f"{path} is not a model file of this version: {complaint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
-        memory = Memory.read(notes.get(NOTES, {}))
+        roles = TableRoles.read(notes.get(NOTES, {}))
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
     is_fitted = isinstance(model, MetaEstimator) and model.__sklearn_is_fitted__()
@@ -154,11 +154,11 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
             )
         held = with_article(type(model).__name__)
         raise UserError(f"{path}: holds {held}, but a fitted estimator is needed, as `fit` writes it{advice}")
-    return ModelFile(path, model, memory, notes, version)
+    return ModelFile(path, model, roles, notes, version)
 
 
 def _version(path: str) -> tuple[int, ...]:
-    """What tells a file from one that replaced it or was written over it."""
+    """Identity of a file, which changes when it is replaced or written over."""
     status = os.stat(path)
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -169,28 +169,28 @@ def is_same_file(path: str, other: str) -> bool:
 
 
 @contextmanager
-def to_be_replaced(path: str, place: str, say: Callable[[str], object]) -> Iterator[None]:
+def to_be_replaced(path: str, output: str, say: Callable[[str], object]) -> Iterator[None]:
     """A model is read and written in here: where that is one file, one command after the other."""
-    if not is_same_file(path, place):
+    if not is_same_file(path, output):
         yield
         return
     with alone_with(path, waiting=lambda: say(f"{path}: waiting for another command that writes it")):
         yield
 
 
-def save_model(model: Any, path: str, memory: Memory, notes: dict[str, Any] | None = None) -> None:
-    """A model with its memory."""
-    plain = {field.name: getattr(memory, field.name) for field in fields(memory) if field.name != "counted"}
-    plain["counted"] = [asdict(one) for one in memory.counted]
-    layout: Layout = "compressed" if memory.compressed else "packed"
+def save_model(model: Any, path: str, roles: TableRoles, notes: dict[str, Any] | None = None) -> None:
+    """A model with the roles of the columns of its tables."""
+    plain = {field.name: getattr(roles, field.name) for field in fields(roles) if field.name != "counted"}
+    plain["counted"] = [asdict(one) for one in roles.counted]
+    layout: Layout = "compressed" if roles.compressed else "packed"
     try:
         save(model, path, layout=layout, notes={**(notes or {}), NOTES: plain})
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+        raise UserError(f"could not write {path} ({error.strerror or error}); no partial file is left") from None
 
 
 def check_model_output(path: str, *inputs: str) -> None:
-    """Whether a model can be written here, said before the work rather than after it."""
+    """Check that a model can be written here, before the work rather than after it."""
     if path == STREAM:
         raise UserError("a model cannot go to standard output; give --out the name of a file")
     check_output(path, *inputs)
@@ -199,7 +199,7 @@ def check_model_output(path: str, *inputs: str) -> None:
 def check_not_there(path: str, *, force: bool) -> None:
     """Refuse to replace a file, unless told to."""
     if not force and os.path.lexists(path):
-        raise UserError(f"{path}: is there already; --force replaces it, or give --out another name")
+        raise UserError(f"{path} already exists; use --force to overwrite, or another name with --out")
 
 
 @contextmanager
@@ -220,10 +220,10 @@ KINDS = {"numeric": "number", "boolean": "boolean", "datetime": "date"}
 """Kinds of columns, categories aside, and what they are in a text file."""
 
 
-def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
-    """What the model knows its columns to be: text that looks like numbers is still text."""
-    model, memory = of.model, of.memory
-    types = {name: "number" for name in (memory.weight, memory.exposure) if name is not None}
+def column_types(file: ModelFile, *, with_target: bool) -> dict[str, str]:
+    """Types of the columns as the model knows them: text that looks like numbers is still text."""
+    model, roles = file.model, file.roles
+    types = {name: "number" for name in (roles.weight, roles.exposure) if name is not None}
     schema = model.schema_
     for column in schema.columns if schema.input_names is not None else ():
         name = column.source if isinstance(column.source, str) else column.name
@@ -233,44 +233,44 @@ def column_types(of: ModelFile, *, with_target: bool) -> dict[str, str]:
             types[name] = KINDS[column.kind]
         elif any(isinstance(value, str) for value in column.categories):
             types[name] = "text"
-    if with_target and memory.target is not None:
+    if with_target and roles.target is not None:
         if not model.has_classes:
-            types[memory.target] = "number"
+            types[roles.target] = "number"
         elif model.classes_.dtype.kind in "OU":
-            types[memory.target] = "text"
+            types[roles.target] = "text"
     return types
 
 
-def open_rows(of: ModelFile, table: str, how: Reading) -> OpenTable:
+def open_rows(file: ModelFile, table: str, how: Reading) -> OpenTable:
     """A table with targets, its columns of the types that the model knows."""
-    if of.memory.target is None:
-        raise UserError(f"{of.path}: does not say which column is the target; name it by --target")
-    types = column_types(of, with_target=True)
-    return open_table(table, replace(how, has_header=of.memory.has_header, types=types))
+    if file.roles.target is None:
+        raise UserError(f"{file.path}: does not say which column is the target; name it by --target")
+    types = column_types(file, with_target=True)
+    return open_table(table, replace(how, has_header=file.roles.has_header, types=types))
 
 
-def input_names(name: str, columns: Sequence[str], of: ModelFile) -> list[str]:
+def input_names(name: str, columns: Sequence[str], file: ModelFile) -> list[str]:
     """The columns of a table that a model reads, in its order, or an error that names the table."""
-    wanted = of.model.schema_.input_names
+    wanted = file.model.schema_.input_names
     if wanted is None:
-        kept = [column for column in columns if column not in of.memory.roles]
-        if len(kept) != of.model.n_features_in_:
+        kept = [column for column in columns if column not in file.roles.columns]
+        if len(kept) != file.model.n_features_in_:
             raise UserError(
-                f"{name}: has {number_of(len(kept), 'column')} besides the target, but {of.path} reads "
-                f"{of.model.n_features_in_}, by their place"
+                f"{name}: has {number_of(len(kept), 'column')} besides the target, but {file.path} reads "
+                f"{file.model.n_features_in_}, by position"
             )
         return kept
     for column in wanted:
         if column not in columns:
             raise UserError(
-                f"{name}: there is no column {column!r}, which the model {of.path} reads; {one_of(column, columns)}"
+                f"{name}: there is no column {column!r}, which the model {file.path} reads; {one_of(column, columns)}"
             )
     return list(wanted)
 
 
-def row_columns(source: TableRows, memory: Memory) -> dict[str, NDArray[Any]]:
-    """What the family wants to know of each row."""
-    named = {"exposure": memory.exposure, "censored": memory.censored, "event": memory.event}
+def row_columns(source: TableRows, roles: TableRoles) -> dict[str, NDArray[Any]]:
+    """Row data of the family: exposure, censoring or event of each row."""
+    named = {"exposure": roles.exposure, "censored": roles.censored, "event": roles.event}
     advice = {
         "exposure": "",
         "censored": "; 0 and 1, or false and true, say which rows are censored",
@@ -298,10 +298,10 @@ def n_rows_of(model: Any) -> int:
     return int(model.model_.n_rows)
 
 
-def check_takes_rows(of: ModelFile) -> None:
+def check_takes_rows(file: ModelFile) -> None:
     """Whether rows can be added to a model."""
-    if not of.model.counts_rows:
+    if not file.model.counts_rows:
         raise UserError(
-            f"{of.path}: holds a {type(of.model).__name__}, to which no rows can be added: a boosted tree depends on "
-            "all trees before it; fit it to all rows, or fit a forest"
+            f"{file.path}: holds a {type(file.model).__name__}, to which no rows can be added: a boosted tree depends "
+            "on all trees before it; fit it to all rows, or fit a forest"
         )

@@ -36,11 +36,11 @@ TablePath = Annotated[str, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
 MaybeTable = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Rows to judge it by.")]
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="Of standard input and output, and of names that do not tell.")
+    Format | None, typer.Option("--format", help="Of standard input and output, and of names without a known suffix.")
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(metavar="CHARACTER", help="Between values of text files; by default a comma, tab or semicolon."),
+    typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon."),
 ]
 Jobs = Annotated[
     int | None,
@@ -51,17 +51,17 @@ Jobs = Annotated[
 Compress = Annotated[
     bool, typer.Option("--compress", help="A smaller model file, slower to write; updates of it stay compressed.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file of the model where it is there already.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing model file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COLUMN", help="The column to predict.")]
-OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not that of fit.")]
+OtherTarget = Annotated[str | None, typer.Option("--target", "-y", metavar="COLUMN", help="If not the target of fit.")]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")]
 RelativeWeights = Annotated[
     bool, typer.Option("--relative-weights", help="Weights are relative: they are scaled to the number of rows.")
 ]
-Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows with the same value here belong together.")]
+Groups = Annotated[str | None, typer.Option(metavar="COLUMN", help="Groups: rows that belong together.")]
 OtherGroups = Annotated[
-    str | None, typer.Option("--groups", metavar="COLUMN", help="Rows that belong together, if not as at fit.")
+    str | None, typer.Option("--groups", metavar="COLUMN", help="Groups of rows, if not those of fit.")
 ]
 Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
 Censored = Annotated[
@@ -172,8 +172,8 @@ def max_features(text: str | None) -> int | float | str | None:
         value = -1
     if (isinstance(value, int) and value >= 1) or 0.0 < value <= 1.0:
         return value
-    said = f"{text!r} is no number of columns such as 3, no share such as 0.5, and none of sqrt, log2 and all"
-    raise typer.BadParameter(said, param_hint="--max-features")
+    message = f"{text!r} is not a number of columns such as 3, a share such as 0.5, sqrt, log2 or all"
+    raise typer.BadParameter(message, param_hint="--max-features")
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*)?)\s*(?:,|$)')
@@ -206,4 +206,4 @@ def numbers(option: str, listed: str) -> list[float]:
     try:
         return [float(number) for number in listed.split(",") if number.strip()]
     except ValueError:
-        raise typer.BadParameter(f"{listed!r} is no list of numbers such as .05,.5,.95", param_hint=option) from None
+        raise typer.BadParameter(f"{listed!r} is not a list of numbers such as .05,.5,.95", param_hint=option) from None

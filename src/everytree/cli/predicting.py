@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 2**15
 
 @dataclass(frozen=True)
 class Asked:
-    """What is wanted of each row.
+    """Columns to predict for each row.
 
     Attributes
     ----------
@@ -60,67 +60,67 @@ def predict_file(
     output_format(out, how.format)
     if escape_formulas:
         check_escaping(out, how.format)
-    of = open_model(model)
-    types = column_types(of, with_target=False)
-    source = open_table(table, replace(how, has_header=of.memory.has_header, types=types))
-    if of.memory.exposure is not None and of.memory.exposure not in source.columns:
-        say(f"{source.name}: there is no column {of.memory.exposure!r}; every exposure is taken to be 1")
+    file = open_model(model)
+    types = column_types(file, with_target=False)
+    source = open_table(table, replace(how, has_header=file.roles.has_header, types=types))
+    if file.roles.exposure is not None and file.roles.exposure not in source.columns:
+        say(f"{source.name}: there is no column {file.roles.exposure!r}; every exposure is taken to be 1")
     written = _Written()
-    last_time = last_time_of(of.model)
+    last_time = last_time_of(file.model)
     if last_time is not None:
         say(
-            f"{of.path}: times were cut short, and the longest seen is {short_number(last_time, 6)}: mean_up_to is the "
-            "mean of times up to it, and what is beyond it is inf; prediction and std go on at the same rates"
+            f"{file.path}: times were censored, and the longest seen is {short_number(last_time, 6)}: mean_up_to is "
+            "the mean of times up to it, and quantiles beyond it are inf; prediction and std extrapolate the rates"
         )
-    write_file(written.noted(predict_table(source, of, asked)), out, how.format, escape_formulas=escape_formulas)
+    write_file(written.noted(predict_table(source, file, asked)), out, how.format, escape_formulas=escape_formulas)
     if out != STREAM:
         columns = number_of(len(written.columns), "column")
         say(f"{out}: {number_of(written.n_rows, 'row')}, {columns}: {', '.join(written.columns)}")
 
 
 class _Written:
-    """What has been written: how many rows, and the names of columns."""
+    """Number of rows written, and the names of columns."""
 
     def __init__(self) -> None:
         self.n_rows = 0
         self.columns: list[str] = []
 
     def noted(self, parts: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The same parts, one after the other."""
+        """Pass the parts on and count their rows."""
         for part in parts:
             yield part
             self.columns = list(part)
             self.n_rows += len(part[self.columns[0]])
 
 
-def predict_table(table: OpenTable, of: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:
+def predict_table(table: OpenTable, file: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:
     """Columns of answers by name, a row each, part by part of the table."""
-    model, memory = of.model, of.memory
+    model, roles = file.model, file.roles
     _check(table, model, asked)
-    names = input_names(table.name, table.columns, of)
-    read = [*names, *([] if memory.exposure is None else [memory.exposure])]
+    names = input_names(table.name, table.columns, file)
+    read = [*names, *([] if roles.exposure is None else [roles.exposure])]
     with working(model, asked.jobs, False), Progress("predicting", None, asked.progress, unit="rows") as progress:
         for part in table.parts(read, asked.keep):
-            with part.blamed(exposure=memory.exposure):
-                answers = _predict_part(part, of, asked, names, progress)
+            with part.reporting_errors(exposure=roles.exposure):
+                answers = _predict_part(part, file, asked, names, progress)
             yield {**{name: part.kept[name] for name in asked.keep}, **answers}
 
 
 def _predict_part(
-    part: TableRows, of: ModelFile, asked: Asked, names: Sequence[str], progress: Progress
+    part: TableRows, file: ModelFile, asked: Asked, names: Sequence[str], progress: Progress
 ) -> dict[str, NDArray[Any]]:
     X, exposure = part.table.select(names), None
-    if of.memory.exposure is not None:
-        is_there = of.memory.exposure in part.columns
-        exposure = part.numbers(of.memory.exposure, "exposure") if is_there else np.ones(part.n_rows)
-    answer = _classes if of.model.has_classes else _numbers
+    if file.roles.exposure is not None:
+        is_there = file.roles.exposure in part.columns
+        exposure = part.numbers(file.roles.exposure, "exposure") if is_there else np.ones(part.n_rows)
+    answer = _classes if file.model.has_classes else _numbers
     answers: list[list[NDArray[Any]]] = []
     for start in range(0, part.n_rows, ROWS_AT_ONCE):
         some = X.slice(start, ROWS_AT_ONCE)
         more = {} if exposure is None else {"exposure": exposure[start : start + ROWS_AT_ONCE]}
-        answers.append(answer(of.model, some, asked, more))
+        answers.append(answer(file.model, some, asked, more))
         progress.step(some.num_rows)
-    return dict(zip(_names(of.model, asked), map(np.concatenate, zip(*answers, strict=True)), strict=True))
+    return dict(zip(_names(file.model, asked), map(np.concatenate, zip(*answers, strict=True)), strict=True))
 
 
 def _check(source: OpenTable, model: Any, asked: Asked) -> None:
@@ -150,11 +150,13 @@ def _check_names(source: OpenTable, model: Any, asked: Asked) -> None:
     taken = set(_names(model, asked))
     for name in asked.keep:
         if name in taken:
-            raise UserError(f"{source.name}: a column {name!r} cannot be kept, since the answers have that name")
+            raise UserError(
+                f"{source.name}: a column {name!r} cannot be kept, since a column of predictions has that name"
+            )
 
 
 def _names(model: Any, asked: Asked) -> list[str]:
-    """What the columns of the answers are called."""
+    """Names of the columns of predictions."""
     names = ["prediction"] if last_time_of(model) is None else ["prediction", "median", "mean_up_to"]
     if asked.proba:
         names += [f"p_{label}" for label in model.classes_]

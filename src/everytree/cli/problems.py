@@ -1,4 +1,4 @@
-"""What a user can put right, said in one sentence: in the words of files and options where Python has arguments."""
+"""Errors that a user can correct, in one sentence, in terms of files and options instead of Python's arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS = {"max_depth": "--depth", "n_estimators": "--trees", "n_jobs": "--jobs"
 
 
 class UserError(Exception):
-    """Something wrong with a file, a column or an option; the message names it and says what would be right."""
+    """An error of a file, a column or an option; the message names it and what would be right."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -57,7 +57,7 @@ def _listed(names: list[str]) -> str:
 
 
 def warn(sentence: str) -> None:
-    """Say what is not as it should be, though the command goes on; `--quiet` does not silence it."""
+    """Print a warning; `--quiet` does not silence it."""
     print("everytree:", sentence, file=sys.stderr)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from everytree.base.errors import OverlapError
 from everytree.cli.problems import UserError, in_words_of_files, nearest, one_of
 
-DELIMITER_HINT = "; if something else than a comma or a tab is between the values, say --delimiter"
+DELIMITER_HINT = "; if the delimiter is not a comma or a tab, give it by --delimiter"
 NO_HEADER_HINT = "; if the first line is a row rather than names, say --no-header"
 
 
@@ -43,14 +43,14 @@ class Stretch:
     first_line: int | None = None
 
     def place(self, row: int) -> str:
-        """What errors call a row."""
+        """Location of a row in its file, for errors."""
         line = f"row {row + self.first_row}" if self.first_line is None else f"line {row + self.first_line}"
         return f"{self.called}, {line}" if self.called else line
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a table, and what errors say of where they came from.
+    """Rows of a table, with their files and lines, for errors.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class TableRows:
         return sum(stretch.n_rows for stretch in self.stretches)
 
     def place(self, row: int) -> str:
-        """What errors call a row."""
+        """Location of a row in its file, for errors."""
         row = row if self.drawn is None else int(self.drawn[row])
         which = bisect_right(self._starts, row) - 1
         return self.stretches[which].place(row - self._starts[which])
@@ -112,16 +112,16 @@ class TableRows:
         values = self.values(column, role)
         if values.dtype.kind in "biuf":
             return values
-        said = np.empty(len(values))
+        numbers = np.empty(len(values))
         for row, value in enumerate(values):
             try:
-                said[row] = float(value)
+                numbers[row] = float(value)
             except (TypeError, ValueError):
                 where = f"{self.name}, {self.place(row)}"
                 raise UserError(
-                    f"{where}: the {role} {column!r} is {str(value)!r}, which is no number{advice}"
+                    f"{where}: the {role} {column!r} is {str(value)!r}, which is not a number{advice}"
                 ) from None
-        return said
+        return numbers
 
     def targets(self, column: str) -> NDArray[Any]:
         """The column of targets, classes or numbers; text as NumPy's."""
@@ -139,10 +139,10 @@ class TableRows:
             raise UserError(f"{where}: the target {target!r} is {values[row]:g}, but classes are whole or text")
 
     @contextmanager
-    def blamed(self, **roles: str | None) -> Iterator[None]:
-        """What the library refuses in here is wrong in this file; `roles` are the columns of `y` and the like.
+    def reporting_errors(self, **roles: str | None) -> Iterator[None]:
+        """Re-raise errors of the library with file and line; `roles` are the columns of `y` and other arguments.
 
-        That rows would count twice is for the caller to say.
+        An `OverlapError` goes to the caller as it is.
         """
         try:
             yield
@@ -179,7 +179,7 @@ def _to_numpy(column: Any) -> NDArray[Any]:
 
 
 def _neither_class_nor_number(arrow_type: Any) -> str:
-    """What a column of this type holds that no model predicts; nothing for classes and numbers."""
+    """Name of a type of values that no model predicts, such as dates; empty for classes and numbers."""
     from pyarrow import types
 
     if types.is_dictionary(arrow_type):

@@ -17,10 +17,10 @@ from everytree.cli.problems import StoppedError, UserError
 
 WRONG, FAULT, INTERRUPTED = 1, 70, 130
 TRACEBACK = "EVERYTREE_TRACEBACK"
-"""The environment variable that asks for the whole story of a fault."""
+"""The environment variable that makes an internal error print its traceback."""
 
 SAID_HERE = "X: .*nearly every row has its own", "X: .*numbers with a decimal comma"
-"""Warnings of the library about which commands say more, with the option or the file that helps."""
+"""Warnings of the library that commands replace by their own, which name the option or the file."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -42,13 +42,13 @@ def run(arguments: Sequence[str]) -> int:
         return _say(problem, WRONG)
     except MemoryError:
         return _say("there is not enough memory for this table", WRONG)
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `| head`, has closed the pipe
         _give_up_output()
         return WRONG
     except OSError as error:
         _give_up_output()
-        place = "" if error.filename is None else f"{error.filename}: "
-        return _say(f"{place}{error.strerror or error}", WRONG)
+        where = "" if error.filename is None else f"{error.filename}: "
+        return _say(f"{where}{error.strerror or error}", WRONG)
     except Exception as error:
         return _fault(error)
     return 0
@@ -66,7 +66,7 @@ def _fault(error: Exception) -> int:
 
 
 def _give_up_output() -> None:
-    """What is still buffered for an output that takes no more must not complain again at exit."""
+    """Discard what is still buffered for a closed output, so that there is no second error at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -76,13 +76,13 @@ def _give_up_output() -> None:
 
 def _warner() -> Callable[..., None]:
     """Prints warnings of libraries in one line, without their source, and each of them once."""
-    said: set[str] = set()
+    printed: set[str] = set()
 
     def warn(message: Warning | str, *where: Any, **more: Any) -> None:
         del where, more
         sentence = str(message).replace("`y`", "The target")
-        if sentence not in said:
-            said.add(sentence)
+        if sentence not in printed:
+            printed.add(sentence)
             _say(sentence, 0)
 
     return warn

@@ -22,25 +22,25 @@ MAX_TABLES = MAX_FEATURES = 12
 """Maximum number of tables, and of features, listed by name."""
 
 
-def show_model(of: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
+def show_model(file: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     """All of it, as text."""
-    model = of.model
+    model = file.model
     if isinstance(model, OnlineForest):
-        return _online_facts(of)
+        return _online_facts(file)
     if not isinstance(model, MetaEstimator) or not model.__sklearn_is_fitted__():
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
-        return f"{of.path}: {model!r}\n{drawn}".rstrip()
-    parts = [_facts(of), _importances(model, top), _tree(model, depth, all_splits)]
+        return f"{file.path}: {model!r}\n{drawn}".rstrip()
+    parts = [_facts(file), _importances(model, top), _tree(model, depth, all_splits)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _facts(of: ModelFile) -> str:
-    model, memory = of.model, of.memory
+def _facts(file: ModelFile) -> str:
+    model, roles = file.model, file.roles
     facts = {
         "model": described(model),
-        "target": f"{memory.target or 'not told'}, {_target_kind(model)}",
+        "target": f"{roles.target or 'unknown'}, {_target_kind(model)}",
         "columns": model.schema_.summary(),
-        "rows": f"{n_rows_of(model)}{_origin(of)}",
+        "rows": f"{n_rows_of(model)}{_origin(file)}",
     }
     if model.counts_rows:
         facts["evidence"] = f"log p(y | X) = {model.log_evidence_:.4f}"
@@ -48,14 +48,14 @@ def _facts(of: ModelFile) -> str:
     if unseen is not None:
         facts["unseen"] = unseen.sentence()
     for role in ("weight", "exposure", "censored", "event"):
-        if getattr(memory, role):
-            facts[role] = f"column {getattr(memory, role)}"
-    return "\n".join([of.path, *(f"{name:<10}{said}" for name, said in facts.items())])
+        if getattr(roles, role):
+            facts[role] = f"column {getattr(roles, role)}"
+    return "\n".join([file.path, *(f"{name:<10}{value}" for name, value in facts.items())])
 
 
-def _online_facts(of: ModelFile) -> str:
+def _online_facts(file: ModelFile) -> str:
     """A forest that learns row by row: its trees are too random to be read."""
-    model: OnlineForest = of.model
+    model: OnlineForest = file.model
     named = [f"{name} ({'text' if model.is_category(name) else 'number'})" for name in model.features]
     features = ", ".join(named[:MAX_FEATURES]) + (", ..." if len(named) > MAX_FEATURES else "")
     facts = {
@@ -67,7 +67,7 @@ def _online_facts(of: ModelFile) -> str:
         facts["classes"] = ", ".join(map(str, model.classes)) or "none yet"
     if model.half_life is not None:
         facts["half-life"] = f"{model.half_life:g} rows"
-    return "\n".join([of.path, *(f"{name:<10}{said}" for name, said in facts.items())])
+    return "\n".join([file.path, *(f"{name:<10}{value}" for name, value in facts.items())])
 
 
 def _target_kind(model: Any) -> str:
@@ -78,15 +78,15 @@ def _target_kind(model: Any) -> str:
     return f"{number_of(len(labels), 'class', 'classes')}: {', '.join(labels[:6])}{more}"
 
 
-def _origin(of: ModelFile) -> str:
-    counted = of.memory.counted
+def _origin(file: ModelFile) -> str:
+    counted = file.roles.counted
     listed = ", ".join(f"{one.table} ({one.rows})" for one in counted[:MAX_TABLES])
     more = f" and {len(counted) - MAX_TABLES} more" if len(counted) > MAX_TABLES else ""
     return f": {listed}{more}" if counted else ""
 
 
 def _importances(model: Any, top: int) -> str:
-    """The columns that say most, with bars."""
+    """The most important columns, with bars."""
     importances = model.feature_importances_
     names = model.schema_.input_names or [f"column {k}" for k in range(len(importances))]
     order = np.argsort(-importances, kind="stable")[:top]

@@ -45,7 +45,7 @@ MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 START = 1 << 16
-"""Bytes of a text that tell what is between its values."""
+"""Bytes at the start of a text by which its delimiter is found."""
 THOUSANDS = re.compile(rb"-?[1-9]\d{0,2},\d{3}")
 """A number whose comma may separate thousands, or decimals."""
 
@@ -167,7 +167,7 @@ class OpenTable:
             return self._plain.count_rows() if isinstance(self._plain, ArrowFiles) else None
 
     def bytes_in_memory(self) -> int:
-        """What its rows take in memory, roughly; nothing more for standard input and pipes, which are there already."""
+        """Rough size of its rows in memory; 0 for standard input and pipes, which are in memory already."""
         with self._readable():
             return bytes_in_memory(self.files)
 
@@ -216,7 +216,7 @@ class OpenTable:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """What is wrong with a file, in a sentence."""
+        """The error of a file in a sentence."""
         import pyarrow as pa
 
         try:
@@ -230,9 +230,9 @@ class OpenTable:
             raise UserError(f"{gone}: there is no such file{_nearest_file(gone)}") from None
         except (pa.ArrowException, EOFError, OSError, ValueError, zlib.error) as error:
             if self.reader is None and getattr(error, "errno", None) is None:
-                said = str(error).split("\n")[0]
+                message = str(error).split("\n")[0]
                 kind = self.files.format.capitalize()
-                raise UserError(f"{self.name}: is no {kind} file that pyarrow can read: {said}") from None
+                raise UserError(f"{self.name}: is not a {kind} file that pyarrow can read: {message}") from None
             where = getattr(error, "filename", None) or self.name
             raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -270,12 +270,12 @@ def _find(path: str, format: str | None) -> Files:
 
 
 def format_of(path: str, given: str | None) -> str:
-    """The format that the suffix of a name tells, or the one given where it tells none."""
+    """The format by the suffix of a name, else the one given."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
     told = FORMATS.get(Path(plain).suffix.lower()) or given or ("csv" if path == STREAM else None)
     if told is None:
         raise UserError(
-            f"{path or repr(path)}: the name does not tell the format; name it by --format {'|'.join(NAMES)}"
+            f"{path or repr(path)}: the name has no known suffix; give the format by --format {'|'.join(NAMES)}"
         )
     if told not in NAMES:
         raise UserError(f"--format is {told!r}, but must be one of {', '.join(NAMES)}")
@@ -294,7 +294,7 @@ def table_in(path: str) -> str:
 
 
 def _start(files: Files) -> bytes:
-    """The first whole lines of a text; nothing where it cannot be read, which is said when all of it is."""
+    """The first whole lines of a text; nothing where it cannot be read, which fails when all of it is read."""
     if files.content is None and not os.path.isfile(files.paths[0]):  # a pipe would wait, and lose them
         return b""
     try:
@@ -336,7 +336,7 @@ def _warn_of_doubt(name: str, example: str) -> None:
 
 
 def _delimiter(format: str, given: str | None, start: bytes) -> str:
-    """What is between values; a backslash and a t is how shells have a tab.
+    r"""The delimiter; `\t` is accepted for tab.
 
     Spreadsheets write semicolons where the comma is the sign of decimals: so does a CSV file whose first line has
     semicolons and no comma.
@@ -350,7 +350,7 @@ def _delimiter(format: str, given: str | None, start: bytes) -> str:
 
 
 def _content_once(path: str, format: str) -> bytes | None:
-    """What can be read only once, standard input and pipes, or not in parts; None for other files."""
+    """Contents of inputs that can be read only once (standard input, pipes) or not in parts; None for other files."""
     if path == STREAM:
         if sys.stdin is None:
             raise UserError("standard input is closed")

@@ -82,9 +82,9 @@ def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, 
     """A model with the rows of a table, both by their paths, to a model file."""
     check_model_output(out, table)
     with to_be_replaced(model, out, say):
-        of = open_model(model).with_target(wanted.target)
-        check_takes_rows(of)
-        more = update_model(of, open_rows(of, table, how), wanted, say)
+        file = open_model(model).with_target(wanted.target)
+        check_takes_rows(file)
+        more = update_model(file, open_rows(file, table, how), wanted, say)
         more.newer.save(out)
     newer, left_out = more.newer.model, more.left_out
     if (left_out > 0).any():
@@ -96,62 +96,66 @@ def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, 
     say(f"{out}: {described(newer)}, {rows}, log evidence {newer.log_evidence_:.4f}")
 
 
-def update_model(of: ModelFile, table: OpenTable, wanted: Update, say: Callable[[str], object]) -> Updated:
+def update_model(file: ModelFile, table: OpenTable, wanted: Update, say: Callable[[str], object]) -> Updated:
     """The model with the rows of a table added to its statistics."""
-    _refuse_twice(of, table, wanted.allow_twice)
-    before, found = rows_placed(of.model), too_long(table)
+    _refuse_twice(file, table, wanted.allow_twice)
+    before, found = rows_placed(file.model), too_long(table)
     if found:
         say(f"{found}: adding them in batches")
-        counted = _add_in_batches(of, table, wanted)
+        counted = _add_in_batches(file, table, wanted)
     else:
         rows = table.read()
         counted = counted_files(table, rows.stretches)
-        with working(of.model, wanted.jobs, wanted.progress):
-            _add(of.model, rows, of, allow_twice=wanted.allow_twice)
+        with working(file.model, wanted.jobs, wanted.progress):
+            _add(file.model, rows, file, allow_twice=wanted.allow_twice)
     n_rows = sum(one.rows for one in counted)
-    newer = replace(of, memory=of.memory.also(counted))
-    return Updated(newer, table.name, n_rows, n_rows - (rows_placed(of.model) - before))
+    newer = replace(file, roles=file.roles.also(counted))
+    return Updated(newer, table.name, n_rows, n_rows - (rows_placed(file.model) - before))
 
 
-def _refuse_twice(of: ModelFile, table: OpenTable, allow_twice: bool) -> None:
-    counted = None if allow_twice else of.memory.first_counted(table)
+def _refuse_twice(file: ModelFile, table: OpenTable, allow_twice: bool) -> None:
+    counted = None if allow_twice else file.roles.first_counted(table)
     if counted is not None:
         rows = "these rows" if len(table.files.paths) == 1 else f"the rows of {counted}"
-        raise UserError(f"{table.name}: {of.path} has {rows} already; --allow-twice counts them once more")
+        raise UserError(f"{table.name}: {file.path} has {rows} already; --allow-twice counts them once more")
 
 
-def _add_in_batches(of: ModelFile, table: OpenTable, wanted: Update) -> list[Counted]:
+def _add_in_batches(file: ModelFile, table: OpenTable, wanted: Update) -> list[Counted]:
     """Rows that are counted apart, part by part, and then added: a part that fails changes nothing."""
-    apart, n_rows = of.model.blank(), table.count_rows()
+    apart, n_rows = file.model.blank(), table.count_rows()
     stretches: list[Stretch] = []
-    columns = [*input_names(table.name, table.columns, of), *of.memory.roles]
+    columns = [*input_names(table.name, table.columns, file), *file.roles.columns]
     with working(apart, wanted.jobs, False), Progress("counting", n_rows, wanted.progress, unit="rows") as bar:
         for part in table.parts(columns):
-            _add(apart, part, of, allow_twice=True)
+            _add(apart, part, file, allow_twice=True)
             stretches += part.stretches
             bar.step(part.n_rows)
     counted = counted_files(table, stretches)
-    of.model.merge(apart, allow_overlap=True)  # the command line knows tables by their files
+    file.model.merge(apart, allow_overlap=True)  # the command line knows tables by their files
     return counted
 
 
-def _add(model: Any, rows: TableRows, of: ModelFile, *, allow_twice: bool) -> None:
+def _add(model: Any, rows: TableRows, file: ModelFile, *, allow_twice: bool) -> None:
     """Rows to the statistics of a model; those that it refuses change nothing."""
-    memory = of.memory
-    assert memory.target is not None
-    y = rows.targets(memory.target)
+    roles = file.roles
+    assert roles.target is not None
+    y = rows.targets(roles.target)
     if not model.has_classes:
-        y = rows.numbers(memory.target, "target")
-    X = rows.table.select(input_names(rows.name, rows.columns, of))
-    columns = row_columns(rows, memory)
-    roles = {"y": memory.target, "sample_weight": memory.weight, **{name: getattr(memory, name) for name in columns}}
-    weight = None if memory.weight is None else rows.numbers(memory.weight, "weight")
+        y = rows.numbers(roles.target, "target")
+    X = rows.table.select(input_names(rows.name, rows.columns, file))
+    columns = row_columns(rows, roles)
+    by_argument = {
+        "y": roles.target,
+        "sample_weight": roles.weight,
+        **{name: getattr(roles, name) for name in columns},
+    }
+    weight = None if roles.weight is None else rows.numbers(roles.weight, "weight")
     try:
-        with rows.blamed(**roles):
+        with rows.reporting_errors(**by_argument):
             model.partial_fit(X, y, sample_weight=weight, allow_overlap=allow_twice, **columns)
     except OverlapError:
         raise UserError(
-            f"{rows.name}: {of.path} has these rows already, from another file; --allow-twice counts them once more"
+            f"{rows.name}: {file.path} has these rows already, from another file; --allow-twice counts them once more"
         ) from None
 
 
@@ -171,20 +175,20 @@ def merge_models(parts: Sequence[ModelFile], *, allow_twice: bool) -> ModelFile:
     """One model with the rows of all."""
     merged, *others = parts
     for other in others:
-        seen = {one.digest: one for one in merged.memory.counted}
-        twins = [one for one in other.memory.counted if one.digest in seen]
+        seen = {one.digest: one for one in merged.roles.counted}
+        twins = [one for one in other.roles.counted if one.digest in seen]
         if twins and not allow_twice:
             raise UserError(
                 f"{other.path}: has the rows of {twins[0].table}, which {_having(parts, twins[0].digest)} has "
-                "too, and they would count twice; let shards start from `fit --empty`, or say --allow-twice"
+                "too, and they would count twice; let shards start from `fit --empty`, or use --allow-twice"
             )
         _check_columns(merged, other)
         try:
             merged.model.merge(other.model, allow_overlap=allow_twice)
         except (TypeError, ValueError) as error:
             raise UserError(f"{other.path}: does not fit {merged.path}: {error}{ADVICE}") from None
-        memory = replace(merged.memory, counted=(*merged.memory.counted, *other.memory.counted))
-        merged = replace(merged, memory=memory)
+        roles = replace(merged.roles, counted=(*merged.roles.counted, *other.roles.counted))
+        merged = replace(merged, roles=roles)
     return merged
 
 
@@ -197,4 +201,4 @@ def _check_columns(one: ModelFile, other: ModelFile) -> None:
 
 def _having(parts: Sequence[ModelFile], digest: str) -> str:
     """The first model that has a table."""
-    return next(part.path for part in parts if any(one.digest == digest for one in part.memory.counted))
+    return next(part.path for part in parts if any(one.digest == digest for one in part.roles.counted))

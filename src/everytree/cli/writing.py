@@ -35,7 +35,7 @@ def write_file(
     try:
         replace_file(path, _compressed(contents) if is_compressed(path) else contents)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}; nothing is left of it") from None
+        raise UserError(f"could not write {path} ({error.strerror or error}); no partial file is left") from None
 
 
 def output_format(path: str, given: str | None) -> str:
@@ -57,7 +57,7 @@ def _tables(parts: Iterable[Mapping[str, Any]], escape_formulas: bool) -> Iterat
 
 
 def _compressed(contents: Iterable[bytes]) -> Iterator[bytes]:
-    """The same in gzip's format, without the time, so that the same rows give the same file."""
+    """Compress by gzip, without a time stamp, so that the same rows give the same file."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     for content in contents:
         yield packer.compress(content)
@@ -72,7 +72,7 @@ def check_escaping(path: str, given: str | None) -> None:
 
 
 def _without_formulas(table: Any) -> Any:
-    """The same with an apostrophe before names and text that a spreadsheet would take for formulas."""
+    """Put an apostrophe before names and text that a spreadsheet would take for formulas."""
     import pyarrow as pa
 
     columns = [_escaped(column) if _is_text(column.type) else column for column in table.columns]
@@ -109,7 +109,7 @@ def to_standard_output(content: bytes | memoryview) -> None:
 
 
 class _Sink(io.BytesIO):
-    """What has been written since it was last asked; a writer that ends does not close it."""
+    """A buffer that is emptied by `take`; a writer that ends does not close it."""
 
     def close(self) -> None: ...
 
@@ -138,12 +138,12 @@ def _as_bytes(path: str, tables: Iterator[Any], kind: str) -> Iterator[bytes]:
 
 
 def _with_plain_columns(table: Any) -> Any:
-    """The same without dictionaries, of which a Feather file holds one a column, known before its first row."""
+    """Decode dictionaries: a Feather file holds one per column, which must be known before its first row."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+            table = table.set_column(index, field.name, table.column(index).cast(field.type.value_type))
     return table
 
 
@@ -179,13 +179,13 @@ def _values_as_text(path: str, name: str, column: Any) -> list[str | None]:
     import pyarrow as pa
 
     try:
-        said: list[str | None] = column.cast(pa.string()).to_pylist()
+        texts: list[str | None] = column.cast(pa.string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         place = "standard output" if path == STREAM else path
         raise UserError(
             f"{place}: the column {name!r} of type {column.type} cannot be written as text, but Parquet holds it"
         ) from None
-    return said
+    return texts
 
 
 def _as_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> bytes:
@@ -201,7 +201,7 @@ def _as_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> bytes:
 
 
 def check_output(path: str, *inputs: str) -> None:
-    """Whether a file can be written here, and is none of the command's inputs; said before the work, not after it."""
+    """Check, before the work, that a file can be written here and is not one of the command's inputs."""
     folder = Path(path).parent
     if path == STREAM:
         return

@@ -1,4 +1,4 @@
-"""What all estimators do: parameters become a target and a structure, and what is learnt is one object.
+"""Base class of all estimators: parameters become a target and a structure, and the fitted state is one object.
 
 An estimator is this class, with the methods for classes or for numbers, and the parameters of a structure. What takes
 more than a few lines stands in functions beside it: of explanations, pictures, batches and several outputs.
@@ -109,7 +109,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the object that chooses the splits."""
 
     def _structure_of_fit(self) -> Structure:
-        """Return the same for `fit` itself, which may go on with what an earlier one has grown."""
+        """Return the structure for `fit`, which with `warm_start` keeps the trees of the last fit."""
         return self._structure()
 
     def _check_parameters(self) -> None:
@@ -147,7 +147,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
-        """Return the fitted state with the score of its own rows, where it was asked for."""
+        """Return the fitted state with its out-of-bag score, where `oob_score` is set."""
         del y
         return replace(fitted, out_of_bag=None)
 
@@ -337,15 +337,17 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def model_(self) -> Any:
-        """What predicts rows of codes: see `everytree.models`."""
+        """The fitted model, which predicts rows of codes: see `everytree.models`."""
         return self._learnt().model
 
     @property
     def forest_(self) -> Forest:
-        """The average over trees, of estimators that are one."""
+        """The forest: for estimators that average trees."""
         parts = self.model_.parts
         if parts.forest is None or parts.additive is not None:
-            raise AttributeError(f"{type(self).__name__} is no average over trees and has no forest_; it has model_")
+            raise AttributeError(
+                f"{type(self).__name__} has no forest_, since it is not an average over trees; use model_"
+            )
         forest: Forest = parts.forest
         return forest
 
@@ -407,12 +409,12 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def unseen_(self) -> Scores:
-        """Scores of rows of `fit` that the trees which predict them had not seen: a `ClassScores` or a `NumberScores`.
+        """Held-out scores of the fit, a `ClassScores` or a `NumberScores`: no row is predicted by a tree that saw it.
 
-        Forests: rows that a tree was not grown on are predicted by such trees, without the row (and the others of its
-        group) in their statistics. Single trees: every fifth row is predicted by a tree that was grown without it.
-        Boosting: every row by the chain that left it out. Ensembles: by that chain and a forest grown without the rows
-        that this chain left out. A long table is scored by a random sample.
+        Forests: out-of-bag rows are predicted by the trees that were not grown on them, without the row (and the others
+        of its group) in their statistics. Single trees: out-of-fold, each fifth of the rows by a tree that was grown
+        without it. Boosting: out-of-fold, every row by the chain that left it out. Ensembles: by that chain and a
+        forest grown without the rows that this chain left out. A long table is scored by a random sample.
 
         The scores of forests and single trees are slightly too good, since the strengths of the priors and the
         sharpness were chosen on these same rows. In boosting and ensembles nothing that decides for a row has seen it.
@@ -427,7 +429,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         scores = self._learnt().unseen
         if isinstance(scores, NoScores):
             name = type(self).__name__
-            raise AttributeError(f"this {name} has no unseen_: {scores.why}. Its score(X, y) judges it by other rows")
+            raise AttributeError(f"this {name} has no unseen_: {scores.why}. Use score(X, y) with other rows")
         return scores
 
     def report(self, path: str | os.PathLike[str], table: Any = None, **options: Any) -> Path:
@@ -499,7 +501,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # ---- explanations -----------------------------------------------------------------------------------------------
 
     def explain(self, X: Any, *, scale: Scale = "prediction", table: Any = None) -> Explanation:
-        """What each column contributes to the predictions of some rows; the contributions sum to the prediction.
+        """Contributions of the columns to the predictions of some rows, which sum to the prediction.
 
         With `scale="prediction"`, contributions sum to `predict_proba` for each class, or to the mean that `predict`
         gives (for a count, in one unit of exposure). With `scale="trees"` they are exact Shapley values of the sum or
@@ -685,7 +687,7 @@ def _check_same_tables(mine: Fitted, theirs: Fitted) -> None:
     if difference:
         raise ValueError(f"other {difference}; models to merge come from one blank()")
     if mine.row_names != theirs.row_names:
-        raise ValueError(f"the rows of other came with {theirs.row_names} besides, these with {mine.row_names}")
+        raise ValueError(f"other was fitted with row data {theirs.row_names}, this model with {mine.row_names}")
     if mine.weight_factor != theirs.weight_factor:
         raise ValueError(
             f"other multiplies weights by {theirs.weight_factor}, this one by {mine.weight_factor}: they were "

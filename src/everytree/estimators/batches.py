@@ -11,7 +11,7 @@ from everytree.batches.batch import Roles
 from everytree.batches.passes import BatchPasses, Passes
 from everytree.batches.sketch import SchemaSketch
 from everytree.batches.sources import is_dask, open_source
-from everytree.batches.two_passes import SeenTarget, count_all, given_rows, look
+from everytree.batches.two_passes import SeenTarget, count_all, given_rows, scan_labels
 from everytree.fitting.fit import fit_sample
 from everytree.fitting.targets.weights import TotalWeight
 
@@ -48,7 +48,7 @@ def _two_passes(model: Any, passes: Passes, sample_rows: int) -> None:
         max_bins=model.max_bins, categorical_features=model.categorical_features, sample_rows=sample_rows,
         owner=passes.owner,
     )  # fmt: skip
-    sketch = passes.sketch(sketch, partial(look, target=seen.now), seen.note)
+    sketch = passes.sketch(sketch, partial(scan_labels, target=seen.now), seen.note)
     given, of_all = given_rows(sketch), None
     if not sketch.is_complete:
         of_all = TotalWeight(sketch.total_weight, sketch.n_rows)

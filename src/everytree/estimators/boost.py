@@ -94,10 +94,11 @@ class _Boost(MetaEstimator):
 class MetaBoostClassifier(_Boost, Classifier):
     """Gradient boosting in which every tree is averaged over all its prunings, with calibrated class probabilities.
 
-    Several chains are boosted, each without some of the rows; some of its other rows say when it has to stop. The rows
-    left out say how sharp the average of the chains should be, and whether any column matters; tables of up to 50,000
-    rows are then boosted again, all rows in every chain. Each tree is grown on some rows and columns; its leaf values
-    are then those of all rows of the chain, averaged over every pruning of the tree by its posterior probability.
+    Several chains are boosted, each without one fold of the rows; some of its other rows decide by early stopping how
+    long it is. Out-of-fold predictions calibrate the average of the chains (temperature scaling) and decide whether any
+    column matters; tables of up to 50,000 rows are then boosted again, all rows in every chain. Each tree is grown on
+    some rows and columns; its leaf values are then those of all rows of the chain, averaged over every pruning of the
+    tree by its posterior probability.
 
     Examples
     --------
@@ -120,8 +121,8 @@ class MetaBoostClassifier(_Boost, Classifier):
 class MetaBoostRegressor(_Boost, Regressor):
     """Gradient boosting in which every tree is averaged over all its prunings, with full predictive distributions.
 
-    Chains as in `MetaBoostClassifier` predict the centre of each row. A meta-forest then learns how targets lie about
-    the centres of rows that a chain had left out, with the centre as one more column.
+    Chains as in `MetaBoostClassifier` predict the centre of each row. A meta-forest then models the residuals of
+    out-of-fold predictions, with the centre as one more column.
 
     Examples
     --------

@@ -165,7 +165,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def _check_classes(self, classes: Any) -> None:
         """Raise if classes are named that are not those of the first call."""
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes is {classes!r}, but the first call knew {self.classes_.tolist()}")
+            raise ValueError(f"classes is {classes!r}, but the first call had {self.classes_.tolist()}")
 
     def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
         """Return the weights of rows, multiplied by those of their classes."""

@@ -75,7 +75,7 @@ class _Ensemble(MetaEstimator):
 
 @estimator
 class MetaEnsembleClassifier(_Ensemble, Classifier):
-    """A meta-forest and boosted meta-trees, mixed by how well each predicts rows that it has not seen.
+    """A blend of a meta-forest and boosted meta-trees, with weights chosen by out-of-fold predictions.
 
     Forests are better on small and noisy tables, boosting on smooth and clean ones; the mixture is as good as the
     better one, and often better than both.
@@ -97,8 +97,8 @@ class MetaEnsembleClassifier(_Ensemble, Classifier):
 class MetaEnsembleRegressor(_Ensemble, Regressor):
     """A meta-forest and boosted meta-trees for numbers, with full predictive distributions.
 
-    The centre of a row is a weighted mean of what both say. Another meta-forest learns how targets lie about the
-    centres that were given to rows which the models had not seen, with the centre as one more column.
+    The centre of a row is a weighted mean of both predictions. Another meta-forest models the residuals of out-of-fold
+    predictions, with the centre as one more column.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def _check_explainable(model: Any) -> None:
 
 
 def _what(model: Any, scale: Scale) -> str:
-    """What the contributions sum to."""
+    """Name of the quantity that the contributions sum to."""
     if scale == "trees" and model.model_.of_trees is not None:
         return str(model.model_.of_trees)
     last_time = model.fitted_.last_time

@@ -1,4 +1,4 @@
-"""What forests and single trees have in common: how trees are grown."""
+"""Base class of forests and single trees: parameters of growing."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from everytree.fitting.outputs import fit_outputs, output_columns
 
 
 class OneOutputError(ValueError, AttributeError):
-    """A model of several outputs was asked what only a model of one output can answer."""
+    """A method that needs a model of one output was called on a model of several."""
 
 
 def refuse_several_outputs(model: Any) -> None:
@@ -26,7 +26,7 @@ def refuse_several_outputs(model: Any) -> None:
     outputs = vars(model).get("outputs_", ())
     if outputs:
         raise OneOutputError(
-            f"this {type(model).__name__} has {len(outputs)} outputs, and this is for a model of one: take "
+            f"this {type(model).__name__} has {len(outputs)} outputs, but this is for models with one: use "
             f"model.outputs_[0] .. model.outputs_[{len(outputs) - 1}], which are fitted estimators of one output each"
         )
 
@@ -37,26 +37,26 @@ def fit_several(model: Any, given: GivenRows, columns: Sequence[NDArray[Any]]) -
     if model.structures_ is not None:
         raise ArgumentError("y", f"has {len(columns)} columns, but the structures were imported for one output")
     fitted = fit_outputs(given, columns, model.target_before_fit(), model._structure_of_fit(), model._settings())
-    outputs = [_output(model, place, *each, given.X) for place, each in enumerate(zip(fitted, columns, strict=True))]
+    outputs = [_output(model, output, *each, given.X) for output, each in enumerate(zip(fitted, columns, strict=True))]
     keep_outputs(model, outputs, model._scored_outputs(outputs, columns))
 
 
-def _output(model: Any, place: int, fitted: Fitted, column: NDArray[Any], X: Any) -> Any:
+def _output(model: Any, output: int, fitted: Fitted, column: NDArray[Any], X: Any) -> Any:
     """Return the fitted estimator of one output."""
     one = copy.copy(model)
     one._keep_early(None)
-    one.set_params(**_parameters_of_output(model, place))
+    one.set_params(**_parameters_of_output(model, output))
     with warnings.catch_warnings():
-        if place > 0:  # what is said of the rows is said once
+        if output > 0:  # what is said of the rows is said once
             warnings.simplefilter("ignore", UserWarning)
         one._keep(one._scored(fitted, column), X)
     return one
 
 
-def _parameters_of_output(model: Any, place: int) -> dict[str, Any]:
+def _parameters_of_output(model: Any, output: int) -> dict[str, Any]:
     """Return the parameters in which the estimator of one output differs."""
     weight = getattr(model, "class_weight", None)
-    own = {"class_weight": weight[place]} if isinstance(weight, list | tuple) else {}
+    own = {"class_weight": weight[output]} if isinstance(weight, list | tuple) else {}
     return own | ({"oob_score": True} if callable(getattr(model, "oob_score", None)) else {})
 
 

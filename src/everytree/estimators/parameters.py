@@ -40,7 +40,7 @@ Check = Callable[[str, Any], object]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a parameter is, and the check of its values.
+    """Type, description and check of a parameter.
 
     Attributes
     ----------
@@ -280,8 +280,7 @@ GROWER = Rule(
 MAX_DEPTH = Rule("int or None", "Maximum depth of a tree.", or_none(whole(1)))
 MIN_SAMPLES_LEAF = Rule(
     "int or float",
-    """Minimum number of rows of a leaf, or their share of all. What a leaf of one row says holds less often for other
-    rows than it claims.""",
+    """Minimum number of rows of a leaf, or their share of all. Leaves of one row are overconfident.""",
     _rows_of_a_leaf,
 )
 MAX_FEATURES = Rule(

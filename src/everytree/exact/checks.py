@@ -1,4 +1,4 @@
-"""Checks of what exact sums and samplers of structures are told: columns of codes, their kinds, leaves and splits."""
+"""Checks of the arguments of exact sums and samplers: columns of codes, their kinds, leaves and splits."""
 
 from __future__ import annotations
 

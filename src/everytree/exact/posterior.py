@@ -36,7 +36,7 @@ from everytree.exact.prediction import (
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily, mean_less
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
@@ -144,7 +144,7 @@ class ExactPosterior:
         self.n_jobs = n_jobs
         self._max_seconds: float | None = None  # of the fit
         self.split_prior = split_prior
-        self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, self.max_depth))
+        self._log_split, self._log_stop = log_split_stop(split_prior_of_depths(split_prior, self.max_depth))
 
     @staticmethod
     def count_regions(n_codes: Sequence[int], max_depth: int, kinds: Kind | Sequence[Kind] = "ordered") -> int:
@@ -312,7 +312,7 @@ class ExactPosterior:
         self._check_fitted()
         if not self._has_trees:
             raise ValueError(
-                "no tree that was looked at is possible: split_prior is 1 where the budget or max_seconds was spent; "
+                "every tree summed so far has prior probability 0: split_prior is 1 wherever the budget ended; "
                 "only log_evidence_bounds is known; fit with more of either, or with a smaller split_prior"
             )
         if self._engine is None:
@@ -344,7 +344,7 @@ class ExactPosterior:
             if mine != theirs:
                 raise ValueError(f"other has {name} {theirs}, this one {mine}")
         if not np.array_equal(self._log_split, other._log_split):
-            raise ValueError("other has another split_prior")
+            raise ValueError("other has a different split_prior")
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """State for a file, as plain values and arrays: arguments, rows, bounds. Regions are listed again on use."""
@@ -380,7 +380,7 @@ class ExactPosterior:
                 f"codes are {codes.dtype} of shape {codes.shape}, but must be uint16, one column an n_codes"
             )
         if (codes >= np.array(post.n_codes, dtype=np.uint16)).any():
-            raise ValueError("codes hold one that is not below n_codes")
+            raise ValueError("codes must be below n_codes")
         lower, upper = fitted["bounds"]
         if not -np.inf <= lower <= upper:
             raise ValueError(f"bounds must be numbers in order, but are {lower} and {upper}")

@@ -83,11 +83,11 @@ class ExactTree:
         return int(depths.max())
 
     def as_metatree(self) -> MetaTree:
-        """The same shape as a `MetaTree`, which cannot hold splits of one category against the rest."""
+        """Convert to a `MetaTree`, which cannot hold splits of one category against the rest."""
         inner = self.n_children > 0
         asked = {self.kinds[column] for column in self.feature[inner]}
         if "one_against_rest" in asked:
-            raise ValueError("splits of one category against the rest are not thresholds: no MetaTree has them")
+            raise ValueError("splits of one category against the rest are not thresholds: a MetaTree cannot hold them")
         return MetaTree.from_arrays(
             self.feature, self.first_child, self.n_children, self.code, n_features=len(self.kinds)
         )

@@ -30,7 +30,7 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Contributions:
-    """What each column adds to some numbers of each row.
+    """Contributions of the columns to some numbers of each row.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Contributions:
         return Contributions(base, self.values * slope[:, None, :])
 
     def starting_at(self, base: FloatArray, shares: FloatArray) -> Contributions:
-        """The same totals from another base; columns have the difference by their shares (n_columns,), sums to 1."""
+        """Change the base, not the totals: columns take the difference by their shares (n_columns,), which sum to 1."""
         return Contributions(base, self.values + shares[:, None] * (self.base - base))
 
     def without_player(self, number: int, shares: FloatArray) -> Contributions:

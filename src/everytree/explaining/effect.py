@@ -165,9 +165,9 @@ def _kind(schema: Schema, readers: NDArray[np.int64]) -> Kind:
     return "date" if kind == "datetime" else "number" if kind == "numeric" else "category"
 
 
-def _with_value(table: Table, columns: dict[int, Values], place: int, row: int) -> Table:
+def _with_value(table: Table, columns: dict[int, Values], index: int, row: int) -> Table:
     """The table with the value of one row in a column of all rows."""
-    same = columns | {place: columns[place].at(np.full(table.n_rows, row))}
+    same = columns | {index: columns[index].at(np.full(table.n_rows, row))}
     return replace(table, read=lambda label, k: same[k])
 
 

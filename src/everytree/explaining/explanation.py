@@ -1,4 +1,4 @@
-"""What each column adds to the prediction of a row."""
+"""Contributions of the columns to the prediction of a row."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Explanation:
         return pd.DataFrame({"column": one.columns, "value": one.cells, "contribution": one.values})
 
     def to_shap(self) -> Any:
-        """The same as a `shap.Explanation`, for the pictures of shap; needs that library."""
+        """Convert to a `shap.Explanation`, for the plots of shap; needs that library."""
         try:
             shap: Any = import_module("shap")
         except ImportError:
@@ -132,7 +132,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class RowContributions:
-    """What each column adds to one number that is predicted for one row, largest first.
+    """Contributions of the columns to one predicted number of one row, largest first.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class Asked:
     mean: FloatArray | None = None
 
     def with_column(self, codes: NDArray[Any], table: NDArray[Any] | None) -> Asked:
-        """The same rows with one more column, which is an input of its own."""
+        """Add a column, which is an input of its own."""
         inputs = np.append(self.inputs, self.n_inputs).astype(np.int32)
         return Asked(codes, inputs, self.n_inputs + 1, table, self.n_jobs)
 

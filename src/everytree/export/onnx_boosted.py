@@ -46,7 +46,7 @@ def _log(graph: Graph, probs: str) -> str:
 
 
 def _mixed(graph: Graph, by_forest: str, by_boosting: str, weight: float) -> str:
-    """The weighted mean of what both say."""
+    """The weighted mean of the forest and boosting."""
     parts = ((by_forest, 1.0 - weight), (by_boosting, weight))
     return graph.add("Add", *(graph.add("Mul", part, graph.constant(number(share))) for part, share in parts))
 

@@ -69,7 +69,7 @@ class SummedTrees:
 
     @property
     def link(self) -> Link | None:
-        """How targets lie about their centres; None for classes."""
+        """Link between centres and targets; None for classes."""
         return None if self.family is None else NUMBER_FAMILIES[self.family].link
 
     def inputs(self, X: Any) -> FloatArray:

@@ -368,9 +368,9 @@ def hyperparameter(name: str, value: ArrayLike, *, positive: bool = True) -> flo
         must = "positive and finite, from 1e-60 to 1e60" if positive else "finite, at most 1e60 in size"
         if array.ndim == 0 or array.size == 0:
             raise ValueError(f"{name} must be {must}, but is {value!r}")
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        at = ", ".join(map(str, place))
-        raise ValueError(f"{name}[{at}] must be {must}, but is {array[place]}")
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        at = ", ".join(map(str, index))
+        raise ValueError(f"{name}[{at}] must be {must}, but is {array[index]}")
     if array.ndim == 0:
         return float(array)
     array.flags.writeable = False

@@ -1,7 +1,7 @@
-"""How targets of a family lie about a centre that a sum of trees predicts.
+"""Link functions of boosted numbers: from the centre, which a sum of trees predicts, to the distribution of the target.
 
-A boosted model of numbers predicts the centre of each row: a mean, or the logarithm of one. Its leaves then see targets
-about their centres, and what they say is moved back by a shift and a scale.
+A boosted model of numbers predicts the centre of each row: a mean, or the logarithm of one. A forest then models the
+residuals, and its predictive distributions are shifted and scaled by the centre.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RowData = Mapping[str, NDArray[Any]]
 
 
 class Link(ABC):
-    """Targets about their centres; with centre c, the mean of a target is the mean of a leaf times exp(sign * c).
+    """Link between centres and targets: with centre c, the mean of a target is the mean of a leaf times exp(sign * c).
 
     Attributes
     ----------
@@ -40,17 +40,17 @@ class Link(ABC):
         """Loss of the scores, its targets and their exposures."""
 
     def to_leaf(self, y: FloatArray, centre: FloatArray) -> FloatArray:
-        """Targets as leaves see them."""
+        """Residuals: targets relative to their centres, as leaves count them."""
         shift, scale = self.shift_and_scale(centre)
         return np.asarray((y - shift) / scale)
 
     def row_data_of_leaf(self, row_data: RowData, centre: FloatArray) -> dict[str, NDArray[Any]]:
-        """The row data as leaves see them."""
+        """Row data of the residuals."""
         del centre
         return dict(row_data)
 
     def shift_and_scale(self, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By which targets of leaves are moved."""
+        """Shift and scale that turn a residual into a target."""
         return np.zeros(len(centre)), np.exp(self.sign * centre)
 
     def centre_of(self, mean: FloatArray) -> FloatArray:
@@ -62,7 +62,7 @@ class Link(ABC):
 
 
 class Added(Link):
-    """y = c + what a leaf says."""
+    """y = c + residual."""
 
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
         return "squared", y, None
@@ -72,7 +72,7 @@ class Added(Link):
 
 
 class AddedToLogarithm(Link):
-    """y = exp(c) times what a leaf says."""
+    """y = exp(c) times residual."""
 
     sign = 1
     averages_logs = True

@@ -36,8 +36,16 @@ Write = Callable[[Writer, Any], None]
 Read = Callable[[Reader], Any]
 
 _KINDS: dict[str, tuple[type, Write, Read]] = {
-    "MetaTree": (MetaTree, lambda to, tree: write_trees(to, [tree]), lambda of: _only(of, read_trees(of))),
-    "Posterior": (Posterior, lambda to, post: write_posteriors(to, [post]), lambda of: _only(of, read_posteriors(of))),
+    "MetaTree": (
+        MetaTree,
+        lambda writer, tree: write_trees(writer, [tree]),
+        lambda reader: _only(reader, read_trees(reader)),
+    ),
+    "Posterior": (
+        Posterior,
+        lambda writer, post: write_posteriors(writer, [post]),
+        lambda reader: _only(reader, read_posteriors(reader)),
+    ),
     "GrowingPosterior": (GrowingPosterior, write_growing, read_growing),
     "ExactPosterior": (ExactPosterior, write_exact, read_exact),
     "StructureSampler": (StructureSampler, write_sampler, read_sampler),
@@ -91,9 +99,9 @@ def save(
         raise TypeError(f"model is a {name}, but files hold {', '.join(_names())}")
     if layout not in get_args(Layout):
         raise ValueError(f"layout must be one of {', '.join(map(repr, get_args(Layout)))}, but is {layout!r}")
-    to = Writer.empty(is_packed=layout != "mappable")
-    kind[1](to, model)
-    values, arrays = to.finish()
+    writer = Writer.empty(is_packed=layout != "mappable")
+    kind[1](writer, model)
+    values, arrays = writer.finish()
     kept = {} if notes is None else {"notes": _notes_as_text(notes)}
     metadata = {"library": version("everytree"), "kind": name, **kept, "model": values}
     write(path, metadata, arrays, compress=layout == "compressed")
@@ -142,9 +150,9 @@ def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tupl
     kind = _kind(name)
     if kind is None:
         raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {_names()}")
-    of = Reader.of(path, contents)
-    model = kind[2](of)
-    of.finish()
+    reader = Reader.of(path, contents)
+    model = kind[2](reader)
+    reader.finish()
     return model, _notes_of(path, contents.metadata.get("notes", "{}"))
 
 
@@ -178,9 +186,9 @@ def _kind(name: str) -> tuple[type, Write, Read] | None:
     from everytree.files.outputs import read_with_outputs, write_with_outputs
 
     if name in ESTIMATORS:
-        return ESTIMATORS[name], write_with_outputs, lambda of: read_with_outputs(of, ESTIMATORS[name])
+        return ESTIMATORS[name], write_with_outputs, lambda reader: read_with_outputs(reader, ESTIMATORS[name])
     if name in online.KINDS:
-        return online.KINDS[name], online.write_online, lambda of: online.read_online(of, online.KINDS[name])
+        return online.KINDS[name], online.write_online, lambda reader: online.read_online(reader, online.KINDS[name])
     return None
 
 
@@ -192,7 +200,7 @@ def _names() -> list[str]:
     return [*_KINDS, *ESTIMATORS, *online.KINDS]
 
 
-def _only(of: Reader, things: list[Any]) -> Any:
+def _only(reader: Reader, things: list[Any]) -> Any:
     if len(things) != 1:
-        raise of.error("n_nodes", f"is for {len(things)} trees, but a file of this kind has one")
+        raise reader.error("n_nodes", f"is for {len(things)} trees, but a file of this kind has one")
     return things[0]

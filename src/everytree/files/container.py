@@ -220,7 +220,9 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> NDArray[np.uint8]:
             raise ModelFileError(f"{path}: is {kind}, but a model is read from a file; write it to one first")
         size = status.st_size
         if size < 8:
-            raise ModelFileError(f"{path}: {size} bytes are no model file, which starts with the length of its header")
+            raise ModelFileError(
+                f"{path}: {size} bytes are not a model file, which starts with the length of its header"
+            )
         if mapped:
             return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY), dtype=np.uint8)
         content = np.empty(size, dtype=np.uint8)
@@ -297,12 +299,12 @@ def _check_version(path: object, metadata: dict[str, str]) -> None:
 
 def _check_digest(path: object, header: memoryview, data: NDArray[np.uint8]) -> None:
     """Check the hash before anything is read from the header."""
-    place = re.search(rb'"sha256":"([0-9a-f]{64})"', header)
-    if place is None:
-        raise ModelFileError(f"{path}: sha256: there is no such entry of 64 digits: was this written by everytree?")
-    begin, end = place.span(1)
+    match = re.search(rb'"sha256":"([0-9a-f]{64})"', header)
+    if match is None:
+        raise ModelFileError(f"{path}: sha256: is missing or not 64 hexadecimal digits: was this written by everytree?")
+    begin, end = match.span(1)
     found = _digest(b"", [header[:begin], memoryview(_NO_DIGEST), header[end:], data.data])
-    if found != place.group(1):
+    if found != match.group(1):
         raise ModelFileError(f"{path}: sha256: the file is damaged: its bytes are not those that were written")
 
 
@@ -330,7 +332,9 @@ def _array(
     if math.prod(shape) * dtype.itemsize != end - begin:
         raise ModelFileError(f"{path}: {name}: shape {shape} of {dtype} does not take {end - begin} bytes")
     if begin % dtype.itemsize:
-        raise ModelFileError(f"{path}: {name}: starts at {begin}, which is no multiple of its {dtype.itemsize} bytes")
+        raise ModelFileError(
+            f"{path}: {name}: starts at {begin}, which is not a multiple of its {dtype.itemsize} bytes"
+        )
     if dtype == np.bool_ and (data[begin:end] > 1).any():
         raise ModelFileError(f"{path}: {name}: must be true or false, 0 or 1, but holds {data[begin:end].max()}")
     return data[begin:end].view(dtype).reshape(shape), end

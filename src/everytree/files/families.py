@@ -18,79 +18,79 @@ from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 
 
-def write_family(to: Writer, family: Family) -> None:
+def write_family(writer: Writer, family: Family) -> None:
     """Write the name of a family and its parameters; `prior` is derived from them for the kernels."""
     if type(family) is not FAMILIES.get(type(family).__name__) or not isinstance(family, NativeFamily):
         raise TypeError(
             f"the leaves are {type(family).__name__}, a family of your own: that is code, and files hold none; "
             f"those that can be stored are {', '.join(FAMILIES)}. pickle keeps the others"
         )
-    to.put(name=type(family).__name__)
+    writer.put(name=type(family).__name__)
     for name in _parameters(type(family)):
-        write_plain(to, name, getattr(family, name))
-    to.put_arrays(prior=family.hyper)
+        write_plain(writer, name, getattr(family, name))
+    writer.put_arrays(prior=family.hyper)
 
 
-def read_family(of: Reader) -> NativeFamily:
+def read_family(reader: Reader) -> NativeFamily:
     """Read the family. Its size is accepted only if the file has a prior of that size."""
-    name = of.value("name", str)
+    name = reader.value("name", str)
     if name not in FAMILIES:
-        raise of.error("name", f"must be one of {[*FAMILIES]}, but is {name!r:.200}")
+        raise reader.error("name", f"must be one of {[*FAMILIES]}, but is {name!r:.200}")
     family_class = FAMILIES[name]
-    prior = of.array("prior", np.float64, (None, None))
-    given = {name: read_plain(of, name) for name in _parameters(family_class)}
+    prior = reader.array("prior", np.float64, (None, None))
+    given = {name: read_plain(reader, name) for name in _parameters(family_class)}
     size = family_class.size
     if family_class.size_parameter is not None:
         parameter, least, largest = family_class.size_parameter
-        with of.checking(parameter):
+        with reader.checking(parameter):
             size = whole_number(parameter, given[parameter], least, largest)
     _, n_hyper = _kernels.family_shape(family_class.kernel, size)
     if len(prior) == 0 or prior.shape[1] != n_hyper:
-        raise of.error("prior", f"must have {n_hyper} columns and some row, but has shape {prior.shape}")
-    with of.checking("parameters"):
+        raise reader.error("prior", f"must have {n_hyper} columns and some row, but has shape {prior.shape}")
+    with reader.checking("parameters"):
         family = family_class(**given)
     if not np.array_equal(family.hyper, prior):
-        raise of.error("prior", "is not the one of these parameters")
+        raise reader.error("prior", "is not the one of these parameters")
     return family
 
 
-def write_statistics(to: Writer, statistics: FloatArray) -> None:
+def write_statistics(writer: Writer, statistics: FloatArray) -> None:
     """Write sums over rows; packed, each column in its smallest type, and the columns of a type together."""
-    if not to.is_packed:
-        to.put_arrays(statistics=statistics)
+    if not writer.is_packed:
+        writer.put_arrays(statistics=statistics)
         return
     columns = [narrowest(column) for column in statistics.T]
     types = [TYPE_NAMES[column.dtype] for column in columns]
-    inner = to.section("statistics")
+    inner = writer.section("statistics")
     inner.put(types=types)
     for name in sorted(set(types)):
         of_type = [column for column, own in zip(columns, types, strict=True) if own == name]
         inner.put_as_they_are(**{name: np.stack(of_type)})
 
 
-def read_statistics(of: Reader, family: NativeFamily, n: int | None) -> FloatArray:
+def read_statistics(reader: Reader, family: NativeFamily, n: int | None) -> FloatArray:
     """Read sums over rows that are possible for this family; `n` of them, or any number."""
-    if "statistics" in of.values():
-        statistics = _columns(of.section("statistics"), family.n_statistics, n)
+    if "statistics" in reader.values():
+        statistics = _columns(reader.section("statistics"), family.n_statistics, n)
     else:
-        statistics = of.array("statistics", np.float64, (n, family.n_statistics))
-    check_all(of, "statistics", statistics, np.isfinite(statistics), "must be finite")
+        statistics = reader.array("statistics", np.float64, (n, family.n_statistics))
+    check_all(reader, "statistics", statistics, np.isfinite(statistics), "must be finite")
     columns = family.never_negative
     may_be_negative = np.full(family.n_statistics, columns is not None)
     may_be_negative[list(columns or ())] = False
-    check_all(of, "statistics", statistics, (statistics >= 0.0) | may_be_negative, "must not be negative")
+    check_all(reader, "statistics", statistics, (statistics >= 0.0) | may_be_negative, "must not be negative")
     return statistics
 
 
-def _columns(of: Reader, n_columns: int, n: int | None) -> FloatArray:
+def _columns(reader: Reader, n_columns: int, n: int | None) -> FloatArray:
     """Read columns of different types into one array."""
-    types = of.value("types", list)
+    types = reader.value("types", list)
     known = {name for name, dtype in TYPES.items() if np.dtype(dtype).kind in "iuf"}
     if len(types) != n_columns or not all(isinstance(name, str) and name in known for name in types):
-        raise of.error("types", f"must name the types of {n_columns} columns, but is {types!r:.200}")
+        raise reader.error("types", f"must name the types of {n_columns} columns, but is {types!r:.200}")
     parts: dict[str, NDArray[Any]] = {}
     for name in sorted(set(types)):
-        parts[name] = of.array(name, np.float64, (types.count(name), n))
+        parts[name] = reader.array(name, np.float64, (types.count(name), n))
         n = parts[name].shape[1]
     statistics = np.empty((n or 0, n_columns))
     for name, part in parts.items():
@@ -98,11 +98,11 @@ def _columns(of: Reader, n_columns: int, n: int | None) -> FloatArray:
     return statistics
 
 
-def check_all(of: Reader, name: str, values: NDArray[Any], right: NDArray[np.bool_], must: str) -> None:
+def check_all(reader: Reader, name: str, values: NDArray[Any], right: NDArray[np.bool_], must: str) -> None:
     """Check every entry of an array; the error names the first that is wrong."""
     if not right.all():
-        place = tuple(int(i) for i in np.unravel_index(int(np.argmin(right)), right.shape))
-        raise of.error(name, f"[{', '.join(map(str, place))}] is {values[place]}, but {must}")
+        index = tuple(int(i) for i in np.unravel_index(int(np.argmin(right)), right.shape))
+        raise reader.error(name, f"[{', '.join(map(str, index))}] is {values[index]}, but {must}")
 
 
 def _parameters(family: type[NativeFamily]) -> list[str]:

@@ -19,45 +19,45 @@ from everytree.fitting.targets.target import Target
 from everytree.models.model import Model
 
 
-def write_choice(to: Writer, choice: Choice) -> None:
+def write_choice(writer: Writer, choice: Choice) -> None:
     for name in ("split_prior", "parameters", "score", "sharpness"):
-        write_plain(to, name, getattr(choice, name))
+        write_plain(writer, name, getattr(choice, name))
 
 
-def read_choice(of: Reader, family: NativeFamily) -> Choice:
-    choice = Choice(family, *(read_plain(of, name) for name in ("split_prior", "parameters", "score", "sharpness")))
+def read_choice(reader: Reader, family: NativeFamily) -> Choice:
+    choice = Choice(family, *(read_plain(reader, name) for name in ("split_prior", "parameters", "score", "sharpness")))
     for name in ("score", "sharpness"):
         if not isinstance(getattr(choice, name), float):
-            raise of.error(name, f"must be a number, but is {getattr(choice, name)!r:.200}")
+            raise reader.error(name, f"must be a number, but is {getattr(choice, name)!r:.200}")
     if not isinstance(choice.parameters, dict):
-        raise of.error("parameters", f"must be a dict, but is {choice.parameters!r:.200}")
+        raise reader.error("parameters", f"must be a dict, but is {choice.parameters!r:.200}")
     return choice
 
 
-def write_out_of_bag(to: Writer, oob: OutOfBag) -> None:
-    write_plain(to, "score", oob.score)
-    to.put_arrays(prediction=oob.prediction)
+def write_out_of_bag(writer: Writer, oob: OutOfBag) -> None:
+    write_plain(writer, "score", oob.score)
+    writer.put_arrays(prediction=oob.prediction)
     if oob.log_scores is not None:
-        to.put_arrays(log_scores=oob.log_scores)
+        writer.put_arrays(log_scores=oob.log_scores)
 
 
-def read_out_of_bag(of: Reader, target: Target) -> OutOfBag:
+def read_out_of_bag(reader: Reader, target: Target) -> OutOfBag:
     """Predictions of the rows of a fit, as wide as there are classes."""
     n_classes = target.attributes().get("n_classes_")
     shape = (None,) if n_classes is None else (None, n_classes)
-    prediction = of.array("prediction", np.float64, shape)
-    log_scores = of.array("log_scores", np.float64, (len(prediction),)) if "log_scores" in of else None
-    score = read_plain(of, "score")
+    prediction = reader.array("prediction", np.float64, shape)
+    log_scores = reader.array("log_scores", np.float64, (len(prediction),)) if "log_scores" in reader else None
+    score = read_plain(reader, "score")
     if not isinstance(score, float):
-        raise of.error("score", f"must be a number, but is {score!r:.200}")
+        raise reader.error("score", f"must be a number, but is {score!r:.200}")
     return OutOfBag(prediction, log_scores, score)
 
 
-def read_helpful(of: Reader, model: Model) -> HelpfulSplits | None:
+def read_helpful(reader: Reader, model: Model) -> HelpfulSplits | None:
     """Which splits help other rows; files of earlier versions do not say it."""
-    if "helpful" not in of:
+    if "helpful" not in reader:
         return None
-    section = of.section("helpful")
+    section = reader.section("helpful")
     tree, n_rows = section.value("tree", int), section.value("n_rows", int)
     forest = model.parts.forest
     if forest is None or not 0 <= tree < len(forest) or n_rows < 1:
@@ -69,11 +69,11 @@ def read_helpful(of: Reader, model: Model) -> HelpfulSplits | None:
     return HelpfulSplits(tree, prob, n_rows, section.value("is_cross_fitted", bool))
 
 
-def read_scores(of: Reader, is_classes: bool) -> Scores | NoScores:
+def read_scores(reader: Reader, is_classes: bool) -> Scores | NoScores:
     """Scores, or why there are none; files of earlier versions of the library have neither."""
-    if "unseen" not in of:
+    if "unseen" not in reader:
         return NoScores("its file was written by a version of everytree that did not keep it")
-    section = of.section("unseen")
+    section = reader.section("unseen")
     if "why" in section:
         return NoScores(section.value("why", str))
     n_rows = section.value("n_rows", int)
@@ -84,20 +84,20 @@ def read_scores(of: Reader, is_classes: bool) -> Scores | NoScores:
     return kind(n_rows, *(_read_score(section, name) for name in names))
 
 
-def _read_score(of: Reader, name: str) -> Any:
+def _read_score(reader: Reader, name: str) -> Any:
     """A number; of R2 and coverage also nothing."""
-    value = read_plain(of, name)
+    value = read_plain(reader, name)
     if not isinstance(value, float) and not (value is None and name in ("r2", "coverage")):
-        raise of.error(name, f"must be a number, but is {value!r:.200}")
+        raise reader.error(name, f"must be a number, but is {value!r:.200}")
     return value
 
 
-def write_helpful(to: Writer, helpful: HelpfulSplits) -> None:
-    to.put(tree=helpful.tree, n_rows=helpful.n_rows)
-    to.put(is_cross_fitted=helpful.is_cross_fitted)
-    to.put_arrays(prob=helpful.prob)
+def write_helpful(writer: Writer, helpful: HelpfulSplits) -> None:
+    writer.put(tree=helpful.tree, n_rows=helpful.n_rows)
+    writer.put(is_cross_fitted=helpful.is_cross_fitted)
+    writer.put_arrays(prob=helpful.prob)
 
 
-def write_scores(to: Writer, scores: Scores | NoScores) -> None:
+def write_scores(writer: Writer, scores: Scores | NoScores) -> None:
     for field in fields(scores):
-        write_plain(to, field.name, getattr(scores, field.name))
+        write_plain(writer, field.name, getattr(scores, field.name))

@@ -27,13 +27,13 @@ from everytree.tables.schema import Schema
 
 
 class Table(NamedTuple):
-    """What is known of the table before its model is read.
+    """Description of the table, read before its model.
 
     Attributes
     ----------
     schema : Schema
     row_names : list of str
-        What rows come with besides.
+        Names of the row data that fit was given.
     is_classes : bool
     """
 
@@ -42,174 +42,178 @@ class Table(NamedTuple):
     is_classes: bool
 
 
-def write_model(to: Writer, model: Model) -> None:
+def write_model(writer: Writer, model: Model) -> None:
     """Write a model, and its kind."""
-    to.put(model_kind=model.kind)
-    KINDS[model.kind][0](to, model)
+    writer.put(model_kind=model.kind)
+    KINDS[model.kind][0](writer, model)
 
 
-def read_model(of: Reader, table: Table, kinds: tuple[str, ...]) -> Model:
+def read_model(reader: Reader, table: Table, kinds: tuple[str, ...]) -> Model:
     """Read a model, which must be of one of some kinds."""
-    kind = of.value("model_kind", str)
+    kind = reader.value("model_kind", str)
     if kind not in kinds:
-        raise of.error("model_kind", f"must be one of {list(kinds)}, but is {kind!r:.200}")
-    return KINDS[kind][1](of, table)
+        raise reader.error("model_kind", f"must be one of {list(kinds)}, but is {kind!r:.200}")
+    return KINDS[kind][1](reader, table)
 
 
 # ---- averages and exact sums ----------------------------------------------------------------------------------------
 
 
-def _write_average(to: Writer, model: AverageModel) -> None:
-    write_forest(to.section("forest"), model.forest)
+def _write_average(writer: Writer, model: AverageModel) -> None:
+    write_forest(writer.section("forest"), model.forest)
 
 
-def _read_average(of: Reader, table: Table) -> AverageModel:
-    forest = read_forest(of.section("forest"))
+def _read_average(reader: Reader, table: Table) -> AverageModel:
+    forest = read_forest(reader.section("forest"))
     schema, family = table.schema, forest.family
     if not np.array_equal(forest.n_codes, schema.n_codes):
-        raise of.error("forest.n_codes", "are not those of the schema")
+        raise reader.error("forest.n_codes", "are not those of the schema")
     if not isinstance(family, NativeFamily) or family.has_classes != table.is_classes:
-        raise of.error("forest", f"has leaves {family}, which this estimator never has")
+        raise reader.error("forest", f"has leaves {family}, which this estimator never has")
     return AverageModel(forest)
 
 
-def _write_exact(to: Writer, model: ExactModel) -> None:
-    write_exact(to.section("posterior"), model.posterior)
-    write_rows(to.section("rows"), model.rows)
+def _write_exact(writer: Writer, model: ExactModel) -> None:
+    write_exact(writer.section("posterior"), model.posterior)
+    write_rows(writer.section("rows"), model.rows)
 
 
-def _read_exact(of: Reader, table: Table) -> ExactModel:
-    schema, posterior = table.schema, read_exact(of.section("posterior"))
+def _read_exact(reader: Reader, table: Table) -> ExactModel:
+    schema, posterior = table.schema, read_exact(reader.section("posterior"))
     if not hasattr(posterior, "n_rows"):
-        raise of.error("posterior", "has seen no rows, but the estimator is fitted")
+        raise reader.error("posterior", "has seen no rows, but the estimator is fitted")
     has_missing = schema.has_missing
     n_codes = schema.n_codes.astype(np.int64)
     if posterior.n_codes != (n_codes + has_missing).tolist():
-        raise of.error("posterior.state.n_codes", "are not those of the schema")
-    rows = read_rows(of.section("rows"), schema, table.row_names, posterior.family, table.is_classes)
+        raise reader.error("posterior.state.n_codes", "are not those of the schema")
+    rows = read_rows(reader.section("rows"), schema, table.row_names, posterior.family, table.is_classes)
     model = ExactModel(posterior, has_missing, n_codes, rows)
     is_known = model.read(rows.codes) < np.array(posterior.n_codes)
-    check_all(of.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
+    check_all(reader.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
     return model
 
 
 # ---- boosted models -------------------------------------------------------------------------------------------------
 
 
-def _write_classes(to: Writer, model: BoostedClasses) -> None:
-    _write_classes_in(to.section("boosted"), model)
+def _write_classes(writer: Writer, model: BoostedClasses) -> None:
+    _write_classes_in(writer.section("boosted"), model)
 
 
-def _write_classes_in(to: Writer, model: BoostedClasses) -> None:
-    _write_chains(to, model.trees, model.chains)
-    to.put(sharpness=float(model.sharpness), n_rows=model.n_rows)
+def _write_classes_in(writer: Writer, model: BoostedClasses) -> None:
+    _write_chains(writer, model.trees, model.chains)
+    writer.put(sharpness=float(model.sharpness), n_rows=model.n_rows)
 
 
-def _read_classes(of: Reader, table: Table) -> BoostedClasses:
-    of = of.section("boosted")
-    trees, chains = _read_chains(of, table.schema)
+def _read_classes(reader: Reader, table: Table) -> BoostedClasses:
+    reader = reader.section("boosted")
+    trees, chains = _read_chains(reader, table.schema)
     if not table.is_classes:
-        raise of.error("trees", "are of classes, which this estimator never has")
-    return BoostedClasses(trees, _positive(of, "sharpness"), chains, _read_n_rows(of))
+        raise reader.error("trees", "are of classes, which this estimator never has")
+    return BoostedClasses(trees, _positive(reader, "sharpness"), chains, _read_n_rows(reader))
 
 
-def _write_mixed(to: Writer, model: MixedClasses) -> None:
-    to = to.section("boosted")
-    to.put(weight=float(model.weight), mixed_sharpness=float(model.sharpness))
-    write_forest(to.section("mixed"), model.forest)
-    _write_classes_in(to, model.boosted)
+def _write_mixed(writer: Writer, model: MixedClasses) -> None:
+    writer = writer.section("boosted")
+    writer.put(weight=float(model.weight), mixed_sharpness=float(model.sharpness))
+    write_forest(writer.section("mixed"), model.forest)
+    _write_classes_in(writer, model.boosted)
 
 
-def _read_mixed(of: Reader, table: Table) -> MixedClasses:
-    boosted, of = _read_classes(of, table), of.section("boosted")
-    forest, weight = _read_mixed_forest(of, table.schema), _positive(of, "weight", 1.0)
+def _read_mixed(reader: Reader, table: Table) -> MixedClasses:
+    boosted, reader = _read_classes(reader, table), reader.section("boosted")
+    forest, weight = _read_mixed_forest(reader, table.schema), _positive(reader, "weight", 1.0)
     if forest.family.size != boosted.family.size or not forest.family.has_classes:
-        raise of.error("mixed", f"has leaves {forest.family}, but the trees have {boosted.family.size} classes")
-    return MixedClasses(forest, boosted, weight, _positive(of, "mixed_sharpness"))
+        raise reader.error("mixed", f"has leaves {forest.family}, but the trees have {boosted.family.size} classes")
+    return MixedClasses(forest, boosted, weight, _positive(reader, "mixed_sharpness"))
 
 
-def _write_numbers(to: Writer, model: BoostedNumbers) -> None:
-    to, centres = to.section("boosted"), model.centres
+def _write_numbers(writer: Writer, model: BoostedNumbers) -> None:
+    writer, centres = writer.section("boosted"), model.centres
     if centres.forest is not None:
-        to.put(weight=float(centres.weight))
-        write_forest(to.section("mixed"), centres.forest)
-    _write_chains(to, centres.additive, model.chains)
-    to.put(family=model.family.kernel)
-    write_schema(to.section("centre"), model.centre_codes)
-    write_forest(to.section("residuals"), model.residuals)
+        writer.put(weight=float(centres.weight))
+        write_forest(writer.section("mixed"), centres.forest)
+    _write_chains(writer, centres.additive, model.chains)
+    writer.put(family=model.family.kernel)
+    write_schema(writer.section("centre"), model.centre_codes)
+    write_forest(writer.section("residuals"), model.residuals)
 
 
-def _read_numbers(of: Reader, table: Table) -> BoostedNumbers:
-    of, schema = of.section("boosted"), table.schema
-    trees, chains = _read_chains(of, schema)
-    family = of.value("family", str)
+def _read_numbers(reader: Reader, table: Table) -> BoostedNumbers:
+    reader, schema = reader.section("boosted"), table.schema
+    trees, chains = _read_chains(reader, schema)
+    family = reader.value("family", str)
     link = NUMBER_FAMILIES[family].link if family in boosted_families() else None
     if link is None or trees.n_outputs != 1:
-        raise of.error("family", f"must be one of {list(boosted_families())} with one output, but is {family!r:.200}")
-    centre, residuals = read_schema(of.section("centre")), read_forest(of.section("residuals"))
+        raise reader.error(
+            "family", f"must be one of {list(boosted_families())} with one output, but is {family!r:.200}"
+        )
+    centre, residuals = read_schema(reader.section("centre")), read_forest(reader.section("residuals"))
     if centre.n_features != 1 or not np.array_equal(residuals.n_codes, [*schema.n_codes, *centre.n_codes]):
-        raise of.error("residuals", "must have the columns of the schema, and the centre")
+        raise reader.error("residuals", "must have the columns of the schema, and the centre")
     if not isinstance(residuals.family, NUMBER_FAMILIES[family]):
-        raise of.error("residuals", f"has leaves {residuals.family}, but the family is {family!r}")
+        raise reader.error("residuals", f"has leaves {residuals.family}, but the family is {family!r}")
     centres = Centres(trees, link)
-    if "mixed" in of:
-        forest = _read_mixed_forest(of, schema)
+    if "mixed" in reader:
+        forest = _read_mixed_forest(reader, schema)
         if forest.family.has_classes:
-            raise of.error("mixed", f"has leaves {forest.family}, but targets are numbers")
-        centres = Centres(trees, link, forest, _positive(of, "weight", 1.0))
+            raise reader.error("mixed", f"has leaves {forest.family}, but targets are numbers")
+        centres = Centres(trees, link, forest, _positive(reader, "weight", 1.0))
     return BoostedNumbers(centres, link, centre, residuals, chains)
 
 
-def _write_chains(to: Writer, trees: AdditiveTrees, chains: Chains) -> None:
-    to.put_arrays(n_nodes=trees.n_nodes, value=trees.value, base=trees.base, gains=chains.gains, **trees.nodes)
+def _write_chains(writer: Writer, trees: AdditiveTrees, chains: Chains) -> None:
+    writer.put_arrays(n_nodes=trees.n_nodes, value=trees.value, base=trees.base, gains=chains.gains, **trees.nodes)
     if trees.mass is not None:
-        to.put_arrays(mass=trees.mass)
-    to.put(n_steps=[int(n) for n in chains.n_steps], split_prior=float(chains.split_prior))
+        writer.put_arrays(mass=trees.mass)
+    writer.put(n_steps=[int(n) for n in chains.n_steps], split_prior=float(chains.split_prior))
 
 
-def _read_chains(of: Reader, schema: Schema) -> tuple[AdditiveTrees, Chains]:
-    trees = _read_trees(of, schema)
-    gains = of.array("gains", np.float64, (schema.n_features,))
-    check_all(of, "gains", gains, np.isfinite(gains) & (gains >= 0.0), "must be finite and not negative")
-    n_steps = of.value("n_steps", list)
+def _read_chains(reader: Reader, schema: Schema) -> tuple[AdditiveTrees, Chains]:
+    trees = _read_trees(reader, schema)
+    gains = reader.array("gains", np.float64, (schema.n_features,))
+    check_all(reader, "gains", gains, np.isfinite(gains) & (gains >= 0.0), "must be finite and not negative")
+    n_steps = reader.value("n_steps", list)
     if not n_steps or not all(type(n) is int and n >= 0 for n in n_steps):
-        raise of.error("n_steps", f"must be whole numbers, but is {n_steps!r:.200}")
-    return trees, Chains(gains, _positive(of, "split_prior", 1.0), n_steps)
+        raise reader.error("n_steps", f"must be whole numbers, but is {n_steps!r:.200}")
+    return trees, Chains(gains, _positive(reader, "split_prior", 1.0), n_steps)
 
 
-def _read_mixed_forest(of: Reader, schema: Schema) -> Forest:
-    forest = read_forest(of.section("mixed"))
+def _read_mixed_forest(reader: Reader, schema: Schema) -> Forest:
+    forest = read_forest(reader.section("mixed"))
     if not np.array_equal(forest.n_codes, schema.n_codes):
-        raise of.error("mixed", "must have the columns of the schema")
+        raise reader.error("mixed", "must have the columns of the schema")
     return forest
 
 
-def _read_n_rows(of: Reader) -> int:
-    n_rows = of.value("n_rows", int)
+def _read_n_rows(reader: Reader) -> int:
+    n_rows = reader.value("n_rows", int)
     if n_rows < 1:
-        raise of.error("n_rows", f"must be positive, but is {n_rows}")
+        raise reader.error("n_rows", f"must be positive, but is {n_rows}")
     return n_rows
 
 
-def _positive(of: Reader, name: str, most: float = np.inf) -> float:
-    value = of.value(name, float)
+def _positive(reader: Reader, name: str, most: float = np.inf) -> float:
+    value = reader.value(name, float)
     if not (np.isfinite(value) and 0.0 < value <= most):
-        raise of.error(name, f"must be positive{'' if most == np.inf else f' and at most {most:g}'}, but is {value}")
+        raise reader.error(
+            name, f"must be positive{'' if most == np.inf else f' and at most {most:g}'}, but is {value}"
+        )
     return value
 
 
-def _read_trees(of: Reader, schema: Schema) -> AdditiveTrees:
-    n_nodes = of.array("n_nodes", np.int32, (None,))
+def _read_trees(reader: Reader, schema: Schema) -> AdditiveTrees:
+    n_nodes = reader.array("n_nodes", np.int32, (None,))
     n_all = int(n_nodes.astype(np.int64).sum())
-    nodes: dict[str, Any] = {name: of.array(name, np.int32, (n_all,)) for name in NODE_ARRAYS}
-    value, base = of.array("value", np.float64, (n_all,)), of.array("base", np.float64, (None,))
-    check_all(of, "value", value, np.isfinite(value), "must be finite")
-    check_all(of, "base", base, np.isfinite(base), "must be finite")
+    nodes: dict[str, Any] = {name: reader.array(name, np.int32, (n_all,)) for name in NODE_ARRAYS}
+    value, base = reader.array("value", np.float64, (n_all,)), reader.array("base", np.float64, (None,))
+    check_all(reader, "value", value, np.isfinite(value), "must be finite")
+    check_all(reader, "base", base, np.isfinite(base), "must be finite")
     mass = None
-    if "mass" in of:  # files of earlier versions have none
-        mass = of.array("mass", np.float64, (n_all,))
-        check_all(of, "mass", mass, np.isfinite(mass) & (mass >= 0.0), "must be finite and not negative")
-    with of.checking("n_nodes"):
+    if "mass" in reader:  # files of earlier versions have none
+        mass = reader.array("mass", np.float64, (n_all,))
+        check_all(reader, "mass", mass, np.isfinite(mass) & (mass >= 0.0), "must be finite and not negative")
+    with reader.checking("n_nodes"):
         return AdditiveTrees(n_nodes, nodes, value, base, schema.n_codes, mass)
 
 

@@ -13,89 +13,92 @@ from everytree.sampling.sampler import StructureSampler
 from everytree.sampling.stored import ARRAY_TYPES
 
 
-def write_growing(to: Writer, grow: GrowingPosterior) -> None:
+def write_growing(writer: Writer, grow: GrowingPosterior) -> None:
     """Write the distinct rows and their statistics: nodes and evidences follow from them."""
-    write_family(to.section("family"), grow.family)
+    write_family(writer.section("family"), grow.family)
     with grow.lock:
-        to.put(seed=grow.seed, n_rows=grow.n_rows)
-        to.put_arrays(
+        writer.put(seed=grow.seed, n_rows=grow.n_rows)
+        writer.put_arrays(
             n_children=grow.n_children,
             split_prior=grow.split_prior_of_depth,
             points=grow.points,
         )
-        write_statistics(to, grow.point_statistics())
+        write_statistics(writer, grow.point_statistics())
 
 
-def read_growing(of: Reader) -> GrowingPosterior:
+def read_growing(reader: Reader) -> GrowingPosterior:
     """Read the posterior, grown again from its distinct rows."""
-    family = read_family(of.section("family"))
-    n_children = of.array("n_children", np.int32, (None,))
-    split_prior = of.array("split_prior", np.float64, (1 + int((n_children > 1).sum()),))
+    family = read_family(reader.section("family"))
+    n_children = reader.array("n_children", np.int32, (None,))
+    split_prior = reader.array("split_prior", np.float64, (1 + int((n_children > 1).sum()),))
     dtype = np.uint8 if n_children.max(initial=1) <= 255 else np.uint16
-    points = of.array("points", dtype, (None, len(n_children)))
-    statistics = read_statistics(of, family, len(points))
-    n_rows = of.value("n_rows", int)
+    points = reader.array("points", dtype, (None, len(n_children)))
+    statistics = read_statistics(reader, family, len(points))
+    n_rows = reader.value("n_rows", int)
     if not len(points) <= n_rows < 2**63:
-        raise of.error("n_rows", f"must be at least the {len(points)} distinct rows, but is {n_rows}")
-    check_all(of, "points", points, points < n_children, "codes must be below n_children")
-    with of.checking("seed"):
+        raise reader.error("n_rows", f"must be at least the {len(points)} distinct rows, but is {n_rows}")
+    check_all(reader, "points", points, points < n_children, "codes must be below n_children")
+    with reader.checking("seed"):
         grow = GrowingPosterior.of_points(
-            n_children.tolist(), family, lambda depth: float(split_prior[depth]), of.value("seed", int), points,
+            n_children.tolist(), family, lambda depth: float(split_prior[depth]), reader.value("seed", int), points,
             statistics, n_rows,
         )  # fmt: skip
     if grow.n_points != len(points):
-        raise of.error("points", f"must be distinct, but only {grow.n_points} of {len(points)} are")
+        raise reader.error("points", f"must be distinct, but only {grow.n_points} of {len(points)} are")
     return grow
 
 
-def write_exact(to: Writer, post: ExactPosterior) -> None:
+def write_exact(writer: Writer, post: ExactPosterior) -> None:
     """Write arguments, rows and bounds."""
-    write_family(to.section("family"), post.family)
+    write_family(writer.section("family"), post.family)
     plain, arrays = post.to_state()
     for name, value in plain.items():
-        write_plain(to.section("state"), name, value)
+        write_plain(writer.section("state"), name, value)
     if arrays:
-        to.put_arrays(codes=arrays["codes"])
-        write_statistics(to, arrays["statistics"])
+        writer.put_arrays(codes=arrays["codes"])
+        write_statistics(writer, arrays["statistics"])
     if "given" in arrays:
-        to.put_arrays(given=arrays["given"])
+        writer.put_arrays(given=arrays["given"])
 
 
-def read_exact(of: Reader) -> ExactPosterior:
+def read_exact(reader: Reader) -> ExactPosterior:
     """Read the posterior; regions are listed on first use."""
-    family = read_family(of.section("family"))
-    state = of.section("state")
+    family = read_family(reader.section("family"))
+    state = reader.section("state")
     plain = {name: read_plain(state, name) for name in state.values()}
     arrays = {}
     if "bounds" in plain:
-        arrays = {"codes": of.array("codes", np.uint16, (None, None)), "statistics": read_statistics(of, family, None)}
-        if "given" in of:
-            arrays["given"] = of.array("given", np.float64, (None,))
-            check_all(of, "given", arrays["given"], np.isfinite(arrays["given"]), "must be finite")
-    with of.checking("state"):
+        arrays = {
+            "codes": reader.array("codes", np.uint16, (None, None)),
+            "statistics": read_statistics(reader, family, None),
+        }
+        if "given" in reader:
+            arrays["given"] = reader.array("given", np.float64, (None,))
+            check_all(reader, "given", arrays["given"], np.isfinite(arrays["given"]), "must be finite")
+    with reader.checking("state"):
         return ExactPosterior.from_state(family, plain, arrays)
 
 
-def write_sampler(to: Writer, sampler: StructureSampler) -> None:
+def write_sampler(writer: Writer, sampler: StructureSampler) -> None:
     """Write arguments, rows, draws, kept structures and the state of the chains."""
-    write_family(to.section("family"), sampler.family)
+    write_family(writer.section("family"), sampler.family)
     plain, arrays = sampler.to_state()
     for name, value in plain.items():
-        write_plain(to.section("state"), name, value)
+        write_plain(writer.section("state"), name, value)
     if arrays:
-        write_statistics(to, arrays.pop("statistics"))
-        to.section("drawn").put_arrays(**arrays)
+        write_statistics(writer, arrays.pop("statistics"))
+        writer.section("drawn").put_arrays(**arrays)
 
 
-def read_sampler(of: Reader) -> StructureSampler:
+def read_sampler(reader: Reader) -> StructureSampler:
     """Read the sampler, which can be continued."""
-    family = read_family(of.section("family"))
-    state = of.section("state")
+    family = read_family(reader.section("family"))
+    state = reader.section("state")
     plain = {name: read_plain(state, name) for name in state.values()}
     arrays = {}
     if "thin" in plain:
-        drawn = of.section("drawn")
+        drawn = reader.section("drawn")
         arrays = {name: drawn.array(name, dtype) for name, dtype in ARRAY_TYPES.items()}
-        arrays["statistics"] = read_statistics(of, family, None)
-    with of.checking("state"):
+        arrays["statistics"] = read_statistics(reader, family, None)
+    with reader.checking("state"):
         return StructureSampler.from_state(family, plain, arrays)

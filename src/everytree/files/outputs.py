@@ -13,46 +13,46 @@ from everytree.files.sections import Reader, Writer
 from everytree.fitting.held_out.out_of_bag import OutOfBag
 
 
-def write_with_outputs(to: Writer, model: Any) -> None:
+def write_with_outputs(writer: Writer, model: Any) -> None:
     """Write an estimator, and those of its outputs."""
-    write_estimator(to, model)
+    write_estimator(writer, model)
     outputs = vars(model).get("outputs_", [])
     if not outputs:
         return
-    to.put(n_outputs=len(outputs))
+    writer.put(n_outputs=len(outputs))
     for place, one in enumerate(outputs):
-        write_estimator(to.section(f"output_{place}"), one)
-    write_plain(to, "outputs_oob_score", getattr(model, "oob_score_", None))
+        write_estimator(writer.section(f"output_{place}"), one)
+    write_plain(writer, "outputs_oob_score", getattr(model, "oob_score_", None))
 
 
-def read_with_outputs(of: Reader, kind: type[Any]) -> Any:
+def read_with_outputs(reader: Reader, kind: type[Any]) -> Any:
     """Read an estimator, and those of its outputs, which must have the same columns and trees."""
-    model = read_estimator(of, kind)
-    if "n_outputs" not in of:
+    model = read_estimator(reader, kind)
+    if "n_outputs" not in reader:
         return model
-    n_outputs = of.value("n_outputs", int)
+    n_outputs = reader.value("n_outputs", int)
     if n_outputs < 2 or model.__sklearn_is_fitted__() or not kind.grows_trees:
-        raise of.error("n_outputs", f"is {n_outputs}, which is not possible for this {kind.__name__}")
+        raise reader.error("n_outputs", f"is {n_outputs}, which is not possible for this {kind.__name__}")
     names = [f"output_{place}" for place in range(n_outputs)]
-    outputs = [read_estimator(of.section(name), kind) for name in names]
+    outputs = [read_estimator(reader.section(name), kind) for name in names]
     for name, one in zip(names, outputs, strict=True):
         if not one.__sklearn_is_fitted__():
-            raise of.error(name, "is not fitted")
+            raise reader.error(name, "is not fitted")
         if one.schema_ != outputs[0].schema_ or one.forest_.trees != outputs[0].forest_.trees:
-            raise of.error(name, "has other columns or trees than the first output")
-    keep_outputs(model, outputs, _read_out_of_bag(of, outputs))
+            raise reader.error(name, "has other columns or trees than the first output")
+    keep_outputs(model, outputs, _read_out_of_bag(reader, outputs))
     return model
 
 
-def _read_out_of_bag(of: Reader, outputs: list[Any]) -> OutOfBag | None:
+def _read_out_of_bag(reader: Reader, outputs: list[Any]) -> OutOfBag | None:
     """The predictions of all outputs, with the score that they have together."""
     each = [one.fitted_.out_of_bag for one in outputs]
-    score = read_plain(of, "outputs_oob_score")
+    score = read_plain(reader, "outputs_oob_score")
     if score is None:
         return None
     known = [one for one in each if one is not None]
     if not isinstance(score, float) or len(known) < len(each) or len({len(one.prediction) for one in known}) != 1:
-        raise of.error("outputs_oob_score", "must be a number, and all outputs must have predicted the same rows")
+        raise reader.error("outputs_oob_score", "must be a number, and all outputs must have predicted the same rows")
     joined = joined_outputs(known)
     assert joined is not None
     return replace(joined, score=score)

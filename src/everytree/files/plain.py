@@ -25,24 +25,24 @@ _KEYS = str | bool | int | float
 """Types of the keys of a dict, such as the labels of classes."""
 
 
-def write_plain(to: Writer, name: str, value: Any) -> None:
+def write_plain(writer: Writer, name: str, value: Any) -> None:
     """Write one value under a name, with the arrays in it."""
-    to.put(**{name: _to_json(to, name, value)})
+    writer.put(**{name: _to_json(writer, name, value)})
 
 
-def read_plain(of: Reader, name: str) -> Any:
+def read_plain(reader: Reader, name: str) -> Any:
     """Read the value, checked."""
-    values = of.values()
+    values = reader.values()
     if name not in values:
-        raise of.error(name, "is missing")
-    with of.checking(name):
-        return _from_json(of, values[name])
+        raise reader.error(name, "is missing")
+    with reader.checking(name):
+        return _from_json(reader, values[name])
 
 
 # ---- to JSON --------------------------------------------------------------------------------------------------------
 
 
-def _to_json(to: Writer, name: str, value: Any) -> Any:
+def _to_json(writer: Writer, name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, str):
@@ -50,21 +50,21 @@ def _to_json(to: Writer, name: str, value: Any) -> Any:
     if type(value) is float:
         return value if math.isfinite(value) else {"float": str(value)}
     if type(value) in (list, tuple):
-        items = [_to_json(to, f"{name}[{i}]", item) for i, item in enumerate(value)]
+        items = [_to_json(writer, f"{name}[{i}]", item) for i, item in enumerate(value)]
         return items if type(value) is list else {"tuple": items}
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
-        return {"dict": {key: _to_json(to, f"{name}.{key}", item) for key, item in value.items()}}
+        return {"dict": {key: _to_json(writer, f"{name}.{key}", item) for key, item in value.items()}}
     if isinstance(value, Mapping):
-        pairs = [[_to_json(to, name, key), _to_json(to, f"{name}[{key}]", item)] for key, item in value.items()]
+        pairs = [[_to_json(writer, name, key), _to_json(writer, f"{name}[{key}]", item)] for key, item in value.items()]
         return {"pairs": pairs}
     if isinstance(value, np.ndarray):
-        return _array_to_json(to, name, value)
+        return _array_to_json(writer, name, value)
     if type(value) is DepthPrior:
-        return {"depth_prior": [_to_json(to, name, number) for number in (value.alpha, value.beta)]}
+        return {"depth_prior": [_to_json(writer, name, number) for number in (value.alpha, value.beta)]}
     kinds = _sklearn_kinds() if hasattr(value, "get_params") else {}
     if kinds.get(type(value).__name__) is type(value):
         parameters = value.get_params(deep=False)
-        own = {key: _to_json(to, f"{name}.{key}", item) for key, item in parameters.items()}
+        own = {key: _to_json(writer, f"{name}.{key}", item) for key, item in parameters.items()}
         return {"sklearn": [type(value).__name__, {"dict": own}]}
     raise TypeError(f"{name} is {value!r:.200}, which a file cannot hold: {_ADVICE.get(name, _ANY_ADVICE)}")
 
@@ -77,60 +77,60 @@ _ADVICE = {
 }
 
 
-def _array_to_json(to: Writer, name: str, array: NDArray[Any]) -> dict[str, Any]:
+def _array_to_json(writer: Writer, name: str, array: NDArray[Any]) -> dict[str, Any]:
     if array.dtype.kind == "O" and array.ndim == 1:
-        return {"objects": [_to_json(to, f"{name}[{i}]", item) for i, item in enumerate(array.tolist())]}
+        return {"objects": [_to_json(writer, f"{name}[{i}]", item) for i, item in enumerate(array.tolist())]}
     if array.dtype.kind == "U" and array.ndim == 1:
         little_endian = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
-        to.put_arrays(**{name: little_endian[:, None].view("<u4")})
+        writer.put_arrays(**{name: little_endian[:, None].view("<u4")})
         return {"text": name}
     if array.dtype.newbyteorder("<").str not in TYPES.values():
         raise TypeError(f"{name} is an array of {array.dtype}, which a file cannot hold")
-    to.put_as_they_are(**{name: array})
+    writer.put_as_they_are(**{name: array})
     return {"array": name}
 
 
 # ---- from JSON ------------------------------------------------------------------------------------------------------
 
 
-def _from_json(of: Reader, value: Any) -> Any:
+def _from_json(reader: Reader, value: Any) -> Any:
     if isinstance(value, list):
-        return [_from_json(of, item) for item in value]
+        return [_from_json(reader, item) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) != 1 or next(iter(value)) not in _READERS:
         raise ValueError(f"must be an object with one of the names {[*_READERS]}, but is {value!r:.200}")
     ((tag, inner),) = value.items()
-    return _READERS[tag](of, inner)
+    return _READERS[tag](reader, inner)
 
 
-def _list(of: Reader, inner: Any) -> list[Any]:
+def _list(reader: Reader, inner: Any) -> list[Any]:
     if not isinstance(inner, list):
         raise ValueError(f"must be a list, but is {inner!r:.200}")
-    return [_from_json(of, item) for item in inner]
+    return [_from_json(reader, item) for item in inner]
 
 
-def _dict(of: Reader, inner: Any) -> dict[str, Any]:
+def _dict(reader: Reader, inner: Any) -> dict[str, Any]:
     if not isinstance(inner, dict):
         raise ValueError(f"must be an object, but is {inner!r:.200}")
-    return {key: _from_json(of, item) for key, item in inner.items()}
+    return {key: _from_json(reader, item) for key, item in inner.items()}
 
 
-def _pairs(of: Reader, inner: Any) -> dict[Any, Any]:
-    pairs = _list(of, inner)
+def _pairs(reader: Reader, inner: Any) -> dict[Any, Any]:
+    pairs = _list(reader, inner)
     if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], _KEYS) for pair in pairs):
         raise ValueError(f"must be pairs of a key and a value, but is {inner!r:.200}")
     return dict(pairs)
 
 
-def _float(of: Reader, inner: Any) -> float:
+def _float(reader: Reader, inner: Any) -> float:
     if inner not in ("nan", "inf", "-inf"):
         raise ValueError(f"must be 'nan', 'inf' or '-inf', but is {inner!r:.200}")
     return float(inner)
 
 
-def _array(of: Reader, inner: Any) -> NDArray[Any]:
-    return of.array(_array_name(inner), None)
+def _array(reader: Reader, inner: Any) -> NDArray[Any]:
+    return reader.array(_array_name(inner), None)
 
 
 def _array_name(inner: Any) -> str:
@@ -139,8 +139,8 @@ def _array_name(inner: Any) -> str:
     return inner
 
 
-def _text(of: Reader, inner: Any) -> NDArray[Any]:
-    letters = of.array(_array_name(inner), np.uint32, (None, None))
+def _text(reader: Reader, inner: Any) -> NDArray[Any]:
+    letters = reader.array(_array_name(inner), np.uint32, (None, None))
     if letters.shape[1] == 0:
         raise ValueError(f"text must be a table of letters, but has shape {letters.shape}")
     if letters.size and letters.max() > _LARGEST_CHARACTER:
@@ -148,20 +148,20 @@ def _text(of: Reader, inner: Any) -> NDArray[Any]:
     return letters.view(f"<U{letters.shape[1]}")[:, 0]
 
 
-def _objects(of: Reader, inner: Any) -> NDArray[Any]:
-    items = _list(of, inner)
+def _objects(reader: Reader, inner: Any) -> NDArray[Any]:
+    items = _list(reader, inner)
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
 
 
-def _depth_prior(of: Reader, inner: Any) -> DepthPrior:
-    alpha, beta = _list(of, inner)
+def _depth_prior(reader: Reader, inner: Any) -> DepthPrior:
+    alpha, beta = _list(reader, inner)
     return DepthPrior(alpha, beta)
 
 
-def _sklearn(of: Reader, inner: Any) -> Any:
-    name, parameters = _list(of, inner)
+def _sklearn(reader: Reader, inner: Any) -> Any:
+    name, parameters = _list(reader, inner)
     kinds = _sklearn_kinds()
     if not isinstance(name, str) or name not in kinds or not isinstance(parameters, dict):
         raise ValueError(f"scikit-learn's {name!r:.200} is none of {[*kinds]}")
@@ -169,7 +169,7 @@ def _sklearn(of: Reader, inner: Any) -> Any:
 
 
 _READERS = {
-    "tuple": lambda of, inner: tuple(_list(of, inner)),
+    "tuple": lambda reader, inner: tuple(_list(reader, inner)),
     "dict": _dict,
     "pairs": _pairs,
     "float": _float,

@@ -35,12 +35,12 @@ _SHAPE = ("feature", "first_child", "n_children", "threshold", "missing_child")
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
-def write_trees(to: Writer, trees: Sequence[MetaTree]) -> None:
+def write_trees(writer: Writer, trees: Sequence[MetaTree]) -> None:
     """Write the arrays of all trees; `n_codes` has an entry for each column that some tree splits on."""
-    shapes = pack_shapes(trees) if to.is_packed else {}
+    shapes = pack_shapes(trees) if writer.is_packed else {}
     if not shapes or _is_mostly_inner(shapes["n_children"]):
         shapes = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _SHAPE}
-    to.put_arrays(
+    writer.put_arrays(
         n_nodes=np.array([tree.n_nodes for tree in trees], dtype=np.int64),
         n_features=np.array([_declared_width(tree) for tree in trees], dtype=np.int64),
         n_codes=_n_codes(trees),
@@ -57,42 +57,44 @@ def _is_mostly_inner(n_children: NDArray[np.int32]) -> bool:
     return 2 * int((n_children > 0).sum()) > len(n_children)
 
 
-def read_trees(of: Reader) -> list[MetaTree]:
+def read_trees(reader: Reader) -> list[MetaTree]:
     """Read the trees, all their invariants checked; those of mappable files use the file's arrays."""
-    n_nodes = of.array("n_nodes", np.int64, (None,))
-    n_features = of.array("n_features", np.int64, n_nodes.shape)
-    n_codes = of.array("n_codes", np.int32, (None,))
-    n_children = of.array("n_children", np.int32, (None,))
+    n_nodes = reader.array("n_nodes", np.int64, (None,))
+    n_features = reader.array("n_features", np.int64, n_nodes.shape)
+    n_codes = reader.array("n_codes", np.int32, (None,))
+    n_children = reader.array("n_children", np.int32, (None,))
     total = len(n_children)
-    check_all(of, "n_nodes", n_nodes, (n_nodes >= 1) & (n_nodes <= total), f"must be from 1 to {total}")
+    check_all(reader, "n_nodes", n_nodes, (n_nodes >= 1) & (n_nodes <= total), f"must be from 1 to {total}")
     if len(n_nodes) == 0 or sum(n_nodes.tolist()) != total:
-        raise of.error("n_nodes", f"must be some numbers that sum to {total}")
+        raise reader.error("n_nodes", f"must be some numbers that sum to {total}")
     # A tree allocates arrays as long as its table is wide, so the file must have one too.
     most = min(len(n_codes), MAX_FEATURES)
-    check_all(of, "n_features", n_features, (n_features >= -1) & (n_features <= most), f"must be from -1 to {most}")
-    arrays = _read_shapes(of, n_nodes, n_children)
-    check_all(of, "feature", arrays["feature"], arrays["feature"] < most, f"there are {most} columns")
+    check_all(reader, "n_features", n_features, (n_features >= -1) & (n_features <= most), f"must be from -1 to {most}")
+    arrays = _read_shapes(reader, n_nodes, n_children)
+    check_all(reader, "feature", arrays["feature"], arrays["feature"] < most, f"there are {most} columns")
     trees = []
     for i, nodes in enumerate(slices(n_nodes)):
-        with of.checking(f"tree {i}"):
+        with reader.checking(f"tree {i}"):
             width = None if n_features[i] < 0 else int(n_features[i])
             trees.append(MetaTree.from_checked_arrays({name: array[nodes] for name, array in arrays.items()}, width))
     if not np.array_equal(_n_codes(trees), n_codes):
-        raise of.error("n_codes", "are not those of the trees")
+        raise reader.error("n_codes", "are not those of the trees")
     return trees
 
 
-def _read_shapes(of: Reader, n_nodes: NDArray[np.int64], n_children: NDArray[np.int32]) -> dict[str, NDArray[np.int32]]:
+def _read_shapes(
+    reader: Reader, n_nodes: NDArray[np.int64], n_children: NDArray[np.int32]
+) -> dict[str, NDArray[np.int32]]:
     """Read the arrays of all trees, those of inner nodes only if they are packed."""
-    if "n_low_codes" not in of:
-        return {name: of.array(name, np.int32, n_children.shape) for name in _SHAPE}
-    check_all(of, "n_children", n_children, n_children >= 0, "must be 0 or more")
+    if "n_low_codes" not in reader:
+        return {name: reader.array(name, np.int32, n_children.shape) for name in _SHAPE}
+    check_all(reader, "n_children", n_children, n_children >= 0, "must be 0 or more")
     if _is_mostly_inner(n_children):
-        raise of.error("n_children", "must be 0 for half of the nodes at least")
+        raise reader.error("n_children", "must be 0 for half of the nodes at least")
     n_inner = int((n_children > 0).sum())
     names = ("feature", "n_low_codes", "missing_child")
-    packed = {name: of.array(name, np.int32, (n_inner,)) for name in names}
-    check_all(of, "n_low_codes", packed["n_low_codes"], packed["n_low_codes"] >= 0, "must be 0 or more")
+    packed = {name: reader.array(name, np.int32, (n_inner,)) for name in names}
+    check_all(reader, "n_low_codes", packed["n_low_codes"], packed["n_low_codes"] >= 0, "must be 0 or more")
     return unpack_shapes(n_nodes, {"n_children": n_children, **packed})
 
 
@@ -111,53 +113,53 @@ def _n_codes(trees: Sequence[MetaTree]) -> NDArray[np.int32]:
 # ---- posteriors -----------------------------------------------------------------------------------------------------
 
 
-def write_posteriors(to: Writer, posteriors: Sequence[Posterior]) -> None:
+def write_posteriors(writer: Writer, posteriors: Sequence[Posterior]) -> None:
     """Write the trees, leaf models, split priors and statistics of several posteriors, all at one moment."""
     trees, families = [post.tree for post in posteriors], [post.family for post in posteriors]
-    write_trees(to.section("trees"), trees)
+    write_trees(writer.section("trees"), trees)
     distinct = families[:1] if all(family == families[0] for family in families) else families
-    to.put(n_families=len(distinct))
+    writer.put(n_families=len(distinct))
     for i, family in enumerate(distinct):
-        write_family(to.section(f"family{i}"), family)
+        write_family(writer.section(f"family{i}"), family)
     given = [np.asarray(post.split_prior_argument) for post in posteriors]
     one_number = all(prior.ndim == 0 for prior in given)
-    to.put(split_prior_per_node=not one_number)
-    to.put_arrays(
+    writer.put(split_prior_per_node=not one_number)
+    writer.put_arrays(
         split_prior=np.array(given) if one_number else np.concatenate([post.split_prior for post in posteriors])
     )
-    if to.is_packed and not _is_mostly_inner(np.concatenate([tree.n_children for tree in trees])):
+    if writer.is_packed and not _is_mostly_inner(np.concatenate([tree.n_children for tree in trees])):
         statistics, n_rows = terminal_statistics(posteriors)
-        write_statistics(to, statistics)
-        to.put_arrays(n_rows=n_rows)
+        write_statistics(writer, statistics)
+        writer.put_arrays(n_rows=n_rows)
     else:
-        to.put_arrays(**joined_arrays(posteriors))
+        writer.put_arrays(**joined_arrays(posteriors))
 
 
-def read_posteriors(of: Reader) -> list[Posterior]:
+def read_posteriors(reader: Reader) -> list[Posterior]:
     """Read the posteriors; those of mappable files use the file's arrays."""
-    trees = read_trees(of.section("trees"))
-    families = _read_families(of, len(trees))
+    trees = read_trees(reader.section("trees"))
+    families = _read_families(reader, len(trees))
     n_nodes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
-    per_node = of.value("split_prior_per_node", bool)
+    per_node = reader.value("split_prior_per_node", bool)
     of_prior = slices(n_nodes if per_node else np.ones_like(n_nodes))
-    priors = of.array("split_prior", np.float64, (of_prior[-1].stop,))
+    priors = reader.array("split_prior", np.float64, (of_prior[-1].stop,))
     models = [
         (tree, families[i % len(families)], priors[of_prior[i]] if per_node else priors[i])
         for i, tree in enumerate(trees)
     ]
-    n_rows = of.array("n_rows", np.int64, (len(trees),))
-    check_all(of, "n_rows", n_rows, n_rows >= 0, "must be 0 or more")
-    return (_read_mappable if "leaf" in of else _read_packed)(of, models, n_rows)
+    n_rows = reader.array("n_rows", np.int64, (len(trees),))
+    check_all(reader, "n_rows", n_rows, n_rows >= 0, "must be 0 or more")
+    return (_read_mappable if "leaf" in reader else _read_packed)(reader, models, n_rows)
 
 
-def _read_families(of: Reader, n_trees: int) -> list[NativeFamily]:
+def _read_families(reader: Reader, n_trees: int) -> list[NativeFamily]:
     """Read the leaf model of all trees, or one for each, with statistics of one kind."""
-    n_families = of.value("n_families", int)
+    n_families = reader.value("n_families", int)
     if n_families not in (1, n_trees):
-        raise of.error("n_families", f"must be 1 or {n_trees}, but is {n_families}")
-    families = [read_family(of.section(f"family{i}")) for i in range(n_families)]
+        raise reader.error("n_families", f"must be 1 or {n_trees}, but is {n_families}")
+    families = [read_family(reader.section(f"family{i}")) for i in range(n_families)]
     if any(family.n_statistics != families[0].n_statistics for family in families):
-        raise of.error("n_families", "have leaves of different kinds")
+        raise reader.error("n_families", "have leaves of different kinds")
     return families
 
 
@@ -165,59 +167,59 @@ Model = tuple[MetaTree, NativeFamily, Any]
 """A tree, its leaf model and its split prior."""
 
 
-def _read_packed(of: Reader, models: list[Model], n_rows: NDArray[np.int64]) -> list[Posterior]:
+def _read_packed(reader: Reader, models: list[Model], n_rows: NDArray[np.int64]) -> list[Posterior]:
     """Read the statistics of terminals; all others, and the evidences, follow from them."""
     n_terminals = np.array([tree.n_terminals for tree, _, _ in models])
-    statistics = read_statistics(of, models[0][1], int(n_terminals.sum()))
+    statistics = read_statistics(reader, models[0][1], int(n_terminals.sum()))
     posteriors = []
     for i, (terminals, (tree, family, prior)) in enumerate(zip(slices(n_terminals), models, strict=True)):
-        with of.checking(f"posterior {i}"):
+        with reader.checking(f"posterior {i}"):
             posteriors.append(posterior_of_terminals(tree, family, prior, statistics[terminals], int(n_rows[i])))
     return posteriors
 
 
-def _read_mappable(of: Reader, models: list[Model], n_rows: NDArray[np.int64]) -> list[Posterior]:
+def _read_mappable(reader: Reader, models: list[Model], n_rows: NDArray[np.int64]) -> list[Posterior]:
     """Read the arrays of all posteriors as they are in memory."""
     of_tree = slices(np.array([tree.n_nodes for tree, _, _ in models]))
-    state = _read_state(of, models[0][1], of_tree[-1].stop)
+    state = _read_state(reader, models[0][1], of_tree[-1].stop)
     posteriors = []
     for i, (nodes, (tree, family, prior)) in enumerate(zip(of_tree, models, strict=True)):
         arrays = {name: array[nodes] for name, array in state.items()} | {"n_rows": n_rows[i : i + 1]}
-        with of.checking(f"posterior {i}"):
-            posteriors.append(Posterior.holding(tree, family, prior, arrays))
+        with reader.checking(f"posterior {i}"):
+            posteriors.append(Posterior.from_arrays(tree, family, prior, arrays))
     return posteriors
 
 
-def _read_state(of: Reader, family: NativeFamily, n_nodes: int) -> dict[str, NDArray[Any]]:
+def _read_state(reader: Reader, family: NativeFamily, n_nodes: int) -> dict[str, NDArray[Any]]:
     """Read statistics and what is derived from them."""
-    state: dict[str, NDArray[Any]] = {"statistics": read_statistics(of, family, n_nodes)}
+    state: dict[str, NDArray[Any]] = {"statistics": read_statistics(reader, family, n_nodes)}
     for name in ("leaf", "subtree", "split_prob"):
-        state[name] = of.array(name, np.float64, (n_nodes,))
-        check_all(of, name, state[name], np.isfinite(state[name]), "must be finite")
+        state[name] = reader.array(name, np.float64, (n_nodes,))
+        check_all(reader, name, state[name], np.isfinite(state[name]), "must be finite")
     prob = state["split_prob"]
-    check_all(of, "split_prob", prob, (prob >= 0.0) & (prob <= 1.0), "must be from 0 to 1")
+    check_all(reader, "split_prob", prob, (prob >= 0.0) & (prob <= 1.0), "must be from 0 to 1")
     return state
 
 
 # ---- forests --------------------------------------------------------------------------------------------------------
 
 
-def write_forest(to: Writer, forest: Forest) -> None:
+def write_forest(writer: Writer, forest: Forest) -> None:
     """Write posteriors, weights, sharpness, and the known codes."""
-    write_posteriors(to.section("posteriors"), forest.posteriors)
-    to.put(sharpness=forest.sharpness, by_evidence=forest.weighs_by_evidence)
-    to.put_arrays(n_codes=forest.n_codes)
+    write_posteriors(writer.section("posteriors"), forest.posteriors)
+    writer.put(sharpness=forest.sharpness, by_evidence=forest.weighs_by_evidence)
+    writer.put_arrays(n_codes=forest.n_codes)
     if not forest.weighs_by_evidence:
-        to.put_arrays(weights=forest.weights)
+        writer.put_arrays(weights=forest.weights)
 
 
-def read_forest(of: Reader) -> Forest:
+def read_forest(reader: Reader) -> Forest:
     """Read the forest."""
-    posteriors = read_posteriors(of.section("posteriors"))
+    posteriors = read_posteriors(reader.section("posteriors"))
     weights: Any = "evidence"
-    if not of.value("by_evidence", bool):
-        weights = of.array("weights", np.float64, (len(posteriors),))
-    n_codes = of.array("n_codes", np.uint16, (None,))
-    sharpness = of.value("sharpness", float)
-    with of.checking("forest"):
+    if not reader.value("by_evidence", bool):
+        weights = reader.array("weights", np.float64, (len(posteriors),))
+    n_codes = reader.array("n_codes", np.uint16, (None,))
+    sharpness = reader.value("sharpness", float)
+    with reader.checking("forest"):
         return Forest(posteriors, weights=weights, sharpness=sharpness, n_codes=n_codes)

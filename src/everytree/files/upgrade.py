@@ -74,7 +74,7 @@ def _cuts(section: Values) -> list[NDArray[np.float64]] | None:
 
 
 _PRIORS_OF_EXACT_TREES = {"split_prior": 0.5, "alpha": 0.5, "max_depth": 4}
-"""What "auto" stood for."""
+"""Values that "auto" stood for in version 3."""
 
 
 def _models_by_kind(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
@@ -89,7 +89,7 @@ def _models_by_kind(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
 
 
 def _kind_of_model(section: Values) -> str | None:
-    """What the sections of a fitted estimator say it is."""
+    """Kind of a fitted estimator, by the sections of its file."""
     if "row_data" not in section:
         return None
     boosted = section.get("boosted")

@@ -22,7 +22,7 @@ AnyTarget = TypeVar("AnyTarget", bound=GrowthTarget)
 def first_weights(
     given: GivenRows, n_rows: int, settings: Settings, of_all: TotalWeight | None = None
 ) -> tuple[FloatArray | None, float]:
-    """Weights of the first rows, and by what they and those of later rows are multiplied."""
+    """Weights of the first rows, and the factor by which these and those of later rows are multiplied."""
     weight = read_weight(given.weight, n_rows)
     factor = weight_factor(weight, of_all, is_relative=settings.relative_weights, owner=settings.owner)
     return None if weight is None else weight * factor, factor
@@ -36,10 +36,11 @@ def code_first_rows(
     schema: Schema,
     settings: Settings,
 ) -> tuple[AnyTarget, Rows, NDArray[Any]]:
-    """The target that knows the inputs of leaves, coded rows, and their codes if they came later; no rows of weight 0.
+    """Encode the training rows (dropping weight 0) and complete the target with the inputs of leaves.
 
-    The groups of the rows are those that were given. Codes that pool categories by their targets do not contain the
-    row's own target; those of later rows do not either, but these would.
+    Returns the target, the rows, and the codes that these rows would have as later rows. The two differ where
+    categories are pooled by their targets (target encoding): training rows are cross-fitted, so that their codes do not
+    contain their own targets. The groups of the rows are those that were given.
     """
     named = read_groups(given.groups, len(y))
     codes = schema.encode(given.X, n_jobs=settings.n_jobs, owner=settings.owner)
@@ -56,7 +57,7 @@ def code_first_rows(
 
 
 def check_same_length(codes: NDArray[Any], y: NDArray[Any]) -> None:
-    """As many targets as rows, in the words that scikit-learn has for it."""
+    """Check that there are as many targets as rows; the message is scikit-learn's."""
     if len(codes) != len(y):
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {len(codes)} rows, y {len(y)}"

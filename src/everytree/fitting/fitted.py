@@ -30,7 +30,7 @@ MIN_DIGEST_ROWS = 10
 
 @dataclass(frozen=True)
 class Fitted:
-    """Everything that was learnt.
+    """The state of a fitted estimator.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Fitted:
     choice : Choice or None
         None where no priors were chosen.
     row_names : list of str
-        What the rows came with besides.
+        Names of the row data that fit was given, such as "exposure".
     weight_factor : float
         By what weights are multiplied.
     batches : list of str
@@ -99,7 +99,7 @@ class Fitted:
         )  # fmt: skip
 
     def with_batch(self, rows: Rows) -> Fitted:
-        """The same, with the digest of one more batch that was counted; rows are coded as those of later batches."""
+        """Add the digest of one more batch that was counted; its rows are coded as those of later batches."""
         digest = rows.batch_digest(MIN_DIGEST_ROWS)
         return self if digest is None else replace(self, batches=[*self.batches, digest])
 
@@ -116,7 +116,7 @@ def code_more_rows(given: GivenRows, fitted: Fitted, settings: Settings, only: N
     columns = fitted.target.columns(fitted.schema, given.X, len(given.y), given.row_data)
     if sorted(columns) != fitted.row_names:
         raise ValueError(
-            f"the first rows came with {fitted.row_names or 'nothing'} besides, these with {sorted(columns)}"
+            f"fit was given row data {fitted.row_names or 'of no kind'}, but this call {sorted(columns) or 'none'}"
         )
     return Rows(codes, given.y, weight, columns)
 

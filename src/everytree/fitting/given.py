@@ -32,7 +32,7 @@ class GivenRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How tables are read, whatever is fitted to them.
+    """Settings of reading tables, common to all structures.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The mean prediction of the rows of fit, where the model itself does not say it: explanations start from it."""
+"""The mean prediction of the training rows, where it cannot be derived from the model: the base of explanations."""
 
 from __future__ import annotations
 

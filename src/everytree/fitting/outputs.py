@@ -18,7 +18,7 @@ from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.structures.grown import GrownStructure, learn_forest
 from everytree.fitting.structures.origin import Origin
-from everytree.fitting.targets.several import SeveralTargets
+from everytree.fitting.targets.several import MultiTarget
 from everytree.fitting.targets.target import Target
 
 
@@ -55,12 +55,12 @@ def fit_outputs(
     """
     weight, factor = first_weights(given, len(columns[0]), settings)
     each, numbers = [], []
-    for place, column in enumerate(columns):
-        with _in_column(place):
+    for output, column in enumerate(columns):
+        with _in_column(output):
             learnt_target, own_y = target.learn(target.read(column), weight)
         each.append(learnt_target)
         numbers.append(own_y)
-    several, y = SeveralTargets(settings.owner, tuple(each)), np.column_stack(numbers)
+    several, y = MultiTarget(settings.owner, tuple(each)), np.column_stack(numbers)
     schema = structure.schema(given, several, y, weight, settings)
     several, rows, later_codes = code_first_rows(given, several, y, weight, schema, settings)
     grown = structure.grow(rows, several, schema, settings)
@@ -73,9 +73,9 @@ def fit_outputs(
 
 
 @contextmanager
-def _in_column(place: int) -> Iterator[None]:
+def _in_column(output: int) -> Iterator[None]:
     """Errors about targets name the column of y."""
     try:
         yield
     except ArgumentError as error:
-        raise ArgumentError("y", error.must, f"column {place}", error.row, error.value) from None
+        raise ArgumentError("y", error.must, f"column {output}", error.row, error.value) from None

@@ -22,7 +22,7 @@ from everytree.families.link import Link
 from everytree.models.centres import Centres
 from everytree.models.model import Model, Parts, Scale, scaled
 from everytree.posterior.forest import Forest
-from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.predictive import Predictive
 from everytree.tables.schema import Schema
@@ -185,7 +185,7 @@ class BoostedNumbers(Model):
     def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         centre, codes = self._centres(X, n_jobs)
         dist = self.residuals.predictive(codes, n_jobs=n_jobs, **self.link.row_data_of_leaf(row_data, centre))
-        return dist if self.link.in_exposure else MovedPredictive(dist, *self.link.shift_and_scale(centre))
+        return dist if self.link.in_exposure else ShiftedPredictive(dist, *self.link.shift_and_scale(centre))
 
     def _centres(self, X: NDArray[Any], n_jobs: int | None) -> tuple[FloatArray, NDArray[Any]]:
         centre = self.centres.scores(X, n_jobs=n_jobs)[:, 0]
@@ -270,7 +270,7 @@ def _shares(values: FloatArray) -> FloatArray:
 
 
 def size_of_mixture(parts: Parts) -> str:
-    """Boosted trees, and the forest that they are mixed with."""
+    """Number of boosted trees, and of trees of the forest that they are blended with, in words."""
     assert parts.additive is not None
     beside = "" if parts.forest is None else f" and a forest of {len(parts.forest)}"
     return f"{len(parts.additive):,} boosted trees{beside}"

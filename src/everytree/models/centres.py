@@ -19,7 +19,7 @@ from everytree.posterior.forest import Forest
 
 @dataclass(frozen=True)
 class Centres:
-    """What predicts the centre of each row.
+    """Model of the centres of numbers, the location about which targets are distributed.
 
     Attributes
     ----------

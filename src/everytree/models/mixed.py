@@ -1,4 +1,4 @@
-"""A forest and boosted trees of classes, mixed."""
+"""A blend of a forest and boosted trees, for classes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every model can do: the joint between what is fitted and what explains, writes, exports or shows it.
+"""The interface of fitted models, which explanations, files, exports and reports use.
 
-A model predicts rows of codes. Whoever holds one asks the methods and attributes below, never for its class.
+A model predicts rows of codes. Its users call the methods and attributes below and never check its class.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Scale = Literal["prediction", "trees"]
 
 @dataclass(frozen=True)
 class Parts:
-    """What predictions are made of; a part that a model does not have is None.
+    """Components of a model; one that a model does not have is None.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Parts:
     sharpness : float
         Of the mixture of both.
     residuals : Forest or None
-        How targets lie about their centres; its last column is the centre.
+        Model of the residuals of out-of-fold predictions; its last column is the centre.
     centre : Schema or None
         Of the centre as a column.
     exact : ExactPosterior or None
@@ -65,14 +65,14 @@ class Parts:
 
 
 class Model(ABC):
-    """What predicts rows of codes.
+    """A fitted model, which predicts rows of codes.
 
     Attributes
     ----------
     kind : str
         Its name in files.
     of_trees : str or None
-        What sums over trees are, where they are not on the scale of predictions: a "score" of classes, or a "centre".
+        Scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre".
     """
 
     kind: ClassVar[str]
@@ -117,7 +117,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def is_sum_of_trees(self) -> bool:
-        """Whether `means` are sums of what trees say, so that their mean follows from the rows in each node."""
+        """Whether `means` are sums of predictions of trees, so that their mean follows from the rows in each node."""
 
     @abstractmethod
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
@@ -138,7 +138,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def parts(self) -> Parts:
-        """What predictions are made of."""
+        """Components of the model: forests, boosted trees and their weights."""
 
     @property
     @abstractmethod

@@ -134,7 +134,9 @@ class OnlineForest(ABC):
 
         with self.lock:
             if self.trees.n_rows == 0:
-                raise ValueError(f"this {type(self).__name__} has learned no rows yet: there is nothing to take along")
+                raise ValueError(
+                    f"this {type(self).__name__} has learned no rows yet: there is nothing to take a snapshot of"
+                )
             trees = self.trees.copy()
             classes = self._classes_so_far()
         if trees.half_life is not None:

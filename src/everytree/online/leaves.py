@@ -57,7 +57,7 @@ class ClassLists:
 
     @property
     def family(self) -> Categorical:
-        """The same leaf model as a family."""
+        """The leaf model as a family."""
         return Categorical(self.size, self.concentration / self.size)
 
 

@@ -20,7 +20,7 @@ from everytree.posterior.checks import check_is_other
 from everytree.posterior.packing import pack_posteriors, unpack_posteriors
 from everytree.posterior.pooling import pool_nodes
 from everytree.posterior.posterior import Posterior
-from everytree.posterior.split_prior import log_odds
+from everytree.posterior.split_prior import log_split_stop
 from everytree.predictive.pooled import Pool, PooledPredictive, sharpen
 from everytree.predictive.predictive import Predictive
 from everytree.tables.column import missing_code
@@ -245,7 +245,7 @@ class Forest:
         if self.weighs_by_evidence != other.weighs_by_evidence or not (
             self.weighs_by_evidence or (self.weights == other.weights).all()
         ):
-            raise ValueError("other has other weights than this forest")
+            raise ValueError("other has different weights than this forest")
 
     def without_rows(self) -> Forest:
         """Return the same trees, priors, weights and sharpness without rows."""
@@ -363,7 +363,7 @@ def values_of_nodes(post: Posterior, centre: float) -> FloatArray:
     else:
         away = mean_less(components, centre)
         values = np.stack([away, components.variance() + away**2], axis=1)
-    log_split, log_stop = log_odds(post._split_prior)
+    log_split, log_stop = log_split_stop(post._split_prior)
     return _kernels.average_over_paths(
         post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree,
         values=np.ascontiguousarray(values),

@@ -11,7 +11,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_model
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, resolve_split_prior
 from everytree.trees.metatree import MetaTree
 from everytree.trees.pruned import PrunedTree
 from everytree.trees.queries import TreeDistribution, sample_trees
@@ -66,7 +66,7 @@ class GenerativeModel:
 
     def sample_tree(self, rng: RandomSource = None, *, random_state: RandomSource = None) -> PrunedTree:
         """Draw T from the prior: each node that is reached is split with its prior probability."""
-        over = TreeDistribution(self.tree, *log_odds(self.split_prior))
+        over = TreeDistribution(self.tree, *log_split_stop(self.split_prior))
         return sample_trees(over, 1, random_generator(rng, random_state))[0]
 
     def sample(

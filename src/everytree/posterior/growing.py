@@ -18,7 +18,7 @@ from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, as_table, 
 from everytree.base.checks import whole_number
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_is_other
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import read_only, whole_numbers
@@ -98,7 +98,7 @@ class GrowingPosterior:
 
     def _borrow(self) -> None:
         self.lock = _kernels.Guard()
-        log_split, _ = log_odds(self.split_prior_of_depth)
+        log_split, _ = log_split_stop(self.split_prior_of_depth)
         limit = (self.n_children - 1).astype(np.uint16)
         self._kernel = _kernels.make_growing(
             name=self.family.kernel, size=self.family.size, wide=self._code is np.uint16,

@@ -10,7 +10,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import Family
 from everytree.posterior.posterior import Posterior
-from everytree.posterior.split_prior import log_odds
+from everytree.posterior.split_prior import log_split_stop
 from everytree.predictive.pooled import Pool
 
 
@@ -24,7 +24,7 @@ def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
             statistics = post._arrays["statistics"]
             summary = post.family.summarise(statistics)
             summaries.append(summary.copy() if summary is statistics else summary)
-        log_split, log_stop = log_odds(post._split_prior)
+        log_split, log_stop = log_split_stop(post._split_prior)
         fates = _kernels.log_node_fates(
             post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree
         )

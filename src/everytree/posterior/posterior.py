@@ -18,7 +18,7 @@ from everytree.base.checks import probabilities, resolve_n_jobs
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_is_other, check_model
 from everytree.posterior.python_kernel import PythonKernel
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, resolve_split_prior
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import MetaTree
@@ -96,7 +96,7 @@ class Posterior(TreeQuestions):
         return post
 
     @classmethod
-    def holding(
+    def from_arrays(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, arrays: dict[str, NDArray[Any]]
     ) -> Posterior:
         """Return the posterior with this state: the arrays are kept, not copied, and must be those of a posterior."""
@@ -122,7 +122,7 @@ class Posterior(TreeQuestions):
 
         As a context manager it excludes other threads; `kernel.writing` does the same for code that changes the arrays.
         """
-        log_split, log_stop = log_odds(self._split_prior)
+        log_split, log_stop = log_split_stop(self._split_prior)
         if isinstance(self.family, NativeFamily):
             self._kernel: Any = _kernels.make_posterior(
                 name=self.family.kernel, size=self.family.size, tree=self.tree.kernel, log_split=log_split,
@@ -268,7 +268,7 @@ class Posterior(TreeQuestions):
         columns = self.family.row_columns(row_data, len(ends))
         with self._kernel:
             arrays = self._arrays
-            log_split, log_stop = log_odds(self._split_prior)
+            log_split, log_stop = log_split_stop(self._split_prior)
             of_row, start, nodes, log_weights = self.tree.kernel.paths(
                 ends, log_split=log_split, log_stop=log_stop, leaf=arrays["leaf"], subtree=arrays["subtree"]
             )
@@ -296,7 +296,7 @@ class Posterior(TreeQuestions):
         return TreeDistribution(self.tree, *self._prior_logs())
 
     def _prior_logs(self) -> tuple[FloatArray, FloatArray]:
-        return log_odds(self.split_prior)
+        return log_split_stop(self.split_prior)
 
     def kl_from_prior(self) -> float:
         """Information gain about T: Kullback-Leibler divergence of posterior from prior, in nats."""

@@ -84,8 +84,8 @@ def split_prior_of_depths(split_prior: SplitPriorLike, n_depths: int) -> FloatAr
     return values
 
 
-def log_odds(split_prior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log g and log(1 - g), minus infinity where one of them is 0."""
+def log_split_stop(split_prior: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log g and log(1 - g) of split priors g; minus infinity where one of them is 0."""
     with np.errstate(divide="ignore"):
         return np.log(split_prior), np.log1p(-split_prior)
 
@@ -114,5 +114,5 @@ def _numbers(split_prior: ArrayLike) -> FloatArray:
 def _check_range(values: FloatArray, name: str) -> None:
     wrong = ~((values >= 0.0) & (values <= 1.0))
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ValueError(f"{name}[{place}] is {values[place]}, but must be from 0 to 1")
+        index = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{index}] is {values[index]}, but must be from 0 to 1")

@@ -303,15 +303,19 @@ class Mixture:
         if self._kernel is not None:
             return np.asarray(self._kernel.tails(unit, y, is_above, 1))
         out = np.empty(len(y))
-        for of, which in ((Mixture.sf, is_above), (Mixture.cdf, ~is_above)):
-            out[which] = self.at_points(of, unit[which], y[which])
+        for function, which in ((Mixture.sf, is_above), (Mixture.cdf, ~is_above)):
+            out[which] = self.at_points(function, unit[which], y[which])
         return out
 
-    def at_points(self, of: Callable[..., NDArray[Any]], unit: NDArray[np.int64], *columns: FloatArray) -> NDArray[Any]:
+    def at_points(
+        self, function: Callable[..., NDArray[Any]], unit: NDArray[np.int64], *columns: FloatArray
+    ) -> NDArray[Any]:
         """Evaluate a function of a mixture and of numbers for each unit, at any number of points of any units."""
         block = np.cumsum(self.lengths[unit]) // ENTRIES_AT_ONCE
         parts = np.split(np.arange(len(unit)), np.flatnonzero(np.diff(block)) + 1)
-        return np.concatenate([of(self.pick(unit[part]), *(column[part] for column in columns)) for part in parts])
+        return np.concatenate(
+            [function(self.pick(unit[part]), *(column[part] for column in columns)) for part in parts]
+        )
 
     @cached_property
     def _kernel(self) -> Any:

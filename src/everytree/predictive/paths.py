@@ -91,26 +91,26 @@ class PathPredictive(Predictive):
 
     # ---- once per path --------------------------------------------------------------------------------------------
 
-    def _per_row(self, of: Callable[[Mixture], FloatArray]) -> FloatArray:
+    def _per_row(self, function: Callable[[Mixture], FloatArray]) -> FloatArray:
         if self._has_repeated_rows:
-            return self._one_row_per_path()._per_row(of)[self._paths.of_row]
-        return self._evaluated(of, self._paths.of_row, np.arange(len(self)))
+            return self._one_row_per_path()._per_row(function)[self._paths.of_row]
+        return self._evaluated(function, self._paths.of_row, np.arange(len(self)))
 
-    def _per_target(self, of: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
-        """As in `Predictive`; `of` may take more columns of n_rows numbers."""
+    def _per_target(self, function: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
+        """As in `Predictive`; `function` may take more columns of n_rows numbers."""
         if self._has_repeated_rows and grid.shape[1] == 1 and not columns:
-            return self._one_row_per_path()._per_target(of, grid)[:, self._paths.of_row]
+            return self._one_row_per_path()._per_target(function, grid)[:, self._paths.of_row]
         out, n_points = np.empty((len(grid), len(self))), max(1, ENTRIES_AT_ONCE // max(1, len(self)))
         for points in (slice(first, first + n_points) for first in range(0, len(grid), n_points)):
-            out[points] = self._at_points(of, grid[points], *columns)
+            out[points] = self._at_points(function, grid[points], *columns)
         return out
 
-    def _at_points(self, of: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
+    def _at_points(self, function: Callable[..., FloatArray], grid: FloatArray, *columns: FloatArray) -> FloatArray:
         """Like `_per_target`, for a few points: all rows for the first one, then all for the second, and so on."""
         shape = len(grid), len(self)
         paths, rows = np.tile(self._paths.of_row, len(grid)), np.tile(np.arange(len(self)), len(grid))
         repeated = [np.broadcast_to(column, shape).ravel() for column in (grid, *columns)]
-        return self._evaluated(of, paths, rows, *repeated).reshape(shape)
+        return self._evaluated(function, paths, rows, *repeated).reshape(shape)
 
     def _scores(self, grid: FloatArray) -> FloatArray:
         """Compute once what does not depend on the targets, where a mixture is evaluated at several of them."""
@@ -172,11 +172,11 @@ class PathPredictive(Predictive):
     # ---- mixtures -------------------------------------------------------------------------------------------------
 
     def _evaluated(
-        self, of: Callable[..., FloatArray], paths: NDArray[Any], rows: NDArray[np.int64], *columns: FloatArray
+        self, function: Callable[..., FloatArray], paths: NDArray[Any], rows: NDArray[np.int64], *columns: FloatArray
     ) -> FloatArray:
-        """Evaluate `of` on mixtures, each of a path and a row, and their entries of the columns, in blocks."""
+        """Evaluate `function` on mixtures, each of a path and a row, and their entries of the columns, in blocks."""
         blocks = [
-            of(self._mixture(paths[block], rows[block]), *(column[block] for column in columns))
+            function(self._mixture(paths[block], rows[block]), *(column[block] for column in columns))
             for block in self._blocks(paths)
         ]
         return np.concatenate(blocks)

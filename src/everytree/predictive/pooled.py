@@ -244,11 +244,11 @@ class PooledPredictive(Predictive):
 
     # ---- some rows at a time --------------------------------------------------------------------------------------
 
-    def _per_row(self, of: Callable[[Mixture], FloatArray]) -> FloatArray:
-        return np.concatenate(self._of_blocks(lambda rows, _: rows._per_row(of)))
+    def _per_row(self, function: Callable[[Mixture], FloatArray]) -> FloatArray:
+        return np.concatenate(self._of_blocks(lambda rows, _: rows._per_row(function)))
 
-    def _per_target(self, of: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
-        parts = self._of_blocks(lambda rows, block: rows._per_target(of, _columns(grid, block)))
+    def _per_target(self, function: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
+        parts = self._of_blocks(lambda rows, block: rows._per_target(function, _columns(grid, block)))
         return np.concatenate(parts, axis=1)
 
     def _scores_in_blocks(self, grid: FloatArray) -> FloatArray:
@@ -257,13 +257,13 @@ class PooledPredictive(Predictive):
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         return np.concatenate([rows._draws(n_draws, rng) for rows, _ in self._blocks()])
 
-    def _of_blocks(self, of: Callable[[PathPredictive, slice], FloatArray]) -> list[FloatArray]:
+    def _of_blocks(self, function: Callable[[PathPredictive, slice], FloatArray]) -> list[FloatArray]:
         """Apply a function to the mixtures of some rows at a time, on several threads."""
         blocks = list(self._block_slices())
         if self._n_jobs == 1 or len(blocks) == 1:
-            return [of(self._block(block), block) for block in blocks]
+            return [function(self._block(block), block) for block in blocks]
         with ThreadPoolExecutor(self._n_jobs) as threads:
-            return list(threads.map(lambda block: of(self._block(block), block), blocks))
+            return list(threads.map(lambda block: function(self._block(block), block), blocks))
 
     def _blocks(self, sharp: bool = True) -> Iterator[tuple[PathPredictive, slice]]:
         """Yield the mixtures of some rows at a time, and which rows these are."""

@@ -102,12 +102,12 @@ class Predictive(ABC):
         """Return the distributions of these rows, with repetitions."""
 
     @abstractmethod
-    def _per_row(self, of: Callable[[Mixture], FloatArray]) -> FloatArray:
-        """(n_rows, ...) `of` applied to the mixture of each row."""
+    def _per_row(self, function: Callable[[Mixture], FloatArray]) -> FloatArray:
+        """(n_rows, ...) `function` applied to the mixture of each row."""
 
     @abstractmethod
-    def _per_target(self, of: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
-        """(n_points, n_rows) `of` applied to the mixture of each row and its targets, for a grid as in `Targets`."""
+    def _per_target(self, function: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
+        """(n_points, n_rows) `function` of the mixture of each row and its targets, for a grid as in `Targets`."""
 
     @abstractmethod
     def _scores(self, grid: FloatArray) -> FloatArray:
@@ -189,11 +189,11 @@ class Predictive(ABC):
         values = np.asarray(y)
         if values.dtype.kind not in "OU":
             return y
-        place = {label: number for number, label in enumerate(self.labels)}
-        unknown = [one for one in values.ravel().tolist() if one not in place]
+        index_of = {label: number for number, label in enumerate(self.labels)}
+        unknown = [one for one in values.ravel().tolist() if one not in index_of]
         if unknown:
             raise ArgumentError("y", f"must be one of {list(self.labels)}", value=repr(unknown[0]))
-        return np.array([place[one] for one in values.ravel().tolist()]).reshape(values.shape)
+        return np.array([index_of[one] for one in values.ravel().tolist()]).reshape(values.shape)
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """Probability that the target is at most y. Arguments and shape as in `log_prob`."""
@@ -308,7 +308,7 @@ class Predictive(ABC):
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise: NumPy would treat a distribution of rows as a nested sequence."""
-        raise TypeError(f"a {type(self).__name__} is no array; ask it for mean(), probs(), quantile(p), sample(), ...")
+        raise TypeError(f"a {type(self).__name__} is not an array; call mean(), probs(), quantile(p), sample(), ...")
 
     def __repr__(self) -> str:
         more = ", ..." if len(self) > ROWS_SHOWN else ""

@@ -1,4 +1,4 @@
-"""Times of which none was seen beyond some limit: what can be said of them without going on beyond it."""
+"""Summaries of censored times that do not extrapolate beyond the longest time seen (restricted mean)."""
 
 from __future__ import annotations
 

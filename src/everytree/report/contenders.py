@@ -166,7 +166,7 @@ def _folds(part: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray
 
 
 def _refitted(model: Any, rows: JudgedRows) -> Any:
-    """The same estimator, fitted to these rows; with their groups if it was given such before."""
+    """Refit a clone of the estimator to these rows; with their groups if it was fitted with groups."""
     groups = {} if model.fitted_.groups is None else {"groups": rows.group}
     return clone(model).fit(rows.inputs, **rows.targets, **groups)
 

@@ -44,24 +44,24 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
         )
         for one in found
     ]  # fmt: skip
-    said = (
+    text = (
         f"Effects of the columns: the average {label} of {found[0].n_rows:,} rows of the table if "
         "all of them had the value below, and nothing else changed."
     )
     if len(outputs) == 1:
-        said += f" The band holds {found[0].spread:.0%} of the rows: a wide one says that other columns matter more."
-    said += _units(subject, rows)
-    head = f'<h3 class="below">What they do</h3><p>{escape(said)}</p>'
+        text += f" The band holds {found[0].spread:.0%} of the rows: a wide one says that other columns matter more."
+    text += _units(subject, rows)
+    head = f'<h3 class="below">What they do</h3><p>{escape(text)}</p>'
     return f'{head}<div class="charts effects">{"".join(charts)}</div>'
 
 
 def _units(subject: Subject, rows: JudgedRows) -> str:
-    """What counts and times stand for."""
-    said = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
+    """Units of counts and times, in a sentence."""
+    text = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
     if subject.words.last_time is not None:
         last = short_number(subject.words.last_time, 6)
-        said += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
-    return said
+        text += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
+    return text
 
 
 def _most_important(subject: Subject) -> list[int]:
@@ -87,8 +87,8 @@ def _label(names: Sequence[str], outputs: Sequence[int | None]) -> str:
     return "probability" if len(outputs) > 1 else f"probability of {names[outputs[0]]}"
 
 
-def _of(values: FloatArray, place: int | None) -> FloatArray:
-    return values if place is None else np.asarray(values[:, place])
+def _of(values: FloatArray, index: int | None) -> FloatArray:
+    return values if index is None else np.asarray(values[:, index])
 
 
 def _ends(found: Sequence[Effect], outputs: Sequence[int | None]) -> tuple[float, float]:

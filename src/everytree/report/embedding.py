@@ -36,7 +36,7 @@ MAX_BYTES = 3_300_000
 """Maximum size of the arrays before they are encoded as text, which adds a third; columns are subtracted from it."""
 
 EXACT = 1e-10
-"""What may be left out of the trees of a forest that boosted trees are mixed with."""
+"""Probability mass that may be left out of the trees of a forest that is blended with boosted trees."""
 
 NEGLIGIBLE_PROB = 1e-13
 """A node with a smaller probability to be in its tree changes no prediction."""
@@ -199,10 +199,10 @@ def _date_step(span: float) -> float:
     return next((step for step in (DAY, 60e6) if span >= 100.0 * step), 1e6)
 
 
-def column_data(column: Column, place: int) -> dict[str, Any]:
+def column_data(column: Column, index: int) -> dict[str, Any]:
     """Data with which the script turns a value into a code."""
     return {
-        "input": place,
+        "input": index,
         "kind": column.kind,
         "cuts": column.cuts.tolist(),
         "cut_names": [_unless_same(text, float(cut)) for text, cut in zip(cut_texts(column), column.cuts, strict=True)],

@@ -60,21 +60,21 @@ def _target(value: Any) -> str:
 
 
 def _reasons(model: Any, rows: JudgedRows) -> Sequence[dict[str, Any] | None]:
-    """What each column adds to the predictions of the rows."""
+    """Contributions of the columns to the predictions of the rows."""
     explained, names = model.explain(rows.inputs), [one_line(label) for label in getattr(model, "classes_", ())]
     found: list[dict[str, Any] | None] = []
     for i in range(len(rows)):
         base, value, parts = explained.base, explained.prediction[i], explained.values[i]
-        of = explained.what[:1].upper() + explained.what[1:]
+        what = explained.what[:1].upper() + explained.what[1:]
         if names:  # the second of two classes, or the most probable one
             place = int(np.argmax(value)) if len(names) > 2 else len(names) - 1
-            base, value, parts, of = base[place], value[place], parts[:, place], f"Probability of {names[place]}"
-        found.append({"of": of, "base": float(base), "value": float(value), "parts": parts.tolist()})
+            base, value, parts, what = base[place], value[place], parts[:, place], f"Probability of {names[place]}"
+        found.append({"of": what, "base": float(base), "value": float(value), "parts": parts.tolist()})
     return found
 
 
 def _predicted(model: Any, rows: JudgedRows) -> FloatArray:
-    """What rows are put in order by: their means, or the classes and within them the probabilities."""
+    """Sort key of the rows: predicted means, or classes and within them the probabilities."""
     if not model.has_classes:
         return np.asarray(model.predictive(rows.inputs, **rows.row_data).mean())
     probs = model.predict_proba(rows.inputs)
@@ -106,5 +106,5 @@ def _values(column: NDArray[Any], field: dict[str, Any]) -> list[Any]:
 
 
 def _shown(values: list[Any], field: dict[str, Any]) -> list[Any]:
-    """The same, less texts that the page does not contain."""
+    """Cells of a column as the page shows them; texts that it must not contain are masked."""
     return [None if value is None else ANY_VALUE for value in values] if field.get("is_hidden") else values

@@ -44,7 +44,7 @@ class Tile(NamedTuple):
 
 
 def title(model: Any, target_name: str | None) -> str:
-    """What is predicted, or the kind of model where the target has no name."""
+    """Title of the page: the target, or the class of the model where the target has no name."""
     return type(model).__name__ if target_name is None else f"Predicting {target_name}"
 
 

@@ -170,7 +170,7 @@ def report_page(
     *,
     places: NDArray[np.int64] | None = None,
 ) -> Page:
-    """The page, and what to say of it.
+    """The page, and the texts that it contains.
 
     Parameters
     ----------

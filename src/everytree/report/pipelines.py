@@ -14,7 +14,7 @@ from everytree.report.rows import column_of, only_other
 
 @dataclass(frozen=True)
 class Given:
-    """What a page was asked for.
+    """Arguments of a page.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ def why_not_refitted(model: Any, rows: JudgedRows) -> str:
     if rows.group is None and name is not None:
         named = f", by {name!r}" if name else ""
         return (
-            f"The model was fitted with groups of rows that belong together{named}, and this page was not told those "
+            f"The model was fitted with groups of rows that belong together{named}, and this page was not given those "
             "of the table (groups, or --groups on the command line). Refitted estimators would predict rows of groups "
             "that they have seen, which looks better than it is: they are left out."
         )

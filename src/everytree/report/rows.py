@@ -102,7 +102,7 @@ def read_rows(
         frame = _inputs(model, frame, [name for name in given.values() if isinstance(name, str)])
     elif frame.ndim != 2 or frame.shape[1] != model.schema_.n_inputs:
         shape = f"shape {frame.shape}" if frame.ndim != 2 else f"{frame.shape[1]} columns"
-        raise ValueError(f"table has {shape}, but the model reads {model.schema_.n_inputs} columns, by their place")
+        raise ValueError(f"table has {shape}, but the model reads {model.schema_.n_inputs} columns, by position")
     frame = _with_values(frame, model.schema_)
     if len(frame) != len(columns["target"]):
         raise ValueError(f"target has {len(columns['target'])} entries, but the table has {len(frame)} rows")
@@ -198,7 +198,7 @@ def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
         if len(rest.columns) != model.schema_.n_inputs:
             raise ValueError(
                 f"table has {len(rest.columns)} columns besides {taken}, but the model reads "
-                f"{model.schema_.n_inputs}, by their place"
+                f"{model.schema_.n_inputs}, by position"
             )
         return rest
     by_name = {str(name): name for name in frame.columns}  # names may be numbers
@@ -214,6 +214,10 @@ def _row_data(model: MetaEstimator, rows: JudgedRows, given: Mapping[str, Any]) 
     columns = fitted.target.row_data(len(rows), given)
     for name in fitted.target.known_names:
         if (name in columns) != (name in fitted.row_names):
-            problem = "is given, but rows came without" if name in columns else "is None, but rows came with one"
-            raise ValueError(f"{name} {problem} when the model was fitted")
+            problem = (
+                "is given, but the model was fitted without it"
+                if name in columns
+                else "is None, but the model was fitted with it"
+            )
+            raise ValueError(f"{name} {problem}")
     return columns

@@ -1,4 +1,4 @@
-"""What the draws of a sampler say: predictions, columns that are used, the best tree, the evidence, agreement."""
+"""Summaries of the draws of a sampler: predictions, columns used, the best tree, the evidence, convergence."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TREE_ARRAYS = ("feature", "code", "first_child", "n_children")
 """Arrays of a tree, as the kernel returns them."""
 
 
-class Answers:
-    """Answers that are read from the draws of a `StructureSampler`."""
+class SamplerSummaries:
+    """Summaries of the draws of a `StructureSampler`."""
 
     n_codes: list[int]
     family: NativeFamily
@@ -72,7 +72,7 @@ class Answers:
         """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
         kept = self.structures
         if "one_against_rest" in self.kinds:
-            raise ValueError("splits of one category against the rest are not thresholds: no forest has them")
+            raise ValueError("splits of one category against the rest are not thresholds: a forest cannot hold them")
         if self._forest is None:
             self._forest = Forest(
                 [
@@ -161,7 +161,7 @@ class Answers:
         return rates
 
     def summary(self) -> str:
-        """What was drawn and how well the chains agree, as text."""
+        """Number of draws, and convergence of the chains, as text."""
         draws, agreement, sizes = self.draws, self.rhat, self.ess
         worst = max(agreement, key=lambda name: agreement[name])
         lines = [

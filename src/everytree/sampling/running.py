@@ -15,7 +15,7 @@ PROPOSALS, PROPOSALS_IF_INDEPENDENT = (20, 2), (0, 1)
 the posterior, one is enough."""
 
 Records = list[list[dict[str, NDArray[Any]]]]
-"""What the kernel returned, time after time, chain by chain."""
+"""Results of the kernel: for each call, one record per chain."""
 
 SECONDS_AT_ONCE = 0.3
 """Approximate time that the kernel draws before it returns; how draws are divided does not change them."""

@@ -23,12 +23,12 @@ from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
 from everytree.exact.regions import KINDS, Kind
 from everytree.families.base import NativeFamily
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, split_prior_of_depths
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
 from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run, run_until_interrupted
-from everytree.sampling.stored import Stored
+from everytree.sampling.stored import StoredSampler
 from everytree.trees.metatree import read_only
 
 MAX_DEPTH = 64
@@ -60,7 +60,7 @@ KEPT = 200
 """Approximate number of structures that `thin="auto"` keeps."""
 
 
-class StructureSampler(Stored):
+class StructureSampler(StoredSampler):
     """Draws from p(k | data): the splits of a tree, its prunings and leaves summed out exactly.
 
     The prior is that of `ExactPosterior`: a region is split with probability `split_prior` (of its depth) unless it is
@@ -150,7 +150,7 @@ class StructureSampler(Stored):
         self.n_jobs = n_jobs
         self.split_prior = split_prior
         depths = MAX_DEPTH if self.max_depth is None else self.max_depth
-        self._log_split, self._log_stop = log_odds(split_prior_of_depths(split_prior, depths))
+        self._log_split, self._log_stop = log_split_stop(split_prior_of_depths(split_prior, depths))
 
     # ---- drawing ----------------------------------------------------------------------------------------------------
 

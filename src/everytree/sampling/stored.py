@@ -1,4 +1,4 @@
-"""A sampler as plain values and arrays, chains included, and made again from them."""
+"""Saving and restoring a sampler, chains included, as plain values and arrays."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from everytree.base.randomness import RandomSource
 from everytree.exact.posterior import read_codes
 from everytree.families.base import NativeFamily
 from everytree.posterior.split_prior import SplitPriorLike
-from everytree.sampling.answers import MOVE_COUNTS, TREE_ARRAYS, Answers
+from everytree.sampling.answers import MOVE_COUNTS, TREE_ARRAYS, SamplerSummaries
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.points import DistinctRows
 from everytree.trees.metatree import read_only
 
 
-class Stored(Answers):
+class StoredSampler(SamplerSummaries):
     """State of a `StructureSampler`."""
 
     max_depth: int | None
@@ -114,7 +114,7 @@ ARRAY_TYPES: dict[str, type[np.generic]] = {
     **{f"best_{name}": np.int32 for name in TREE_ARRAYS},
     "chain_sizes": np.int64, "chain_columns": np.int32, "chain_codes": np.int32,
 }  # fmt: skip
-"""Arrays of `Stored.to_state` except the statistics, and their types."""
+"""Arrays of `StoredSampler.to_state` except the statistics, and their types."""
 
 
 def _checked_steps(steps: Any) -> float:

@@ -18,7 +18,7 @@ from everytree.trees.metatree import MetaTree
 
 N_TREES = 30
 
-CLEAR = 3.0
+MIN_STANDARD_ERRORS = 3.0
 """Number of standard errors by which a forest must predict unseen rows better than their overall mean does."""
 
 
@@ -96,7 +96,7 @@ def _predict_unseen_rows(schema: Schema, codes: NDArray[Any], grow_on: Classes |
     follow = moments[~old, 1:] / np.where(weight > 0.0, weight, 1.0)[:, None]
     gain = ((follow - mean) ** 2 - (follow - found) ** 2).sum(axis=1)
     error = np.sqrt((weight * (gain - np.average(gain, weights=weight)) ** 2).sum())
-    return bool(weight @ gain > CLEAR * error)
+    return bool(weight @ gain > MIN_STANDARD_ERRORS * error)
 
 
 def _random_trees(

@@ -1,4 +1,4 @@
-"""What trees are grown by: targets of rows, and the criterion that a split improves."""
+"""Data that trees are grown on: targets of rows, and the criterion that a split improves."""
 
 from __future__ import annotations
 

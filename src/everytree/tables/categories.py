@@ -160,7 +160,7 @@ def _pooled(own: Column, labels: Sequence[Label], means: CategoryMeans, max_bins
     pool, of_mean = pools(means, max(max_bins - 1, 2))
     order = np.argsort(means.of_all, kind="stable")
     return replace(
-        own, categories=tuple(labels[place] for place in order), groups=tuple(pool[order].tolist()), pooled=True,
+        own, categories=tuple(labels[index] for index in order), groups=tuple(pool[order].tolist()), pooled=True,
         new_code=of_mean if has_new else -1,
     )  # fmt: skip
 

@@ -163,8 +163,8 @@ def cut_texts(column: Column) -> list[str]:
     text = _number
     if column.kind == "datetime":  # a cut between whole days is at midnight or at noon
         text = partial(_date, whole_days=bool((column.cuts % HALF_DAY == 0.0).all()))
-    of = "" if column.hashed is None else "position "  # of a text: see `Column.hashed`
-    return [of + text(float(cut), _gap(column.cuts, k)) for k, cut in enumerate(column.cuts)]
+    prefix = "" if column.hashed is None else "position "  # of a text: see `Column.hashed`
+    return [prefix + text(float(cut), _gap(column.cuts, k)) for k, cut in enumerate(column.cuts)]
 
 
 def _gap(cuts: NDArray[Any], k: int) -> float:

@@ -1,4 +1,4 @@
-"""Codes of the rows that a schema was fitted to, where categories are pooled by their targets."""
+"""Cross-fitted target encoding: codes of training rows where categories are pooled by their targets."""
 
 from __future__ import annotations
 

@@ -43,6 +43,6 @@ def sums_of(index: NDArray[Any], terms: FloatArray, n: int) -> FloatArray:
 
 
 def leading_direction(direction: FloatArray) -> FloatArray:
-    """The same direction with the sign that makes its last nonzero part positive."""
+    """Normalise the sign of a direction: its last nonzero part is positive."""
     parts = np.flatnonzero(np.abs(direction) > 1e-6 * np.abs(direction).max())
     return -direction if direction[parts[-1]] < 0 else direction

@@ -39,8 +39,8 @@ def cells_of(values: Values, n_rows: int) -> NDArray[Any]:
     """(n_rows,) the values of a column as plain Python objects; None where missing."""
     out = np.full(n_rows, None, dtype=object)
     if values.index is not None:
-        for row, place in enumerate(np.asarray(values.index).tolist()):
-            out[row] = values.labels[place] if place >= 0 else None
+        for row, index in enumerate(np.asarray(values.index).tolist()):
+            out[row] = values.labels[index] if index >= 0 else None
     elif values.numbers is not None:
         numbers = np.asarray(values.numbers, dtype=np.float64)
         for row in np.flatnonzero(~np.isnan(numbers)).tolist():

@@ -1,4 +1,4 @@
-"""Shrunken mean targets of categories, and pools of categories with similar ones.
+"""Target encoding: shrunken mean targets of categories, and pools of categories with similar ones.
 
 The few targets of a rare category say little about it, and those of all categories together say how little. Let the
 category c have n rows with the mean target m, the deviations of categories from the overall mean the variance B, and

@@ -83,21 +83,21 @@ class Table:
     names: tuple[str, ...] | None
     read: Callable[[str, int], Values]
 
-    def label(self, place: int) -> str:
+    def label(self, index: int) -> str:
         """Name of a column in errors."""
-        return column_label(None if self.names is None else self.names[place], place)
+        return column_label(None if self.names is None else self.names[index], index)
 
-    def column(self, place: int) -> Values:
-        return self.read(self.label(place), place)
+    def column(self, index: int) -> Values:
+        return self.read(self.label(index), index)
 
     def at(self, rows: NDArray[np.int64]) -> Table:
         """Return some of the rows."""
-        return replace(self, n_rows=len(rows), read=lambda label, place: self.read(label, place).at(rows))
+        return replace(self, n_rows=len(rows), read=lambda label, index: self.read(label, index).at(rows))
 
 
-def column_label(name: str | None, place: int) -> str:
+def column_label(name: str | None, index: int) -> str:
     """Name of a column in errors: its name, or its position if it has none."""
-    return f"column {place}" if name is None else f"column {name!r}"
+    return f"column {index}" if name is None else f"column {name!r}"
 
 
 def read_table(X: Any, owner: str) -> Table:
@@ -211,9 +211,9 @@ def _frame_table(frame: nw.DataFrame[Any]) -> Table:
     native = frame.to_native()
     encoded = encoded_text(native.schema) if type(native).__module__.startswith("pyarrow") else set()
 
-    def column(label: str, place: int) -> Values:
-        values = column_values(label, columns[place])
-        return replace(values, is_text=True) if names[place] in encoded and values.index is not None else values
+    def column(label: str, index: int) -> Values:
+        values = column_values(label, columns[index])
+        return replace(values, is_text=True) if names[index] in encoded and values.index is not None else values
 
     return Table(len(frame), len(columns), names, column)
 
@@ -322,7 +322,7 @@ def _array_table(X: ArrayLike) -> Table:
     if table.ndim != 2:
         raise ValueError(f"X must be a table (n_rows, n_features), but has shape {table.shape}")
     n_rows, n_columns = table.shape
-    return Table(n_rows, n_columns, None, lambda label, place: _from_array(label, table[:, place]))
+    return Table(n_rows, n_columns, None, lambda label, index: _from_array(label, table[:, index]))
 
 
 def _records_table(X: Sequence[Any]) -> Table:
@@ -337,8 +337,8 @@ def _records_table(X: Sequence[Any]) -> Table:
         twice = next(key for key in keys if sum(str(other) == str(key) for other in keys) > 1)
         raise ValueError(f"X has two columns named {str(twice)!r}, but names must differ")
 
-    def column(label: str, place: int) -> Values:
-        return _from_objects(label, [record.get(keys[place]) for record in X])
+    def column(label: str, index: int) -> Values:
+        return _from_objects(label, [record.get(keys[index]) for record in X])
 
     return Table(len(X), len(keys), tuple(map(str, keys)), column)
 
@@ -353,9 +353,9 @@ def _sparse_table(X: Any) -> Table:
         cells = cells.copy()
         cells.sum_duplicates()
 
-    def column(label: str, place: int) -> Values:
+    def column(label: str, index: int) -> Values:
         values = np.zeros(cells.shape[0], dtype=cells.dtype)
-        stored = slice(cells.indptr[place], cells.indptr[place + 1])
+        stored = slice(cells.indptr[index], cells.indptr[index + 1])
         values[cells.indices[stored]] = cells.data[stored]
         return _from_array(label, values)
 

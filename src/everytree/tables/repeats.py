@@ -82,7 +82,7 @@ def row_groups(codes: NDArray[Any], named: NDArray[np.int64] | None) -> NDArray[
 
 
 def consecutive(group: NDArray[Any]) -> NDArray[np.int64]:
-    """The same groups, numbered from 0 on without gaps."""
+    """Renumber groups from 0 on without gaps."""
     return np.unique(group, return_inverse=True)[1].astype(np.int64).reshape(len(group))
 
 

@@ -138,22 +138,22 @@ class Schema:
         rows = FitRows.of(table.n_rows, y, sample_weight)
         reading = Lock()  # data frames may not allow several readers at once
 
-        def fit_one(place: int) -> list[Column]:
+        def fit_one(index: int) -> list[Column]:
             with reading:
-                values = table.column(place)
-            name = None if table.names is None else table.names[place]
-            if values.is_text and (listed is None or place not in listed):
-                text = recognised(table.label(place), values)
+                values = table.column(index)
+            name = None if table.names is None else table.names[index]
+            if values.is_text and (listed is None or index not in listed):
+                text = recognised(table.label(index), values)
                 if text is not None:
-                    return [fit_text(name, table.label(place), values, text, rows, max_bins)]
-            if values.kind == "categorical" if listed is None else place in listed:
-                return fit_categories(name, table.label(place), values, rows, max_bins, at_once=at_once)
+                    return [fit_text(name, table.label(index), values, text, rows, max_bins)]
+            if values.kind == "categorical" if listed is None else index in listed:
+                return fit_categories(name, table.label(index), values, rows, max_bins, at_once=at_once)
             if values.kind == "categorical":
                 raise ArgumentError(
                     "X", f"holds categories, {str(values.labels[:3])[1:-1]}, but categorical_features does not name "
-                    "it; name it there, or pass 'from_dtype'", table.label(place),
+                    "it; name it there, or pass 'from_dtype'", table.label(index),
                 )  # fmt: skip
-            return [fit_numbers(name, table.label(place), values, rows, max_bins)]
+            return [fit_numbers(name, table.label(index), values, rows, max_bins)]
 
         if jobs == 1 or table.n_columns == 1:
             return cls.from_inputs(map(fit_one, range(table.n_columns)))
@@ -349,9 +349,9 @@ class Schema:
         if not rules:
             return table
 
-        def read(label: str, place: int) -> Values:
-            values = table.read(label, place)
-            return as_numbers(values, rules[place], label) if place in rules else values
+        def read(label: str, index: int) -> Values:
+            values = table.read(label, index)
+            return as_numbers(values, rules[index], label) if index in rules else values
 
         return replace(table, read=read)
 
@@ -431,11 +431,11 @@ def _fits(column: Column, dtype: type[np.uint8]) -> bool:
     return column.n_codes <= (unseen_code(dtype) if column.kind == "categorical" else missing_code(dtype))
 
 
-def _source(column: Column, place: int) -> str | int:
+def _source(column: Column, index: int) -> str | int:
     """Name or position of the input column that a column reads."""
     if column.source is not None:
         return column.source
-    return place if column.name is None else column.name
+    return index if column.name is None else column.name
 
 
 def _check_sources(columns: Sequence[Column]) -> None:

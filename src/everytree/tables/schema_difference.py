@@ -21,7 +21,7 @@ def _of_names(mine: Schema, theirs: Schema) -> str:
             return f"has {number_of(theirs.n_inputs, 'column')}, this one {mine.n_inputs}"
         if mine.input_names != theirs.input_names:
             has, lacks = ("this one", "other") if theirs.input_names is None else ("it", "this one")
-            return f"finds columns in another way: {has} by their names, {lacks} by their places"
+            return f"finds columns in a different way: {has} by name, {lacks} by position"
         return ""
     for name in mine.input_names:
         if name not in theirs.input_names:

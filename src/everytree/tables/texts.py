@@ -21,7 +21,7 @@ from everytree.base.errors import ArgumentError
 from everytree.tables.reading import SAYS_MISSING, Values
 
 TextRule = Literal["number", "year-month-day", "day-month-year", "month-day-year"]
-"""What text holds: numbers, or dates whose parts come in this order unless they tell it by themselves."""
+"""How text is parsed: as numbers, or as dates whose parts come in this order unless it is evident from the date."""
 
 MARKS = frozenset({"?", "-"})
 """Text that also stands for a missing value in a column of numbers or dates."""
@@ -41,7 +41,7 @@ SUCH_AS = {
     "day-month-year": "a date such as 31/12/2020, with the day before the month",
     "month-day-year": "a date such as 12/31/2020, with the month before the day",
 }
-"""What text must be to be read by a rule."""
+"""Text that a rule accepts, in words."""
 
 PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)?(?:\.[0-9]+)?")
 """A number without an exponent, with no leading zero."""
@@ -80,7 +80,7 @@ def may_be_read(values: Values) -> bool:
 
 
 def recognised(label: str, values: Values) -> TextRule | None:
-    """What the text of a column holds, with a warning that says so; None if its values are categories."""
+    """Find the rule that parses the text of a column, and warn about it; None if its values are categories."""
     texts = [text for text in map(str.strip, map(str, values.labels)) if not _is_missing(text)]
     if not texts:
         return None
@@ -209,12 +209,12 @@ def as_numbers(values: Values, rule: TextRule, label: str) -> Values:
         return values
     read: Callable[[str], float | None] = read_number if rule == "number" else lambda text: read_date(text, rule)
     numbers = np.full(len(values.labels) + 1, np.nan)  # -1, a missing value, selects the last entry
-    for place, value in enumerate(values.labels):
+    for index, value in enumerate(values.labels):
         number = read(str(value).strip())
         if number is not None:
-            numbers[place] = number
+            numbers[index] = number
             continue
-        rows = np.flatnonzero(values.index == place)
+        rows = np.flatnonzero(values.index == index)
         if len(rows):
             must = f"must be {SUCH_AS[rule]}, as in the table of fit"
             raise ArgumentError("X", must, label, int(rows[0]), repr(value))

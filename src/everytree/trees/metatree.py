@@ -315,8 +315,8 @@ def whole_numbers(name: str, values: ArrayLike, low: int = -(2**31), high: int =
         raise ValueError(f"{name} must be a sequence of whole numbers, but is {values!r}")
     wrong = (array.astype(np.float64) < low) | (array.astype(np.float64) > high)
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise ValueError(f"{name}[{place}] is {array[place]}, but must be from {low} to {high}")
+        index = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{index}] is {array[index]}, but must be from {low} to {high}")
     return array.astype(np.int32)
 
 
@@ -337,8 +337,8 @@ def _int_arrays(given: Mapping[str, ArrayLike | None]) -> dict[str, NodeArray]:
 def _check_complete(asked: NodeArray, sizes: NodeArray | None, n_features: int | None) -> None:
     width = n_features if n_features is not None else MAX_FEATURES
     if len(asked) and (asked.min() < 0 or asked.max() >= width):
-        place = int(np.flatnonzero((asked < 0) | (asked >= width))[0])
-        raise ValueError(f"features[{place}] is {asked[place]}, but features are 0..{width - 1}")
+        index = int(np.flatnonzero((asked < 0) | (asked >= width))[0])
+        raise ValueError(f"features[{index}] is {asked[index]}, but features are 0..{width - 1}")
     if sizes is not None and len(sizes) != n_features:
         raise ValueError(f"n_children has {len(sizes)} entries, but there are {n_features} features")
 

@@ -44,5 +44,5 @@ def _one(row: RowContributions, number: int, n_rows: int) -> Iterator[str]:
 def _bar(share: float) -> str:
     """A bar from the middle, to the right where the column raises the prediction."""
     left, colour = (50.0, LIGHT.more) if share > 0.0 else (50.0 + 50.0 * share, LIGHT.less)
-    place = f"position:absolute;left:{left:.1f}%;width:{50.0 * abs(share):.1f}%;height:100%;background:{colour}"
-    return f'<span style="{_TRACK}"><span style="{place}"></span></span>'
+    style = f"position:absolute;left:{left:.1f}%;width:{50.0 * abs(share):.1f}%;height:100%;background:{colour}"
+    return f'<span style="{_TRACK}"><span style="{style}"></span></span>'

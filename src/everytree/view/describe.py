@@ -154,7 +154,7 @@ class Drawing:
 
     @property
     def shown_words(self) -> str:
-        """What the numbers on splits are."""
+        """Meaning of the numbers on splits."""
         if self.has_helps:
             return "probability that the split helps rows it was not grown on"
         return "probability that the node is split"
@@ -309,7 +309,7 @@ class Names:
             return f"x{feature}"
         if len(self.feature_names) <= feature:
             raise ValueError(
-                f"feature_names has {len(self.feature_names)} entries, but the tree asks feature {feature}"
+                f"feature_names has {len(self.feature_names)} entries, but the tree splits on feature {feature}"
             )
         return one_line(self.feature_names[feature])
 
@@ -320,7 +320,7 @@ class Names:
         if isinstance(self.code_names, Mapping):
             return self.code_names.get(feature)
         if len(self.code_names) <= feature:
-            raise ValueError(f"code_names has {len(self.code_names)} entries, but the tree asks feature {feature}")
+            raise ValueError(f"code_names has {len(self.code_names)} entries, but the tree splits on feature {feature}")
         return self.code_names[feature]
 
     def code(self, feature: int, code: int) -> str:
@@ -328,7 +328,7 @@ class Names:
         if names is None:
             return str(code)
         if len(names) <= code:
-            raise ValueError(f"code_names[{feature}] has {len(names)} entries, but the tree asks code {code}")
+            raise ValueError(f"code_names[{feature}] has {len(names)} entries, but the tree has code {code}")
         return one_line(names[code])
 
     def answer(self, node: int, child: int) -> str:
@@ -422,7 +422,7 @@ def outcome_text(outcome: Outcome, classes: Sequence[str]) -> str:
 
 
 def mean_words(outcome: Outcome) -> str:
-    """What the bars of numbers show."""
+    """Legend of the bars of numbers."""
     return "mean ± sd" if math.isnan(outcome.last_time) else f"mean up to {number(outcome.last_time)}"
 
 

@@ -88,5 +88,5 @@ def _numbers(shown: Predictive, has_intervals: bool) -> Iterator[str]:
 
 
 def _box(left: float, width: float, colour: str) -> str:
-    place = f"position:absolute;left:{left:.2f}%;width:{max(width, 0.0):.2f}%;height:100%;background:{colour}"
-    return f'<span style="{place}"></span>'
+    style = f"position:absolute;left:{left:.2f}%;width:{max(width, 0.0):.2f}%;height:100%;background:{colour}"
+    return f'<span style="{style}"></span>'

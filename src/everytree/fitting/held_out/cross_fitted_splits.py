@@ -1,4 +1,4 @@
-"""Cross-fitted split probabilities: splits of a tree that was grown on all rows, chosen again without some of them.
+"""Cross-fitted split probabilities of a tree that was grown on all rows.
 
 Every row of a node was seen when its split was chosen. So the choice is repeated: for each part of the rows that is
 left out, the best split of the node's region is found by the other rows, by the same criterion, and judged by the rows

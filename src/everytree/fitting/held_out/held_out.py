@@ -17,7 +17,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.posterior.rows import Rows
-from everytree.posterior.split_prior import SplitPriorLike, log_odds, resolve_split_prior
+from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, resolve_split_prior
 from everytree.structure.grown import Grown
 from everytree.trees.metatree import MetaTree
 
@@ -29,7 +29,7 @@ SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
 TREES_PER_CALL = 16
-"""Number of trees a thread that are asked together."""
+"""Number of trees per thread that predict in one call of the kernel."""
 
 TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
 """A tree, the scored rows that it predicts, and its predictions of them."""
@@ -107,7 +107,7 @@ class HeldOut:
         return len(np.unique(self.group[: self.n_scored])) / self.n_scored
 
     def first(self, n_scored: int) -> HeldOut:
-        """The same with the first of the scored rows alone: any prefix is a random sample."""
+        """Score only the first of the scored rows: any prefix is a random sample."""
         if n_scored >= self.n_scored:
             return self
         is_kept = np.arange(len(self.y)) < n_scored
@@ -214,9 +214,9 @@ class HeldOut:
 
 
 def _stacked(split_priors: Sequence[SplitPriorLike], tree: MetaTree) -> tuple[FloatArray, FloatArray]:
-    """Log odds of several split priors, (n, 1) or (n, n_nodes)."""
+    """log g and log(1 - g) of several split priors, each (n, 1) or (n, n_nodes)."""
     resolved = np.stack(np.broadcast_arrays(*(resolve_split_prior(prior, tree) for prior in split_priors)))
-    log_split, log_stop = log_odds(np.ascontiguousarray(resolved))
+    log_split, log_stop = log_split_stop(np.ascontiguousarray(resolved))
     return log_split, log_stop
 
 

@@ -20,7 +20,7 @@ from everytree.structure.grown import Grown
 
 @dataclass(frozen=True)
 class OutOfBag:
-    """What trees say of rows that they were not grown on, without these rows in their statistics.
+    """Out-of-bag predictions: trees predict rows that they were not grown on, without these in their statistics.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class OutOfBag:
         return np.asarray(~np.isnan(self.prediction.reshape(len(self.prediction), -1)).any(axis=1))
 
     def on(self, used: NDArray[np.bool_]) -> OutOfBag:
-        """The same for the rows of a table of which only these were `used`."""
+        """Predictions for all rows of a table of which only these were `used`; NaN for the others."""
         log_scores = None if self.log_scores is None else _spread(self.log_scores, used)
         group = None
         if self.group is not None:

@@ -32,7 +32,7 @@ class Mixtures(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What trees say of held-out rows under one prior; computed when it is first asked for.
+    """Predictions of held-out rows by each tree under one prior, computed on first use.
 
     The weights of the trees, the sharpness and the scores of unseen rows need the same predictions.
 

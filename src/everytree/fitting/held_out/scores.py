@@ -1,4 +1,4 @@
-"""Scores of rows that a model had not seen, beside those of predicting the same for every row."""
+"""Held-out scores of a model, beside those of a constant prediction."""
 
 from __future__ import annotations
 
@@ -154,4 +154,4 @@ def _percent(share: float) -> str:
     return "more than 99%" if n == 100 and share < 1.0 else f"{n}%"
 
 
-GROWN_ON_ALL = NoScores("every tree was grown on all rows, so that there are none which it had not seen")
+GROWN_ON_ALL = NoScores("every tree was grown on all rows, so that no rows are held out")

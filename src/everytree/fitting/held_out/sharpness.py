@@ -1,4 +1,4 @@
-"""Sharpness of the average of many trees: a power of its probabilities, or a scale about its mean."""
+"""Calibration by temperature scaling: a power of averaged probabilities, or a scale about the mean of a number."""
 
 from __future__ import annotations
 

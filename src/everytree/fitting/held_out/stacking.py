@@ -1,4 +1,4 @@
-"""Weights of trees by how well their mixture predicts rows they were not grown on."""
+"""Stacking: weights of trees that maximise the held-out log score of their mixture."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class _Pairs(NamedTuple):
     Attributes
     ----------
     values : (n_pairs, n_values) float64
-        What the tree says of the row.
+        Prediction of the row by the tree.
     without_row : (n_pairs,) float64
         Log evidence of the tree without the row.
     rows : (n_asked,) int64

@@ -1,4 +1,4 @@
-"""How well a model predicts rows that its trees had not seen."""
+"""Held-out scores of a model: of out-of-bag and out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
-from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
@@ -43,7 +43,7 @@ NOTHING_TO_PREDICT = NoScores("all targets are the same, so that there is nothin
 
 @dataclass(frozen=True)
 class UnseenRows:
-    """Rows of a table, and what is said of each by trees that had not seen it.
+    """Rows of a table, each with a prediction by trees that had not seen it: out-of-bag or out-of-fold.
 
     Attributes
     ----------
@@ -100,13 +100,13 @@ def _narrowed(mixtures: Predictive, sharpness: float) -> Predictive:
     if sharpness == 1.0:
         return mixtures
     mean = mixtures.mean()
-    return MovedPredictive(mixtures, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
+    return ShiftedPredictive(mixtures, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
 
 
 def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScores:
-    """The scores of unseen rows, beside those of predicting the same for each; rows count by their weights.
+    """Scores of unseen rows, beside those of a constant prediction; rows count by their weights.
 
-    What is the same for each row is learnt without the rows of its group, as what the trees say of it is.
+    The constant prediction is leave-group-out, as those of the trees are.
 
     Parameters
     ----------

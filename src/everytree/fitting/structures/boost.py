@@ -32,7 +32,7 @@ from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
 from everytree.posterior.rows import Rows
-from everytree.predictive.moved import MovedPredictive
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.structure.growers import Growth
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
@@ -56,9 +56,9 @@ class BoostStructure:
     rule : BoostRule
     random_state : int, RandomState or None
     sharpen : bool
-        Whether the average of the chains is sharpened by the rows that they left out.
+        Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
     n_residual_trees : int
-        Of the forest that learns how numbers lie about their centres.
+        Number of trees of the forest that models residuals.
     """
 
     rule: BoostRule
@@ -79,12 +79,12 @@ class BoostStructure:
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
         centres = Centres(boosted.trees, link)
-        return numbers_about(
+        return fit_residuals(
             rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target)
         )
 
     def residuals(self, target: NumberTarget) -> ForestStructure:
-        """The forest that learns how numbers lie about their centres."""
+        """The forest that models the residuals of out-of-fold predictions."""
         sharpen = target.leaves.support.is_real_line
         return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, Growth())
 
@@ -143,7 +143,7 @@ class BoostedCentres(NamedTuple):
 
 
 def link_of(target: NumberTarget) -> Link:
-    """How targets lie about their centres."""
+    """Link between the centre and the distribution of targets about it."""
     link = target.leaves.link
     assert link is not None, "estimators check that the family can be boosted"
     return link
@@ -155,7 +155,7 @@ def likelihood_of(link: Link, rows: Rows) -> Likelihood:
 
 
 def _in_own_unit(likelihood: Likelihood, weight: FloatArray | None) -> tuple[Likelihood, float, float]:
-    """The same in another unit, and the shift and scale that lead from scores in it to centres.
+    """Standardise targets; return the shift and scale that turn their scores into centres.
 
     Numbers are in standard deviations about their mean, and exposures such that the overall rate is 1.
     """
@@ -173,9 +173,9 @@ def _rounded(exposure: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(np.round(digits / DIGIT) * DIGIT, power))
 
 
-def numbers_about(
+def fit_residuals(
     rows: Rows,
-    honest: FloatArray,
+    out_of_fold: FloatArray,
     centres: Centres,
     chains: Chains,
     target: NumberTarget,
@@ -183,38 +183,38 @@ def numbers_about(
     settings: Settings,
     residuals: ForestStructure,
 ) -> Learnt:
-    """Learn how targets lie about their centres, by a forest.
+    """Fit a forest to the residuals of out-of-fold predictions.
 
     Parameters
     ----------
     rows : Rows
-    honest : (n_rows,) float64
-        Centre of each row from models that have not seen it.
+    out_of_fold : (n_rows,) float64
+        Out-of-fold centre of each row, from models that have not seen it.
     centres : Centres
         To predict other rows by.
     residuals : ForestStructure
     """
-    own = Schema.fit(honest[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
+    own = Schema.fit(out_of_fold[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
-    row_data = centres.link.row_data_of_leaf(rows.row_data, honest)
+    row_data = centres.link.row_data_of_leaf(rows.row_data, out_of_fold)
     if "exposure" in row_data:
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
-    of_leaves = centres.link.to_leaf(rows.y, honest)
-    about_rows = Rows(with_centre(rows.codes, honest, own), of_leaves, rows.weight, row_data, rows.group)
+    of_leaves = centres.link.to_leaf(rows.y, out_of_fold)
+    about_rows = Rows(with_centre(rows.codes, out_of_fold, own), of_leaves, rows.weight, row_data, rows.group)
     learnt = residuals.fit(about_rows, target, with_own, settings)
     model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):
-        unseen = partial(_moved, unseen, centres.link, honest)
+        unseen = partial(_shifted, unseen, centres.link, out_of_fold)
     return Learnt(model, unseen=unseen)
 
 
-def _moved(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
-    """What is said of unseen rows about their centres, moved to these."""
+def _shifted(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
+    """Shift predictions of residuals by the centres of the rows."""
     unseen = about_centres()
     if link.in_exposure:
         return unseen
-    moved_by = link.shift_and_scale(centres[unseen.numbers])
-    return replace(unseen, predicted=MovedPredictive(unseen.predicted, *moved_by))
+    shift_and_scale = link.shift_and_scale(centres[unseen.numbers])
+    return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *shift_and_scale))

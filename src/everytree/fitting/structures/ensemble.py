@@ -1,6 +1,6 @@
-"""A forest and boosted trees together, mixed by how well each predicts rows that it has not seen.
+"""Blending of a forest and boosted trees, by weights that out-of-fold predictions of both choose.
 
-These are the rows that a chain of boosting left out, and that a forest of all other rows predicts too.
+The folds are those that the chains of boosting leave out; a forest of all other rows predicts each fold too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from everytree.explaining.contributions import LEAST
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.sharpness import best_sharpness
 from everytree.fitting.held_out.unseen import UnseenRows
-from everytree.fitting.structures.boost import BoostStructure, likelihood_of, link_of, numbers_about
+from everytree.fitting.structures.boost import BoostStructure, fit_residuals, likelihood_of, link_of
 from everytree.fitting.structures.forest import ForestStructure
 from everytree.fitting.structures.structure import Learnt
 from everytree.fitting.targets.classes import ClassTarget
@@ -41,7 +41,7 @@ SHARE_OF_TREES = 2
 
 @dataclass(frozen=True)
 class EnsembleStructure:
-    """Both structures, for the same rows.
+    """A forest and boosted trees, fitted to the same rows.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class EnsembleStructure:
         for each in _each(boosted.fold):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(~each))
         centres = Centres(boosted.trees, link, forest, weight_by(np.ones(len(rows), dtype=bool)))
-        return numbers_about(
+        return fit_residuals(
             rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
         )
 
@@ -132,11 +132,11 @@ class EnsembleStructure:
         target: Target,
         schema: Schema,
         settings: Settings,
-        said: Callable[[Forest, NDArray[Any]], FloatArray],
+        predict: Callable[[Forest, NDArray[Any]], FloatArray],
     ) -> FloatArray | None:
-        """What forests of the rows of all other folds say of each row; None if there are none.
+        """Out-of-fold predictions by forests of the rows of all other folds; None if there is one fold.
 
-        Leaving out each row by itself would not do: means without a row are the smaller the larger its target is.
+        Leave-one-out predictions would not do: the larger a target, the smaller is the mean of the other rows.
         """
         if not fold.any():
             return None
@@ -146,7 +146,7 @@ class EnsembleStructure:
             warnings.simplefilter("ignore")  # the forest of all rows has said it
             for own in _each(fold):
                 forest = self._learn(rows.at(~own), target, schema, quiet, n_trees)
-                of_fold.append(said(forest, rows.codes[own]))
+                of_fold.append(predict(forest, rows.codes[own]))
         every = np.empty((len(rows), *of_fold[0].shape[1:]))
         for own, values in zip(_each(fold), of_fold, strict=True):
             every[own] = values

@@ -1,4 +1,4 @@
-"""What exact sums and samples of structures have in common: leaves whose priors are given, and kinds of splits."""
+"""Leaf priors and kinds of splits, shared by exact sums and samples of structures."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.families.base import NativeFamily
 from everytree.fitting.given import Settings
-from everytree.fitting.targets.several import SeveralTargets
+from everytree.fitting.targets.several import MultiTarget
 from everytree.fitting.targets.target import GrowthTarget, Target
 from everytree.posterior.counts import count_placed
 from everytree.posterior.rows import Rows
@@ -45,7 +45,7 @@ def grow_trees(
     Those before the `first` are not grown, and of those after it only every `step`-th. `columns` are those that each
     may split on; where it is not given, codes of the same categories are drawn from.
     """
-    if isinstance(target, SeveralTargets) and isinstance(growth.grower, str):
+    if isinstance(target, MultiTarget) and isinstance(growth.grower, str):
         return _grow_in_turn(rows, target, schema, settings, seeds, progress, growth, first)
     has_missing, n_jobs = schema.has_missing, resolve_n_jobs(settings.n_jobs)
     if not isinstance(growth.grower, str):
@@ -70,7 +70,7 @@ def grow_trees(
 
 def _grow_in_turn(
     rows: Rows,
-    target: SeveralTargets,
+    target: MultiTarget,
     schema: Schema,
     settings: Settings,
     seeds: list[int],

@@ -164,7 +164,7 @@ class SampledColumns:
         return wide
 
     def in_schema(self, post: Posterior) -> Posterior:
-        """The same posterior on codes of the schema: the missing code has a branch of its own name."""
+        """Convert a posterior to codes of the schema: the missing code has a branch of its own."""
         tree = post.tree
         inner = tree.n_children > 0
         asks_missing = np.zeros(tree.n_nodes, dtype=bool)

@@ -15,7 +15,7 @@ from everytree.base.progress import Progress
 from everytree.fitting.given import Settings
 from everytree.fitting.structures.growing import grow_trees
 from everytree.fitting.structures.grown import GrownStructure
-from everytree.fitting.targets.several import SeveralTargets
+from everytree.fitting.targets.several import MultiTarget
 from everytree.fitting.targets.target import GrowthTarget
 from everytree.posterior.rows import Rows
 from everytree.structure.given_forest import tree_for_several
@@ -26,8 +26,8 @@ from everytree.tables.schema import Schema
 
 N_FOLDS = 5
 
-ENOUGH_ROWS = 10_000
-"""Rows that say enough about priors: of long tables, not every fifth is left out in turn."""
+MAX_FOLD_ROWS = 10_000
+"""Rows in all held-out folds, at most: enough to choose priors; of longer tables some folds are skipped."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TreeStructure(GrownStructure):
         with Progress("growing", len(seeds), bool(settings.verbose)) as progress:
             if n_groups >= 2 * N_FOLDS:
                 fold = np.random.default_rng(seeds[0]).permutation(n_groups)[group] % N_FOLDS
-                n_folds = min(N_FOLDS, -(-ENOUGH_ROWS * N_FOLDS // len(rows)))
+                n_folds = min(N_FOLDS, -(-MAX_FOLD_ROWS * N_FOLDS // len(rows)))
                 bags += [fold != k for k in range(n_folds)]
                 progress.step(N_FOLDS - n_folds)
             columns = columns_of_one_tree(schema.n_features, schema.either(len(rows)))
@@ -63,7 +63,7 @@ class TreeStructure(GrownStructure):
         columns: NDArray[np.int32], in_bag: Any, seed: int,
     ) -> Grown:  # fmt: skip
         growth = replace(self.growth, grower="random_forest", max_features=None, subsample=1.0)
-        if isinstance(target, SeveralTargets):
+        if isinstance(target, MultiTarget):
             growth = replace(growth, grower=tree_for_several(growth, target.is_classification))
         (grown,) = grow_trees(
             rows.at(in_bag), target, schema, settings, [seed], progress, growth, columns=lambda seed: columns

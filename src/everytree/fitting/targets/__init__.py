@@ -1,1 +1,1 @@
-"""What is predicted: classes or numbers, one column or several."""
+"""Targets: classes or numbers, one column or several."""

@@ -121,13 +121,13 @@ class ClassTarget(Target):
     def attributes(self) -> dict[str, Any]:
         return {"classes_": self.known_classes, "n_classes_": len(self.known_classes)}
 
-    def look(self, column: Any) -> Labels:
+    def scan_labels(self, column: Any) -> Labels:
         labels = np.asarray(column.distinct())
         if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
             raise ValueError(f"Unknown label type: continuous. The target has values such as {labels[:3].tolist()}")
         return labels
 
-    def declare(self, labels: Labels) -> Self:
+    def with_labels(self, labels: Labels) -> Self:
         """Learn all classes before the first row is counted, including those that no row of a sample has."""
         assert labels is not None
         known = self.classes

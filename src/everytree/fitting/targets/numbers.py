@@ -192,10 +192,10 @@ class NumberTarget(Target):
     def attributes(self) -> dict[str, Any]:
         return {"input_mean_": self.input_mean, "input_scale_": self.input_scale} if self.has_inputs else {}
 
-    def look(self, column: Any) -> Labels:
+    def scan_labels(self, column: Any) -> Labels:
         """Check that all targets are possible; numbers need not be known beforehand."""
         column.read(self.numbers)
         return None
 
-    def declare(self, labels: Labels) -> Self:
+    def with_labels(self, labels: Labels) -> Self:
         return self

@@ -18,8 +18,8 @@ from everytree.tables.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralTargets(GrowthTarget):
-    """Targets of one kind; of the rows, y has one column for each.
+class MultiTarget(GrowthTarget):
+    """Several targets of one kind, all classes or all numbers; y has one column for each.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class SeveralTargets(GrowthTarget):
 
 
 def _of_variance_1(values: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """The same numbers, centred and scaled so that the variances of all columns sum to 1; constant ones are 0."""
+    """Standardise numbers: centred, and scaled so that the variances of all columns sum to 1; constant ones are 0."""
     apart = values - np.average(values, axis=0, weights=weight)
     variance = np.average(apart**2, axis=0, weights=weight).sum()
     return np.asarray(apart / np.sqrt(variance) if variance > 0.0 else np.zeros_like(apart))

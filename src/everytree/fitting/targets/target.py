@@ -1,4 +1,4 @@
-"""What is predicted: the interface of targets, as tables are coded by them and trees are grown on them.
+"""The interface between a target, the coding of tables and the growing of trees.
 
 A target is made from an estimator's parameters. Learning from the first rows returns a new target: nothing is changed
 in place.
@@ -26,7 +26,7 @@ Labels = NDArray[Any] | None
 
 
 class GrowthTarget(ABC):
-    """What tables are coded by and trees are grown on: one target, or several together."""
+    """Interface between a target, or several together, and the grower."""
 
     owner: str
 
@@ -77,8 +77,8 @@ class Target(GrowthTarget):
         """Raise for names that are not row data of any family of this estimator."""
         known = self.known_names
         for name in sorted(set(names) - set(known)):
-            said = " or ".join(map(repr, known)) or "nothing besides features, target and weight"
-            raise TypeError(f"{self.owner} takes no {name!r}; rows may have {said}")
+            allowed = " or ".join(map(repr, known)) or "nothing besides features, target and weight"
+            raise TypeError(f"{self.owner} takes no {name!r}; rows may have {allowed}")
 
     @property
     @abstractmethod
@@ -129,9 +129,9 @@ class Target(GrowthTarget):
     # ---- batches ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def look(self, column: Any) -> Labels:
-        """Return what must be known of the targets of all rows before the first one is counted."""
+    def scan_labels(self, column: Any) -> Labels:
+        """Return the class labels of a batch, all of which must be known before the first row is counted."""
 
     @abstractmethod
-    def declare(self, labels: Labels) -> Self:
+    def with_labels(self, labels: Labels) -> Self:
         """Return the target with these classes known too."""

@@ -52,9 +52,9 @@ def read_lightgbm(model: Any, X: Any = None) -> Imported:
     by_place = table is None or table.names is None
     if table is not None and table.names is not None:
         names = table.names
-    elif names == [f"Column_{place}" for place in range(len(names))]:
+    elif names == [f"Column_{index}" for index in range(len(names))]:
         names = [None] * len(names)
-    inputs = [Input(name, labels.get(place), gap=(-ZERO, ZERO)) for place, name in enumerate(names)]
+    inputs = [Input(name, labels.get(index), gap=(-ZERO, ZERO)) for index, name in enumerate(names)]
     return assemble(inputs, trees, _classes(model, about), by_place=by_place)
 
 
@@ -80,14 +80,14 @@ def _labels(
     if not kept:
         return {}
     if table is not None and table.names is not None:
-        columns = [table.column(place) for place in range(table.n_columns)]
-        places = [place for place, values in enumerate(columns) if values.kind == "categorical" and values.declared]
+        columns = [table.column(index) for index in range(table.n_columns)]
+        places = [index for index, values in enumerate(columns) if values.kind == "categorical" and values.declared]
         if len(places) != len(kept):
             raise ValueError(f"X has {len(places)} columns of categories, but the model was trained with {len(kept)}")
-        return {place: plain_labels(values) for place, values in zip(places, kept, strict=True)}
+        return {index: plain_labels(values) for index, values in zip(places, kept, strict=True)}
     numbers = {
-        place: [int(number) for number in info.split(":")]
-        for place, info in enumerate(about["feature_infos"].split(" "))
+        index: [int(number) for number in info.split(":")]
+        for index, info in enumerate(about["feature_infos"].split(" "))
         if info != "none" and not info.startswith("[")
     }
     fits = len(numbers) == len(kept) and all(
@@ -98,7 +98,7 @@ def _labels(
             f"model keeps the categories of {len(kept)} pandas columns, but does not tell which columns they are; "
             "pass X, a few rows of the table it was trained with"
         )
-    return {place: plain_labels(values) for place, values in zip(numbers, kept, strict=True)}
+    return {index: plain_labels(values) for index, values in zip(numbers, kept, strict=True)}
 
 
 def _nodes(fields: dict[str, str]) -> Nodes:

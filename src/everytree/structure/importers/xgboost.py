@@ -109,11 +109,11 @@ def _kept_values(kept: dict[str, Any]) -> list[Any] | None:
     return [text[begin:end] for begin, end in pairwise(ends)]
 
 
-def _values_of_table(table: Any, name: str | None, place: int) -> list[Any] | None:
+def _values_of_table(table: Any, name: str | None, index: int) -> list[Any] | None:
     """Categories that a column of a data frame declares, in its order."""
     if table.names is not None and name in table.names:
-        place = table.names.index(name)
-    values = table.column(place)
+        index = table.names.index(name)
+    values = table.column(index)
     return list(values.labels) if values.declared else None
 
 

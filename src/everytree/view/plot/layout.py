@@ -138,9 +138,9 @@ def shifted(outline: tuple[Sequence[float], Sequence[float]], by: float) -> tupl
     return [t + by for t in outline[0]], [b + by for b in outline[1]]
 
 
-def merged(edges: Sequence[Sequence[float]], of: Any) -> list[float]:
+def merged(edges: Sequence[Sequence[float]], function: Any) -> list[float]:
     """The outermost of several edges, level by level."""
-    return [of(e[level] for e in edges if level < len(e)) for level in range(max(map(len, edges)))]
+    return [function(e[level] for e in edges if level < len(e)) for level in range(max(map(len, edges)))]
 
 
 def item_of(node: DrawnNode, parent: int) -> Item:

@@ -34,7 +34,9 @@ def along_model(model: Any, column: Any, at: Any, coverage: float, ax: Any, row_
     place = schema.places(fixed, owner, range(schema.n_features))[int(np.flatnonzero(schema.input_of == number)[0])]
     reader, own = _reader(schema, number), fixed.column(place).numbers
     if reader.hashed is not None:
-        raise ArgumentError("column", f"is {column!r}, of whose texts the model has no list; see effect()")
+        raise ArgumentError(
+            "column", f"is {column!r}, whose texts are hashed, so that the model has no list of them; use effect()"
+        )
     is_known = own is not None and bool(own[0] == own[0])
     values = _every_value(reader, float(own[0]) if own is not None and is_known else 0.0)
     n = _length(values)

@@ -100,7 +100,7 @@ class ExactTreeClassifier(_Exact, Classifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = et.ExactTreeClassifier(max_depth=2).fit(X, y)
     >>> model.map_tree_.n_leaves
-    3
+    4
     """
 
     alpha: float = parameter(GIVEN_ALPHA, default=0.5)

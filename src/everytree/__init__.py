@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from everytree.estimators import scorers as scorers
     from everytree.exact import ExactPosterior
-    from everytree.export import onnx_inputs, shap_inputs, to_shap, to_tables
+    from everytree.export import onnx_inputs, to_tables
     from everytree.export import to_onnx as to_onnx
     from everytree.families import (
         Bernoulli,
@@ -101,8 +101,6 @@ __all__ = [
     "plot_tree",
     "save",
     "schema_from_batches",
-    "shap_inputs",
-    "to_shap",
     "to_tables",
     "update_all",
     "update_from_batches",
@@ -117,7 +115,7 @@ _HOMES = {
         "from_sklearn", "from_xgboost", "scorers",
     ),
     "exact": ("ExactPosterior",),
-    "export": ("onnx_inputs", "shap_inputs", "to_onnx", "to_shap", "to_tables"),
+    "export": ("onnx_inputs", "to_onnx", "to_tables"),
     "families": (
         "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "LogNormal", "Normal",
         "Poisson",
@@ -139,7 +137,11 @@ _OF_EXTRAS = {"to_onnx": "onnx"}
 _REMOVED = {
     f"Dask{name}": f"pass the collection to fit_batches of {name}, and predict by rows.map_partitions(model.predict)"
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
-} | {"plot_style": "it is everytree.view.plot_style"}
+} | {
+    "plot_style": "it is everytree.view.plot_style",
+    "to_shap": "model.explain(X).to_shap() has the values, for all pictures of shap",
+    "shap_inputs": "model.explain(X).to_shap() has the values, for all pictures of shap",
+}
 """Former names, and what to do instead."""
 
 

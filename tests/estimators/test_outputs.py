@@ -380,7 +380,7 @@ def test_questions_to_one_output_name_the_outputs(kind, tmp_path: Path):
         lambda: model.predictive(X), lambda: model.forest_, lambda: model.posteriors_, lambda: model.weights_,
         lambda: model.choice_, lambda: model.log_evidence_, lambda: model.partial_fit(X, Y), lambda: model.to_text(),
         lambda: model.partial_fit(X, Y[:, 0]), lambda: model.merge(model), lambda: model.blank(),
-        lambda: model.log_scores(X, Y), lambda: et.to_onnx(model), lambda: et.to_shap(model),
+        lambda: model.log_scores(X, Y), lambda: et.to_onnx(model),
         lambda: write_report(model, X, tmp_path / "page.html"),
     ]  # fmt: skip
     for question in questions:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import subprocess
 import sys
 import time
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, RandomForestClassifier
 
@@ -246,6 +241,7 @@ def test_tables_predict_what_the_model_does(case):
     model, _ = case.fitted(200)
     X = with_holes(case.draw(200, "later")[0], 0.1, "tables")
     tables = et.to_tables(model)
+    assert tables.feature_names == (model.schema_.names or [f"x{k}" for k in range(model.schema_.n_features)])
     found, want = average(tables, X), answers(model, X)
     if is_classifier(model):
         found = found**tables.sharpness
@@ -288,85 +284,15 @@ def test_tables_have_the_invariants_of_scikit_learns():
         np.testing.assert_allclose(rows[0], post.statistics[0].sum())
 
 
-# ---- shap -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("target", ["numbers", "classes"])
-@pytest.mark.parametrize("data", [False, True], ids=["path dependent", "interventional"])
-def test_explanations_add_up_to_the_prediction(target, data):
-    shap = pytest.importorskip("shap")
-    columns, signal = mixed_columns(200)
-    X = as_pandas(columns)
-    kind, y = (et.MetaForestRegressor, signal) if target == "numbers" else (et.MetaForestClassifier, signal > 1.5)
-    model = kind(5, random_state=0).fit(X, y)
-    tables = et.to_tables(model)
-    rows = et.shap_inputs(model, later_rooms(X))
-    assert tables.feature_names == model.schema_.names
-    explainer = shap.TreeExplainer(et.to_shap(model), **({"data": rows[:20]} if data else {}))
-    values = explainer.shap_values(rows)
-    want = average(tables, later_rooms(X))
-    want = want[:, 0] + tables.centre if target == "numbers" else want
-    np.testing.assert_allclose(values.sum(axis=1) + explainer.expected_value, want, rtol=0.0, atol=1e-5)
-
-
-def shapley_values(model: Any, row: pd.DataFrame, others: pd.DataFrame) -> NDArray[Any]:
-    """(n_columns,) how much each column of a row moves the mean of y, over all orders in which columns are taken."""
-    names = list(row.columns)
-
-    def mean(of_row: tuple[str, ...]) -> float:
-        return float(model.predict(others.assign(**{name: row[name].iloc[0] for name in of_row})).mean())
-
-    values = np.zeros(len(names))
-    for order in itertools.permutations(names):
-        for place, name in enumerate(order):
-            values[names.index(name)] += mean(order[: place + 1]) - mean(order[:place])
-    return values / math.factorial(len(names))
-
-
-@pytest.mark.parametrize("data", [False, True], ids=["path dependent", "interventional"])
-def test_dates_and_large_numbers_are_explained_as_the_model_routes_them(data):
-    """Cut points of all three columns are the same number in float32."""
-    shap = pytest.importorskip("shap")
-    rng = rng_for("explained large numbers")
-    X = pd.DataFrame({
-        "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 60, 300), unit="s"),
-        "id": 2**26 + rng.integers(0, 4, 300), "measured": 1e6 + 0.01 * rng.normal(size=300),
-    })  # fmt: skip
-    y = 1.0 * (X.when > X.when.median()) + (X.id % 2) + (X.measured > 1e6)
-    model = et.MetaForestRegressor(5, random_state=0).fit(X, y)
-    others, rows = X[:10], X[10:16]
-    more = {"data": et.shap_inputs(model, others)} if data else {}
-    explainer = shap.TreeExplainer(et.to_shap(model), **more)
-    values = explainer.shap_values(et.shap_inputs(model, rows))
-    said = values.sum(axis=1) + explainer.expected_value
-    np.testing.assert_allclose(said, model.predict(rows), rtol=0.0, atol=1e-5)
-    if data:
-        want = [shapley_values(model, rows.iloc[[k]], others) for k in range(len(rows))]
-        np.testing.assert_allclose(values, want, rtol=0.0, atol=1e-5)
-
-
-@pytest.mark.parametrize("case", EXPORTED, ids=str)
-def test_trees_for_shap_lead_rows_where_tables_do(case):
-    model, _ = case.fitted(200)
-    X = with_holes(at_cuts(model.schema_, case.draw(100, "later")[0]), 0.1, "shap")
-    tables, codes = et.to_tables(model), et.shap_inputs(model, X)
-    for tree, other in zip(tables.trees, et.to_shap(model)["trees"], strict=True):
-        coded = replace(tree, threshold=other["thresholds"].astype(np.float32))
-        found = [leaf_of(coded, row) for row in codes]
-        np.testing.assert_array_equal(found, [leaf_of(tree, row) for row in tables.inputs(X)])
-
-
 # ---- what cannot be exported ----------------------------------------------------------------------------------------
 
 
-EXPORTS = [et.to_tables, et.to_onnx, et.to_shap]
+EXPORTS = [et.to_tables, et.to_onnx]
 
 
 def test_inputs_of_a_model_that_is_not_fitted_are_refused():
     with pytest.raises(ValueError, match="MetaTreeClassifier is not fitted yet"):
         et.onnx_inputs(et.MetaTreeClassifier(), [[1.0]])
-    with pytest.raises(ValueError, match="MetaTreeClassifier is not fitted yet"):
-        et.shap_inputs(et.MetaTreeClassifier(), [[1.0]])
 
 
 @pytest.mark.parametrize("export", EXPORTS)

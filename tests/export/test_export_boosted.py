@@ -252,90 +252,10 @@ def test_a_model_without_trees_has_one_without_splits():
     check_equal(model, np.zeros((3, 1)))
 
 
-# ---- shap -----------------------------------------------------------------------------------------------------------
-
-EXPLAINED = [*CASES[:6], *CASES[8:10]]
-
-
-def explained(model: Any, X: Any) -> NDArray[Any]:
-    """(n_rows, n_scores) scores of the model itself, on which the docstring of `to_shap` says explanations are."""
-    codes = model.schema_.encode(X)
-    return (model.model_.trees if hasattr(model, "classes_") else model.model_.centres).scores(codes)
-
-
-@no_exposure
-@pytest.mark.parametrize("case", EXPLAINED, ids=str)
-def test_explanations_add_up_to_scores(case):
-    shap = pytest.importorskip("shap")
-    model, _ = case.fitted(200)
-    X = with_holes(case.draw(100, "later")[0], 0.1, "explained")
-    rows = et.shap_inputs(model, X)
-    explainer = shap.TreeExplainer(et.to_shap(model), data=rows[:50])
-    found = explainer.shap_values(rows[50:]).sum(axis=1) + explainer.expected_value
-    np.testing.assert_allclose(found.reshape(50, -1), explained(model, X[50:]), rtol=0.0, atol=1e-5)
-
-
-@pytest.mark.parametrize("target", ["numbers", "two classes", "three classes"])
-def test_categories_dates_and_unseen_values_are_explained(target):
-    shap = pytest.importorskip("shap")
-    columns, signal = mixed_columns(200)
-    y = {"numbers": signal, "two classes": signal > 1.5, "three classes": np.searchsorted([1.0, 2.5], signal)}[target]
-    model = small("Boost", target).fit(as_pandas(columns), y)
-    later = later_rooms(as_pandas(columns))
-    rows = et.shap_inputs(model, later)
-    explainer = shap.TreeExplainer(et.to_shap(model), data=rows[:40])
-    values = explainer.shap_values(rows[40:100])
-    found = values.sum(axis=1) + explainer.expected_value
-    np.testing.assert_allclose(found.reshape(60, -1), explained(model, later[40:100]), rtol=0.0, atol=1e-5)
-
-
-def test_scores_of_two_classes_are_log_odds_that_shap_can_turn_into_probabilities():
-    shap = pytest.importorskip("shap")
-    model, (X, _, _) = CASES[0].fitted(200)
-    rows = et.shap_inputs(model, X)
-    explainer = shap.TreeExplainer(et.to_shap(model), data=rows[:40], model_output="probability")
-    found = explainer.shap_values(rows[40:80]).sum(axis=1) + explainer.expected_value
-    np.testing.assert_allclose(found, model.predict_proba(X[40:80])[:, 1], rtol=0.0, atol=1e-5)
-    model, (X, _, _) = CASES[1].fitted(200)
-    rows = et.shap_inputs(model, X)
-    with pytest.raises(NotImplementedError):
-        shap.TreeExplainer(et.to_shap(model), data=rows[:40], model_output="probability")
-
-
-def test_without_data_boosted_trees_are_not_explained():
-    shap = pytest.importorskip("shap")
-    model, (X, _, _) = CASES[2].fitted(200)
-    explainer = shap.TreeExplainer(et.to_shap(model))
-    with pytest.raises(shap.utils._exceptions.ExplainerError, match="background dataset"):
-        explainer.shap_values(et.shap_inputs(model, X))
-
-
-@no_exposure
-@pytest.mark.parametrize("case", EXPLAINED, ids=str)
-def test_trees_for_shap_lead_rows_where_tables_do(case):
-    model, _ = case.fitted(200)
-    X = with_holes(at_cuts(model.schema_, case.draw(50, "later")[0]), 0.1, "shap")
-    tables, codes = et.to_tables(model), et.shap_inputs(model, X)
-    for tree, other in zip(tables.trees, et.to_shap(model)["trees"], strict=False):
-        coded = replace(tree, threshold=other["thresholds"].astype(np.float32))
-        found = [leaf_of(coded, row) for row in codes]
-        np.testing.assert_array_equal(found, [leaf_of(tree, row) for row in tables.inputs(X)])
-
-
 # ---- what cannot be exported ----------------------------------------------------------------------------------------
 
 
-@no_exposure
-@pytest.mark.parametrize("case", [*CASES[6:8], *CASES[10:]], ids=str)
-def test_mixtures_of_logarithms_are_not_explained(case):
-    model, (X, _, _) = case.fitted(100)
-    others = [case.kind.__name__.replace("Ensemble", kind) for kind in ("Boost", "Forest")]
-    for export in (et.to_shap, lambda model: et.shap_inputs(model, X)):
-        with pytest.raises(ValueError, match=f"averages logarithms of .*fit {others[0]} or {others[1]} to the same"):
-            export(model)
-
-
-@pytest.mark.parametrize("export", [et.to_tables, et.to_onnx, et.to_shap])
+@pytest.mark.parametrize("export", [et.to_tables, et.to_onnx])
 @pytest.mark.parametrize("kind", [et.MetaBoostClassifier, et.MetaEnsembleRegressor])
 def test_models_that_are_not_fitted_are_refused(export, kind):
     with pytest.raises(ValueError, match=f"{kind.__name__} is not fitted yet: call fit and export it then"):

@@ -139,12 +139,6 @@ def test_a_graph_answers_the_same_or_is_refused(kind):
 
 
 @every
-def test_trees_for_shap_are_made_or_refused(kind):
-    found, refusal = outcome(partial(et.to_shap, fitted(kind)))
-    assert kind.__name__ in refusal if found is None else len(found["trees"]) >= 1
-
-
-@every
 def test_a_model_says_what_it_knows_of_itself(kind):
     model = fitted(kind)
     assert model.feature_importances_.shape == (4,)

@@ -1,11 +1,10 @@
-"""Models for other programs: plain tree tables, ONNX graphs, shap's tree explainer."""
+"""Models for other programs: plain tree tables and ONNX graphs."""
 
 from typing import TYPE_CHECKING, Any
 
 from everytree.export.averaged import AveragedTrees
 from everytree.export.inputs import onnx_inputs
 from everytree.export.plain_trees import to_tables
-from everytree.export.shap_trees import shap_inputs, to_shap
 from everytree.export.summed import SummedTrees
 from everytree.export.tables import TreeTable
 
@@ -17,9 +16,7 @@ __all__ = [
     "SummedTrees",
     "TreeTable",
     "onnx_inputs",
-    "shap_inputs",
     "to_onnx",
-    "to_shap",
     "to_tables",
 ]
 

@@ -82,17 +82,6 @@ def largest_with(column: Column, code: int) -> float:
     return float(column.cuts[code]) if code < len(column.cuts) else np.inf
 
 
-def coded_thresholds(tree: TreeTable, columns: tuple[Column, ...]) -> FloatArray:
-    """(n_nodes,) thresholds for a tree that reads `coded_inputs`: half-way between codes, and exact in float32."""
-    threshold = tree.threshold.copy()
-    for k in np.unique(tree.feature[~tree.is_leaf]):
-        if is_asked_by_value(columns[k]):
-            at = np.flatnonzero(tree.feature == k)
-            code = np.searchsorted(columns[k].cuts, tree.threshold[at])
-            threshold[at] = np.where(np.isneginf(tree.threshold[at]), 0.5 * UNSEEN, code + 0.5)
-    return threshold
-
-
 def table_of(
     tree: MetaTree, columns: tuple[Column, ...], value_of_node: FloatArray, mass_of_node: FloatArray
 ) -> TreeTable:
@@ -232,22 +221,14 @@ def read_inputs(schema: Schema, X: Any, owner: str) -> FloatArray:
     return plain_inputs(schema.columns, schema.encode(X, owner=owner), schema.numbers(X, owner=owner))
 
 
-def coded_inputs(columns: tuple[Column, ...], codes: NDArray[Any]) -> FloatArray:
-    """(n_rows, n_features) the codes of all columns: -1 for a category that was not there at fit, NaN for missing."""
+def plain_inputs(columns: tuple[Column, ...], codes: NDArray[Any], numbers: FloatArray) -> FloatArray:
+    """(n_rows, n_features) what trees read, from the codes of all columns and the values of those of numbers."""
     top = np.iinfo(codes.dtype).max
-    out = codes.astype(np.float64)
-    out[codes == top] = np.nan
+    out = np.where(codes == top, np.nan, codes.astype(np.float64))
+    of_numbers = iter(numbers.T)
     for k, column in enumerate(columns):
         if column.has_unseen:
             out[codes[:, k] == top - 1, k] = UNSEEN
-    return out
-
-
-def plain_inputs(columns: tuple[Column, ...], codes: NDArray[Any], numbers: FloatArray) -> FloatArray:
-    """(n_rows, n_features) what trees read, from the codes of all columns and the values of those of numbers."""
-    out = coded_inputs(columns, codes)
-    of_numbers = iter(numbers.T)
-    for k, column in enumerate(columns):
         values = next(of_numbers) if column.kind != "categorical" else None
         if values is not None and is_asked_by_value(column):
             out[:, k] = _rounded(values) if column.single else values

@@ -259,30 +259,13 @@ def test_show_says_what_was_fitted_on_what(folder, here, capfd):
     assert "the most probable tree: 4 leaves, probability" in capfd.readouterr().out
 
 
-def test_bench_prints_a_table_with_ratios(folder, capfd):
-    for name, target, how in (
-        ("wine.csv", "class", ["--trees", "3"]),
-        ("patients.parquet", "progress", ["--trees", "3"]),
-        ("wine.csv", "class", ["--tree"]),
-        ("iris.csv", "species", ["--exact"]),
-    ):
-        assert main(["bench", f"{folder}/{name}", "-y", target, *how]) == 0
-        head, _, *lines = (line.split(" | ") for line in capfd.readouterr().out.splitlines()[:5])
-        share, loss = ("R2", "RMSE |") if target == "progress" else ("accuracy", "log-loss |")
-        assert head[1:] == ["fit", "predict", share, loss]
-        assert lines[0][0].startswith("| Meta" if "--exact" not in how else "| Exact")
-        assert [line[0][:6] for line in lines[1:]] == ["| Rand", "| LGBM"]
-        assert all(line[k].rstrip(" |").endswith("x)") for line in lines[1:] for k in (1, 2, 4))
-        assert all(0.0 < float(line[3]) <= 1.0 for line in lines)
-
-
 def test_version_and_completion():
     assert run("--version").stdout.decode() == f"everytree {et.__version__}\n"
     done = run("--show-completion", "bash", env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
     assert b"_EVERYTREE_COMPLETE=complete_bash" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "update", "merge", "show", "explain", "report", "bench"])
+@pytest.mark.parametrize("command", ["fit", "predict", "update", "merge", "show", "explain", "report"])
 def test_every_command_has_examples(command, capfd):
     assert main([command, "--help"]) == 0
     assert f"everytree {command} " in capfd.readouterr().out.split("Arguments")[0].split("\n", 3)[3]

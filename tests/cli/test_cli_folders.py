@@ -356,17 +356,13 @@ def test_rows_that_trees_cannot_place_are_mentioned(here, capfd):
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-def test_bench_and_report_use_a_sample_and_say_so(suffix, here, capfd, monkeypatch):
+def test_the_report_uses_a_sample_and_say_so(suffix, here, capfd, monkeypatch):
     monkeypatch.setattr(memory, "LEAST_ROWS", 400)
     assert main(["fit", "t.parquet", "--drop", "id", *FIT]) == 0
     capfd.readouterr()
-    assert main(["bench", suffix, "-y", "y", "--trees", "3", *FEW]) == 0
-    out, error = capfd.readouterr()
-    assert "| 200 rows to fit, 200 to predict |" in out
     said = (
         "in memory, more than --memory 1 KiB: 400 of its 1,200 rows are used, drawn at random; a larger --memory takes"
     )
-    assert said in error
     WRITERS[suffix](rows().take(np.arange(N_ROWS)[::-1]), f"new.{suffix}")
     assert main(["report", "model.et", f"new.{suffix}", *FEW]) == 0
     error = capfd.readouterr().err
@@ -387,10 +383,6 @@ def test_a_sample_is_uniform_and_names_its_rows(here, capfd, monkeypatch):
         row = int(np.searchsorted(numbers, 700))
         line = f"line {numbers[row] - 600 + 2}" if suffix == "csv" else f"row {numbers[row] - 600}"
         assert drawn.place(row) == f"2.{suffix}, {line}"
-    gaps = pa.array([None if k % 2 else "yes" for k in range(N_ROWS)])
-    WRITERS["csv"](rows().set_column(4, "y", gaps), "gaps.csv")
-    said = fails(capfd, "bench", "gaps.csv", "-y", "y", "--memory", "100G")
-    assert "gaps.csv, line 3: the target 'y' is missing" in said
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -11,7 +11,6 @@ import pytest
 import everytree as et
 from command import fails, says
 from everytree.__main__ import main
-from everytree.cli.comparing import first_half
 from report_cases import visits
 
 FEW = ["--trees", "5"]
@@ -67,30 +66,6 @@ def test_rows_that_the_model_has_are_known_in_another_file_and_order(here, capfd
     assert et.load("model.et").forest_.n_rows == 2 * len(visits())
 
 
-def bench_accuracies(text: str) -> list[float]:
-    return [float(line.split(" | ")[3]) for line in text.splitlines()[2:5]]
-
-
-@pytest.mark.filterwarnings("ignore:72 of 72 rows equal another")
-def test_bench_keeps_groups_and_repeats_in_one_half(here, capfd):
-    assert max(bench_accuracies(says(capfd, "bench", "visits.csv", "-y", "y", "--groups", "patient", *FEW))) < 0.8
-    assert min(bench_accuracies(says(capfd, "bench", "strangers.csv", "-y", "y", *FEW))) > 0.85
-    once = visits().drop_duplicates("patient").drop(columns="patient").assign(c=np.arange(24) % 12, d=np.arange(24) % 7)
-    once.loc[np.repeat(once.index, 6)].to_csv("repeats.csv", index=False)
-    assert max(bench_accuracies(says(capfd, "bench", "repeats.csv", "-y", "y", *FEW))) < 0.8
-    visits().assign(patient="one").to_csv("one.csv", index=False)
-    assert "all rows are in one group" in fails(capfd, "bench", "one.csv", "-y", "y", "--groups", "patient", *FEW)
-
-
-@pytest.mark.parametrize("sizes", [[1] * 9, [3, 1, 4, 1, 5], [50, 1], [1, 1]], ids=str)
-def test_the_first_half_holds_whole_groups_and_no_more_than_half_if_it_can(sizes):
-    group = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    seen = first_half(group, np.random.default_rng(1))
-    assert 0 < seen.sum() < len(group)
-    assert len({(g, s) for g, s in zip(group, seen, strict=True)}) == len(sizes)
-    assert seen.sum() <= max(len(group) // 2, max(sizes))
-
-
 def test_a_page_without_a_table_has_the_name_of_the_target(here):
     assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
     assert main(["report", "model.et", "-q"]) == 0
@@ -116,10 +91,3 @@ def test_columns_of_many_texts_in_the_page_are_named(here, capfd):
     assert main(["fit", "places.csv", "-y", "y", *FEW, "-q"]) == 0
     assert main(["report", "model.et", "places.csv"]) == 0
     assert "report.html: It contains all texts of the column place\n" in capfd.readouterr().err
-
-
-def test_rows_without_groups_are_halved_whatever_their_numbers():
-    numbers = np.random.default_rng(0).permutation(20)
-    alone = first_half(np.arange(20), np.random.default_rng(1))
-    assert alone.sum() == 10
-    np.testing.assert_array_equal(first_half(numbers, np.random.default_rng(1)), alone)

@@ -150,8 +150,3 @@ def test_quality_is_said_of_forests_that_are_not_empty(here, capfd):
     assert capfd.readouterr().err == ""
     assert main(["show", "model.et"]) == 0
     assert "unseen    right for" in capfd.readouterr().out
-
-
-def test_bench_takes_boosted_models(here, capfd):
-    assert main(["bench", "class.csv", "-y", "y", "--model", "boost"]) == 0
-    assert "MetaBoostClassifier" in capfd.readouterr().out

@@ -154,7 +154,6 @@ def predict(
     quantiles: options.Quantiles = "",
     interval: options.Interval = None,
     keep: options.Keep = None,
-    escape_formulas: options.EscapeFormulas = False,
     jobs: options.Jobs = None,
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
@@ -176,7 +175,7 @@ def predict(
     levels, kept = options.numbers("--quantiles", quantiles), options.names("--keep", keep)
     asked = Asked(proba, std, levels, interval, kept, jobs, _shows(quiet))
     how = Reading(format, delimiter=delimiter)
-    predict_file(model, table, out, how, asked, escape_formulas=escape_formulas, say=_sayer(quiet))
+    predict_file(model, table, out, how, asked, _sayer(quiet))
 
 
 @app.command()
@@ -318,52 +317,6 @@ def demo() -> None:
     from everytree.cli.demo import run
 
     run()
-
-
-@app.command()
-def bench(
-    table: options.TablePath,
-    target: options.Target,
-    kind: options.Kind = "auto",
-    model: options.Model = None,
-    exact: options.Exact = False,
-    tree: options.Tree = False,
-    trees: options.Trees = None,
-    min_leaf: options.MinLeaf = None,
-    max_features: options.MaxFeatures = None,
-    groups: options.Groups = None,
-    drop: options.Drop = None,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    memory: options.SampleMemory = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    format: options.FormatOption = None,
-) -> None:
-    """Time a model beside a scikit-learn forest, and LightGBM if installed, on half a table; compare them on the other.
-
-    Rows of one group, and rows that are equal in every column, are in one half.
-
-    \b
-    everytree bench train.csv --target price
-    everytree bench train.csv --target price --trees 20 --jobs 2
-    """
-    from everytree.cli.comparing import bench_table
-    from everytree.cli.fitting import Wanted
-    from everytree.cli.memory import memory_limit, rows_that_fit
-    from everytree.cli.models import TableRoles
-    from everytree.cli.tables import Reading, open_table
-    from everytree.cli.writing import to_standard_output
-
-    structure, dropped = options.structure(model, exact, tree), options.names("--drop", drop)
-    wanted = Wanted(
-        structure, kind, None, trees, None, seed, jobs, dropped, groups=groups, min_leaf=min_leaf,
-        max_features=options.max_features(max_features),
-    )  # fmt: skip
-    how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet=False))
-    source = open_table(table, how)
-    rows = rows_that_fit(source, _sayer(quiet=False))
-    to_standard_output(f"{bench_table(rows, TableRoles(target, has_header=not no_header), wanted)}\n".encode())
 
 
 # ---- small things ---------------------------------------------------------------------------------------------------

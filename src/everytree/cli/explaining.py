@@ -58,23 +58,9 @@ def explain_file(
     if out is None:
         to_standard_output(f"{_row_in_words(file, source, row, which)}\n".encode())
         return
-    n_rows = write_file_counted(_contributions(file, source, which), out, how.format)
+    written = write_file(_contributions(file, source, which), out, how.format)
     if out != STREAM:
-        say(f"{out}: {number_of(n_rows, 'row')}, what each of {len(file.model.schema_.columns)} columns adds")
-
-
-def write_file_counted(parts: Iterator[dict[str, Any]], path: str, given: str | None) -> int:
-    """Columns to a file, and how many rows these were."""
-    n_rows = 0
-
-    def counted() -> Iterator[dict[str, Any]]:
-        nonlocal n_rows
-        for part in parts:
-            yield part
-            n_rows += len(part["prediction"])
-
-    write_file(counted(), path, given)
-    return n_rows
+        say(f"{out}: {number_of(written.n_rows, 'row')}, what each of {len(file.model.schema_.columns)} columns adds")
 
 
 def _class(file: ModelFile, label: str | None) -> Any:

@@ -22,15 +22,10 @@ from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
 from everytree.cli.tables import OpenTable
 from everytree.estimators.registry import STRUCTURES
 from everytree.families.registry import boosted_families, families_with
-from everytree.tables.reading import read_table
-from everytree.tables.texts import may_be_read
 
 MAX_CLASSES = 10
 """Whole numbers with no more distinct values than this are taken for classes, unless told otherwise."""
 CLASS_ADVICE = "; --kind class takes it for a class"
-
-MIN_NAMED_ROWS = 20
-"""Rows from which a text that differs in each of them is a name."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +100,6 @@ def fit_rows(source: TableRows, roles: TableRoles, wanted: Wanted, say: Callable
     X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop, wanted.groups))
     if kind == "class" and wanted.kind == "auto":
         about_classes(source.name, roles.target, target, say)
-    about_names(source.name, X, say)
     model = make_estimator(kind, wanted)
     columns = row_columns(source, roles)
     if wanted.groups is not None:
@@ -147,25 +141,6 @@ def about_classes(name: str, target: str, values: NDArray[Any], say: Callable[[s
         say(
             f"{name}: {target!r} has {n_classes} different texts in {len(values)} rows, such as {str(values[0])!r}, "
             "each of which is taken as a class; if it is meant to be a number, write it like 1234.5"
-        )
-
-
-def about_names(name: str, X: Any, say: Callable[[str], object]) -> None:
-    """Say which columns have a different text in every row, as names and numbers of customers have."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if X.num_rows < MIN_NAMED_ROWS:
-        return
-    texts = [column for column in X.column_names if pa.types.is_string(X.schema.field(column).type)]
-    unique = [column for column in texts if pc.count_distinct(X.column(column), mode="all").as_py() == X.num_rows]
-    unique = [column for column in unique if not may_be_read(read_table(X.select([column]), "fit").column(0))]
-    if unique:
-        listed = " and ".join(map(repr, unique[:3])) + (f" and {len(unique) - 3} more" if len(unique) > 3 else "")
-        has, it = ("has", "it") if len(unique) == 1 else ("have", "them")
-        say(
-            f"{name}: {listed} {has} a different text in every row, which cannot help to predict new rows; --drop "
-            f"leaves {it} out"
         )
 
 

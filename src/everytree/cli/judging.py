@@ -17,8 +17,7 @@ from everytree.cli.models import ModelFile, input_names, n_rows_of, open_model, 
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading
-from everytree.cli.writing import check_output
-from everytree.files.atomic import replace_file
+from everytree.cli.writing import check_output, replace_whole
 
 if TYPE_CHECKING:
     from everytree.report.page import Page
@@ -69,10 +68,7 @@ def report_file(
             is_new = False
             page = _judged_page(file, rows, labels, is_new)
         note = _said(rows, is_new)
-    try:
-        replace_file(out, [page.text.encode("utf-8")])
-    except OSError as error:
-        raise UserError(f"could not write {out} ({error.strerror or error}); no partial file is left") from None
+    replace_whole(out, [page.text.encode("utf-8")])
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{note}")
     if page.listed:
         say(f"{out}: {_contained(page.listed)}")

@@ -89,9 +89,6 @@ Proba = Annotated[bool, typer.Option("--proba", help="The probability of each cl
 Std = Annotated[bool, typer.Option("--std", help="The standard deviation of each number.")]
 Quantiles = Annotated[str, typer.Option(metavar="LEVELS", help="Such as .05,.5,.95.")]
 Interval = Annotated[float | None, typer.Option(metavar="COVERAGE", help="Such as .9.")]
-EscapeFormulas = Annotated[
-    bool, typer.Option("--escape-formulas", help="Put ' before text in CSV that a spreadsheet would compute.")
-]
 Kind = Annotated[
     Literal["auto", "class", "number"],
     typer.Option(help="What targets are; auto: text, and whole numbers of at most ten values, are classes."),

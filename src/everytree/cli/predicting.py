@@ -15,7 +15,7 @@ from everytree.cli.models import ModelFile, column_types, input_names, open_mode
 from everytree.cli.problems import UserError, no_column
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
-from everytree.cli.writing import check_escaping, check_output, output_format, write_file
+from everytree.cli.writing import check_output, output_format, write_file
 from everytree.predictive.restricted import restricted_mean
 
 ROWS_AT_ONCE = 2**15
@@ -45,52 +45,25 @@ class Asked:
     progress: bool = False
 
 
-def predict_file(
-    model: str,
-    table: str,
-    out: str,
-    how: Reading,
-    asked: Asked,
-    *,
-    escape_formulas: bool,
-    say: Callable[[str], object],
-) -> None:
+def predict_file(model: str, table: str, out: str, how: Reading, asked: Asked, say: Callable[[str], object]) -> None:
     """A model and a table, by their paths, to a table of answers."""
     check_output(out, model, table)
     output_format(out, how.format)
-    if escape_formulas:
-        check_escaping(out, how.format)
     file = open_model(model)
     types = column_types(file, with_target=False)
     source = open_table(table, replace(how, has_header=file.roles.has_header, types=types))
     if file.roles.exposure is not None and file.roles.exposure not in source.columns:
         say(f"{source.name}: there is no column {file.roles.exposure!r}; every exposure is taken to be 1")
-    written = _Written()
     last_time = last_time_of(file.model)
     if last_time is not None:
         say(
             f"{file.path}: times were censored, and the longest seen is {short_number(last_time, 6)}: mean_up_to is "
             "the mean of times up to it, and quantiles beyond it are inf; prediction and std extrapolate the rates"
         )
-    write_file(written.noted(predict_table(source, file, asked)), out, how.format, escape_formulas=escape_formulas)
+    written = write_file(predict_table(source, file, asked), out, how.format)
     if out != STREAM:
         columns = number_of(len(written.columns), "column")
         say(f"{out}: {number_of(written.n_rows, 'row')}, {columns}: {', '.join(written.columns)}")
-
-
-class _Written:
-    """Number of rows written, and the names of columns."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-        self.columns: list[str] = []
-
-    def noted(self, parts: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Pass the parts on and count their rows."""
-        for part in parts:
-            yield part
-            self.columns = list(part)
-            self.n_rows += len(part[self.columns[0]])
 
 
 def predict_table(table: OpenTable, file: ModelFile, asked: Asked) -> Iterator[dict[str, Any]]:

@@ -19,16 +19,15 @@ WRONG, FAULT, INTERRUPTED = 1, 70, 130
 TRACEBACK = "EVERYTREE_TRACEBACK"
 """The environment variable that makes an internal error print its traceback."""
 
-SAID_HERE = "X: .*nearly every row has its own", "X: .*numbers with a decimal comma"
-"""Warnings of the library that commands replace by their own, which name the option or the file."""
+SAID_HERE = "X: .*numbers with a decimal comma"
+"""A warning of the library that commands replace by their own, which names the file."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """One command; what goes wrong is one sentence on standard error."""
     try:
         with warnings.catch_warnings():
-            for message in SAID_HERE:
-                warnings.filterwarnings("ignore", message)
+            warnings.filterwarnings("ignore", SAID_HERE)
             warnings.showwarning = _warner()
             app(args=list(arguments), prog_name="everytree")
     except SystemExit as end:  # typer's own: help and usage errors have been shown
@@ -80,7 +79,7 @@ def _warner() -> Callable[..., None]:
 
     def warn(message: Warning | str, *where: Any, **more: Any) -> None:
         del where, more
-        sentence = str(message).replace("`y`", "The target")
+        sentence = str(message).removeprefix("X: ").replace("`y`", "The target")
         if sentence not in printed:
             printed.add(sentence)
             _say(sentence, 0)

@@ -11,22 +11,19 @@ import numpy as np
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
 from everytree.estimators.base import MetaEstimator
-from everytree.online.base import OnlineForest
 from everytree.view.describe import SHOW_ALL
 
 BAR, MIN_BAR = 30, 5
 """Columns of the widest and of the narrowest bar."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
 UNLIMITED = 10_000
-MAX_TABLES = MAX_FEATURES = 12
-"""Maximum number of tables, and of features, listed by name."""
+MAX_TABLES = 12
+"""Maximum number of tables listed by name."""
 
 
 def show_model(file: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     """All of it, as text."""
     model = file.model
-    if isinstance(model, OnlineForest):
-        return _online_facts(file)
     if not isinstance(model, MetaEstimator) or not model.__sklearn_is_fitted__():
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{file.path}: {model!r}\n{drawn}".rstrip()
@@ -50,23 +47,6 @@ def _facts(file: ModelFile) -> str:
     for role in ("weight", "exposure", "censored", "event"):
         if getattr(roles, role):
             facts[role] = f"column {getattr(roles, role)}"
-    return "\n".join([file.path, *(f"{name:<10}{value}" for name, value in facts.items())])
-
-
-def _online_facts(file: ModelFile) -> str:
-    """A forest that learns row by row: its trees are too random to be read."""
-    model: OnlineForest = file.model
-    named = [f"{name} ({'text' if model.is_category(name) else 'number'})" for name in model.features]
-    features = ", ".join(named[:MAX_FEATURES]) + (", ..." if len(named) > MAX_FEATURES else "")
-    facts = {
-        "model": f"{type(model).__name__} of {number_of(model.n_models, 'tree')}, {number_of(model.n_nodes, 'node')}",
-        "columns": f"{len(model.features)}: {features}" if features else "none yet",
-        "rows": f"{model.n_rows:,}",
-    }
-    if hasattr(model, "classes"):
-        facts["classes"] = ", ".join(map(str, model.classes)) or "none yet"
-    if model.half_life is not None:
-        facts["half-life"] = f"{model.half_life:g} rows"
     return "\n".join([file.path, *(f"{name:<10}{value}" for name, value in facts.items())])
 
 

@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,31 @@ from everytree.cli.problems import UserError
 from everytree.cli.tables import STREAM, format_of
 from everytree.files.atomic import replace_file
 
-FORMULA = r"^[=+\-@\t\r]"
-"""How text begins that a spreadsheet computes; numbers may begin so too."""
-NUMBER = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
+
+@dataclass
+class Written:
+    """Number of rows written, and the names of columns."""
+
+    n_rows: int = 0
+    columns: Sequence[str] = ()
 
 
-def write_file(
-    parts: Iterable[Mapping[str, Any]], path: str, given: str | None, *, escape_formulas: bool = False
-) -> None:
+def write_file(parts: Iterable[Mapping[str, Any]], path: str, given: str | None) -> Written:
     """Columns to a file, as a whole or not at all, or to standard output; part by part, as they come."""
-    contents = _as_bytes(path, _tables(parts, escape_formulas), output_format(path, given))
+    written = Written()
+    contents = _as_bytes(path, _tables(parts, written), output_format(path, given))
     if path == STREAM:
         for content in contents:
             to_standard_output(content)
-        return
+    else:
+        replace_whole(path, _compressed(contents) if is_compressed(path) else contents)
+    return written
+
+
+def replace_whole(path: str, contents: Iterable[bytes]) -> None:
+    """Contents to a file, as a whole or not at all."""
     try:
-        replace_file(path, _compressed(contents) if is_compressed(path) else contents)
+        replace_file(path, contents)
     except OSError as error:
         raise UserError(f"could not write {path} ({error.strerror or error}); no partial file is left") from None
 
@@ -48,12 +58,13 @@ def output_format(path: str, given: str | None) -> str:
     return told
 
 
-def _tables(parts: Iterable[Mapping[str, Any]], escape_formulas: bool) -> Iterator[Any]:
+def _tables(parts: Iterable[Mapping[str, Any]], written: Written) -> Iterator[Any]:
     import pyarrow as pa
 
     for columns in parts:
         table = pa.table(list(columns.values()), names=list(columns))
-        yield _without_formulas(table) if escape_formulas else table
+        written.n_rows, written.columns = written.n_rows + table.num_rows, table.column_names
+        yield table
 
 
 def _compressed(contents: Iterable[bytes]) -> Iterator[bytes]:
@@ -62,37 +73,6 @@ def _compressed(contents: Iterable[bytes]) -> Iterator[bytes]:
     for content in contents:
         yield packer.compress(content)
     yield packer.flush()
-
-
-def check_escaping(path: str, given: str | None) -> None:
-    """Formulas are a matter of text files."""
-    kind = output_format(path, given)
-    if kind not in DELIMITERS:
-        raise UserError(f"--escape-formulas is for CSV and TSV, but a {kind.capitalize()} file is written")
-
-
-def _without_formulas(table: Any) -> Any:
-    """Put an apostrophe before names and text that a spreadsheet would take for formulas."""
-    import pyarrow as pa
-
-    columns = [_escaped(column) if _is_text(column.type) else column for column in table.columns]
-    return pa.table(columns, names=_escaped(pa.array(table.column_names, pa.string())).to_pylist())
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    values = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(values) or pa.types.is_large_string(values))
-
-
-def _escaped(column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = column.cast(pa.string())
-    is_formula = pc.and_(pc.match_substring_regex(text, FORMULA), pc.invert(pc.match_substring_regex(text, NUMBER)))
-    return pc.if_else(is_formula, pc.binary_join_element_wise("'", text, ""), text)
 
 
 def to_standard_output(content: bytes | memoryview) -> None:

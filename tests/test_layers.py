@@ -27,7 +27,6 @@ DOORS = {
     ("explaining.explanation", "view"),
     ("explaining.effect", "view"),
     ("estimators.showing", "view"),
-    ("predictive.predictive", "view"),
     ("estimators.base", "report"),
 }
 """Imports to a higher floor, made when a picture or a report is asked for: what a user holds in hand shows itself."""

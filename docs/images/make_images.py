@@ -7,13 +7,13 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from sklearn.datasets import load_diabetes
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+import pandas as pd
+from sklearn.tree import DecisionTreeClassifier
 
 import everytree as et
 from everytree.cli.demo import load
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
-from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
+from everytree.view.plot import plot_predictive, plot_tree
 
 
 def tumours(max_depth: int = 4):
@@ -41,14 +41,12 @@ def calls(n_rows: int = 1500):
     """Counts by hour of the day with a known rate: what a meta-tree has learnt of it, and the truth."""
     rng = np.random.default_rng(0)
     hour, is_weekend = rng.integers(0, 24, n_rows), rng.random(n_rows) < 2 / 7
-    every_hour = np.arange(24)
+    every_hour, name = np.arange(24), "hour of a working day"
     rates = np.stack([_rate(every_hour, False), _rate(every_hour, True)])
-    X = np.column_stack([hour, is_weekend]).astype(np.uint8)
+    X = pd.DataFrame({name: hour, "is weekend": is_weekend})
     y = rng.poisson(rates[is_weekend.astype(int), hour])
-    cart = DecisionTreeRegressor(max_depth=8, criterion="poisson", random_state=0).fit(X, y)
-    tree = metatree_from_sklearn_tree(cart.tree_, n_features=2)
-    post = et.Posterior(tree, et.Poisson(1.0, 0.1), split_prior=0.5).update(X, y)
-    ax = plot_predictive(post, "hour of a working day", feature_names=["hour of a working day", "is weekend"])
+    model = et.MetaTreeRegressor(max_depth=8, family="poisson", random_state=0).fit(X, y)
+    ax = plot_predictive(model, name, at={name: 0, "is weekend": False})
     ax.plot(every_hour, rates[0], "o", color="C1", markersize=3.5)
     ax.annotate("true rate", (18.4, rates[0][18]), (20.0, rates[0][18] + 2.0), color="C1", va="center")
     ax.set_ylabel("calls")
@@ -62,20 +60,8 @@ def _rate(hour, is_weekend):
     return np.where(is_weekend, 1.0 + 9.0 * noon, 1.5 + 14.0 * morning + 18.0 * evening + 4.0 * noon)
 
 
-def diabetes():
-    """Which splits of a deep regression tree the data ask for."""
-    table = load_diabetes(scaled=False)
-    cuts = np.quantile(table.data, np.arange(1, 16) / 16, axis=0)
-    X = (table.data[:, None, :] > cuts).sum(axis=1).astype(np.uint8)
-    cart = DecisionTreeRegressor(max_depth=6, min_samples_leaf=5, random_state=0).fit(X, table.target)
-    tree = metatree_from_sklearn_tree(cart.tree_, n_features=X.shape[1])
-    post = et.Posterior(tree, et.Normal(150.0, 1.0, 2.0, 5000.0), split_prior=0.5).update(X, table.target)
-    return plot_split_probs(post, feature_names=table.feature_names)
-
-
 PICTURES = {
     "front": top_of_tumours, "front_narrow": root_of_tumours, "tree": tumours, "predictive": calls,
-    "split_probs": diabetes,
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
-    from everytree.view import plot_predictive, plot_split_probs, plot_tree
+    from everytree.view import plot_predictive, plot_tree
 
 __version__ = "0.1.0"
 
@@ -97,7 +97,6 @@ __all__ = [
     "load",
     "onnx_inputs",
     "plot_predictive",
-    "plot_split_probs",
     "plot_tree",
     "save",
     "schema_from_batches",
@@ -127,7 +126,7 @@ _HOMES = {
     "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
-    "view": ("plot_predictive", "plot_split_probs", "plot_tree"),
+    "view": ("plot_predictive", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -138,6 +137,7 @@ _REMOVED = {
     f"Dask{name}": f"pass the collection to fit_batches of {name}, and predict by rows.map_partitions(model.predict)"
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
 } | {
+    "plot_split_probs": "plot_tree has the probability of each split, post.split_prob all of them",
     "plot_style": "it is everytree.view.plot_style",
     "to_shap": "model.explain(X).to_shap() has the values, for all pictures of shap",
     "shap_inputs": "model.explain(X).to_shap() has the values, for all pictures of shap",

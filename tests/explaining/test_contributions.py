@@ -392,9 +392,6 @@ def test_an_explanation_reads_as_a_table():
     assert frame["contribution"].abs().is_monotonic_decreasing
     assert frame.set_index("column").loc["dose", "value"] == "missing"
     np.testing.assert_allclose(frame["contribution"].sum() + why.base[0], model.predict_proba(new)[2, 0])
-    html = why._repr_html_()
-    assert html.count("<table>") == 3
-    assert "site" in html
     assert len(why[3]) == 1
     np.testing.assert_array_equal(why[2:5].values, why.values[2:5])
     ax = why.plot(1)

@@ -150,9 +150,7 @@ def test_predictions_along_a_column_that_are_refused():
     model = et.MetaTreeRegressor(random_state=0).fit(X, score)
     with pytest.raises(ValueError, match="at must be one row, but has 2"):
         et.plot_predictive(model, "age", at=X.iloc[:2])
-    with pytest.raises(TypeError, match=r"is for posteriors and estimators; pass model.snapshot\(\)"):
+    with pytest.raises(TypeError, match=r"is for estimators; pass model.snapshot\(\)"):
         et.plot_predictive(et.OnlineForestRegressor(), "age")
-    with pytest.raises(ValueError, match="codes is for a Posterior"):
-        et.plot_predictive(model, "age", codes=[1])
     with pytest.raises(ValueError, match=r"column is 'bmi', but the columns are \['age'"):
         et.plot_predictive(model, "bmi")

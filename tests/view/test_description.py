@@ -20,7 +20,7 @@ from picture_cases import EVERY_KIND, fitted, one_row
 @EVERY_KIND
 def test_description_agrees_with_the_posterior(case, kind):
     post = fitted(case, kind)
-    drawing = describe(post, max_depth=9, max_nodes=10_000, row_data=one_row(case))
+    drawing = describe(post, max_depth=9, max_nodes=10_000, **one_row(case))
     assert sorted(node.number for node in drawing.nodes) == list(range(post.tree.n_nodes))
     for i, node in enumerate(drawing.nodes):
         s = node.number

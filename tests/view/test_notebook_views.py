@@ -83,42 +83,6 @@ def test_a_model_that_is_not_fitted_shows_the_diagram_of_scikit_learn():
     assert "sk-" in both._repr_html_()
 
 
-def test_predictions_show_the_first_rows():
-    X, score = table()
-    numbers = et.MetaForestRegressor(5, random_state=0).fit(X, score).predictive(X)
-    html = checked(numbers._repr_html_())
-    assert html.count("<tr>") == 9
-    assert "120 rows, the first 8" in html
-    assert f"{numbers[:1].mean()[0]:.4g}" in html
-    classes = et.MetaForestClassifier(5, random_state=0).fit(X, np.digitize(score, [0, 2])).predictive(X[:3])
-    html = checked(classes._repr_html_())
-    best = classes.probs()[0].argmax()
-    assert f"P({best}) = {classes.probs()[0, best]:.3f}" in html
-    assert "no rows" in checked(numbers[:0]._repr_html_())
-    counts = et.MetaTreeRegressor(family="poisson", random_state=0).fit(X, np.round(np.exp(score / 3)))
-    checked(counts.predictive(X[:1])._repr_html_())
-
-
-def test_predictions_of_classes_show_their_labels():
-    X, score = table()
-    y = np.where(score > 0, "a <b>", "c")
-    for model in (
-        et.MetaTreeClassifier(random_state=0).fit(X, y),
-        et.ExactTreeClassifier(max_depth=1).fit(X, y),
-        et.MetaBoostClassifier(max_iter=5, random_state=0).fit(X, y),
-    ):
-        dist = model.predictive(X)[5:]
-        assert dist.labels == ("a <b>", "c")
-        assert "P(a &lt;b&gt;) = " in checked(dist._repr_html_())
-    stream = et.OnlineForestClassifier(n_models=2)
-    stream.learn_one({"x": 1.0}, "only")
-    assert stream.predictive_one({"x": 1.0}).labels == ("only", "any other")
-    one = et.MetaTreeClassifier(random_state=0).fit(X, ["only"] * len(X)).predictive(X[:1])
-    assert "P(only) = " in checked(one._repr_html_())
-    bare = et.Posterior(et.MetaTree.complete([0]), et.Categorical(2)).predictive([[0]])
-    assert "by the number of the class" in checked(bare._repr_html_())
-
-
 def test_a_choice_prints_plainly():
     X, score = table()
     model = et.MetaForestClassifier(5, random_state=0).fit(X, score > 0)

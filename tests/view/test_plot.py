@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from own_family import GammaWaiting
 
 import everytree as et
-from cases import CASES, families, random_codes, rng_for
+from cases import CASES, families, rng_for
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.view.colours import LIGHT
 from everytree.view.describe import describe
 from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
-from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
+from everytree.view.plot import plot_predictive, plot_tree
 from everytree.view.plot.layout import Layout, packed
 from everytree.view.text import tree_text
 from picture_cases import EVERY_KIND, fitted, one_node, one_row, small
@@ -28,6 +28,9 @@ from picture_cases import EVERY_KIND, fitted, one_node, one_row, small
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
 IMAGES = Path(__file__).parents[2] / "docs" / "images" / "make_images.py"
+
+
+CONSTANTS = set(NUMBER_FAMILIES) - {"linear"}
 
 
 def words(ax):
@@ -73,10 +76,11 @@ def test_many_classes_are_drawn_together():
 @families
 def test_plots_draw_on_the_axes_given(case):
     post, extra = fitted(case), one_row(case)
+    model = et.MetaTreeRegressor(random_state=0).fit(np.arange(30.0)[:, None], np.arange(30.0))
     figure, axes = plt.subplots(1, 3, figsize=(15, 5))
     assert plot_tree(post, ax=axes[0], max_depth=2, **extra) is axes[0]
-    assert plot_predictive(post, 1, ax=axes[1], **extra) is axes[1]
-    assert plot_split_probs(post, ax=axes[2]) is axes[2]
+    assert plot_predictive(model, 0, ax=axes[1]) is axes[1]
+    assert model.plot(ax=axes[2]) is axes[2]
     figure.canvas.draw()
     assert plt.get_fignums() == [figure.number]
     assert all(ax.has_data() for ax in axes)
@@ -85,8 +89,8 @@ def test_plots_draw_on_the_axes_given(case):
 @families
 def test_plots_make_their_own_figure(case):
     post, extra = fitted(case), one_row(case)
-    tree = plot_tree(post, max_nodes=15, **extra)
-    for n, ax in enumerate([tree, plot_predictive(post, 0, **extra), plot_split_probs(post)], 1):
+    model = et.MetaTreeRegressor(random_state=0).fit(np.arange(30.0)[:, None], np.arange(30.0))
+    for n, ax in enumerate([plot_tree(post, max_nodes=15, **extra), plot_predictive(model, 0)], 1):
         ax.figure.canvas.draw()
         assert ax.figure.number == n
 
@@ -150,14 +154,14 @@ STYLES = {
 def test_pictures_can_be_read_on_any_page(style):
     with plt.style.context(["default", STYLES[style]]):
         ax = plot_tree(small())
-        bars = plot_split_probs(small())
+        model = et.MetaTreeRegressor(random_state=0).fit(np.arange(30.0)[:, None], np.arange(30.0))
+        curve = plot_predictive(model, 0)
         is_dark = style not in ("default", "light")
     page = ("#1c1f26" if is_dark else "white") if style == "transparent" else None
-    for each in (ax, bars):
-        for text in each.texts:
-            below = page if page and behind(each, text)[3] == 0.0 else behind(each, text)
-            assert contrast(text.get_color(), below) > (1.8 if text.get_text().startswith("#") else 2.8), text
-    assert all(contrast(box.get_facecolor(), page or ax.figure.get_facecolor()) > 1.1 for box in bars.patches)
+    for text in ax.texts:
+        below = page if page and behind(ax, text)[3] == 0.0 else behind(ax, text)
+        assert contrast(text.get_color(), below) > (1.8 if text.get_text().startswith("#") else 2.8), text
+    assert all(contrast(line.get_color(), page or ax.figure.get_facecolor()) > 1.1 for line in curve.get_lines())
     plt.close("all")
 
 
@@ -174,10 +178,12 @@ def test_tree_keeps_its_limits(max_depth, max_nodes):
 def test_names_are_not_taken_for_mathematics():
     nasty = ["$x_1", r"$\frac$"]
     post = small()
+    X = pd.DataFrame({"$x_1": [0, 1] * 20, r"$\frac$": ["$a", "_b$"] * 20})
+    model = et.MetaTreeClassifier(random_state=0).fit(X, np.where(X["$x_1"], "$a", "_b$"))
     for ax in (
         plot_tree(post, feature_names=nasty, class_names=["$a", "_b$"], code_names=[nasty, nasty]),
-        plot_predictive(post, 0, feature_names=nasty, class_names=["$a", "_b$"], code_names=[nasty, nasty]),
-        plot_split_probs(post, feature_names=nasty),
+        plot_predictive(model, "$x_1"),
+        plot_predictive(model, r"$\frac$"),
     ):
         ax.figure.canvas.draw()
 
@@ -188,13 +194,11 @@ def test_tree_of_one_node():
         ax = plot_tree(post)
         ax.figure.canvas.draw()
         assert drawn_numbers(ax) == [0]
-        plot_split_probs(post).figure.canvas.draw()
 
 
 def test_prior_with_infinite_moments_is_drawn():
     post = et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Exponential(0.5, 1.0))
     assert "∞ ± ∞" in words(plot_tree(post))
-    plot_predictive(post, 0).figure.canvas.draw()
     assert "∞" in tree_text(post)
     assert "∞" in tree_html(post)
 
@@ -237,109 +241,6 @@ def test_siblings_are_packed_evenly():
     assert packed([tiny], 2.0) == [0.0]
 
 
-# ---- predictions along a feature -------------------------------------------------------------------------------------
-
-
-def steps(ax):
-    """Heights of each step line."""
-    return [p.get_data().values for p in ax.patches if type(p).__name__ == "StepPatch"]
-
-
-@families
-def test_predictive_along_an_ordered_feature(case):
-    rng = rng_for("ordered", case)
-    tree = et.MetaTree.random([8, 5], 4, rng=rng, kind="threshold", missing=True)
-    X = random_codes(rng, tree, 300, 8)
-    y, rows = case.draw(rng, 300)
-    post, extra = et.Posterior(tree, case.family).update(X, y, **rows), one_row(case)
-    ax = plot_predictive(post, 0, at=[0, 3], feature_names=["size", "age"], **extra)
-    ax.figure.canvas.draw()
-    n_codes = int(tree.threshold[tree.feature == 0].max()) + 2
-    table = np.column_stack([np.append(np.arange(n_codes), -1), np.full(n_codes + 1, 3)])
-    dist = post.predictive(table, **{name: np.repeat([v], n_codes + 1, axis=0) for name, v in extra.items()})
-    expected = dist.probs()[:-1].T if case.name in ("bernoulli", "categorical") else [dist.mean()[:-1]]
-    np.testing.assert_allclose(np.array(steps(ax)), np.array(expected))
-    assert ax.get_xlabel() == "size"
-    assert "missing" in [label.get_text() for label in ax.get_xticklabels()]
-
-
-@families
-def test_predictive_along_a_feature_without_order(case):
-    post, extra = fitted(case, "multiway", missing=False), one_row(case)
-    feature = int(post.tree.feature[0])
-    n_codes = int(post.tree.n_codes[feature])
-    names = {feature: [f"kind {c}" for c in range(n_codes)]}
-    ax = plot_predictive(post, feature, code_names=names, coverage=0.5, **extra)
-    ax.figure.canvas.draw()
-    assert [label.get_text() for label in ax.get_xticklabels()] == names[feature]
-    table = np.zeros((n_codes, post.tree.n_features), dtype=np.uint8)
-    table[:, feature] = np.arange(n_codes)
-    dist = post.predictive(table, **{name: np.repeat([v], n_codes, axis=0) for name, v in extra.items()})
-    bars = [(bar.get_y(), bar.get_y() + bar.get_height()) for bar in ax.patches]
-    if case.name in ("bernoulli", "categorical"):
-        heights = np.array(bars).reshape(-1, n_codes, 2)
-        np.testing.assert_allclose(np.diff(heights)[..., 0].T, dist.probs())
-    else:
-        np.testing.assert_allclose(bars, dist.interval(0.5))
-        assert "50 % interval" in [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def test_predictive_takes_names_codes_and_a_row():
-    tree = et.MetaTree.from_arrays([0, -1, -1], [1, -1, -1], [2, 0, 0], [2, -1, -1], n_features=2)
-    post = et.Posterior(tree, et.Normal()).update([[0, 0], [4, 0]] * 20, [0.0, 5.0] * 20)
-    cuts = plot_predictive(post, "size", feature_names=["size", "age"], code_names=[["1.5", "2.5", "9", "12"], None])
-    ticks = {label.get_text(): place for label, place in zip(cuts.get_xticklabels(), cuts.get_xticks(), strict=True)}
-    assert ticks == {"1.5": 0.5, "2.5": 1.5, "9": 2.5, "12": 3.5}
-    words_ = plot_predictive(post, 0, codes=[4, 1], code_names={0: ["tiny", "small", "big", "huge", "vast"]})
-    assert [label.get_text() for label in words_.get_xticklabels()] == ["vast", "small"]
-    assert steps(words_)[0] == pytest.approx(post.predictive([[4, 0], [1, 0]]).mean())
-    flat = plot_predictive(post, 1, at=np.array([4, 255], dtype=np.uint8))
-    flat.figure.canvas.draw()
-    with pytest.raises(ValueError, match="feature is 'weight', but feature_names are"):
-        plot_predictive(post, "weight", feature_names=["size", "age"])
-    with pytest.raises(ValueError, match="feature must be a whole number from 0 to 1"):
-        plot_predictive(post, 2)
-    with pytest.raises(ValueError, match="at must have one code for each of 2 features"):
-        plot_predictive(post, 0, at=[1])
-    wide = plot_predictive(small(), 2, at=[0, 1, 1])
-    assert len(wide.patches) == 4
-    with pytest.raises(ValueError, match="codes are whole numbers"):
-        plot_predictive(post, 0, at=[0.5, 0.0])
-
-
-def test_predictive_of_a_family_without_cdf():
-    rng = rng_for("own family")
-    post = et.Posterior(et.MetaTree.complete([0]), GammaWaiting(2.0, 3.0, 1.0))
-    post.update(rng.integers(0, 2, (50, 1)), rng.gamma(2.0, 1.0, 50))
-    dist = post.predictive([[0], [1]])
-    ax = plot_predictive(post, 0)
-    if hasattr(post.family.predictive(post.statistics), "cdf"):
-        expected = dist.interval(0.9)
-    else:
-        expected = np.column_stack([dist.mean() - 1.6448536 * dist.std(), dist.mean() + 1.6448536 * dist.std()])
-    np.testing.assert_allclose([(b.get_y(), b.get_y() + b.get_height()) for b in ax.patches], expected, rtol=1e-6)
-    plot_tree(post).figure.canvas.draw()
-
-
-# ---- split probabilities ---------------------------------------------------------------------------------------------
-
-
-@families
-def test_split_probs(case):
-    post = fitted(case)
-    ax = plot_split_probs(post, top=5, feature_names=["age", "size", "$", "sex"])
-    inner = np.flatnonzero(~post.tree.is_terminal)
-    shown = [int(label.get_text().split("#")[1]) for label in ax.get_yticklabels()]
-    assert len(shown) == min(5, len(inner))
-    assert [bar.get_width() for bar in ax.patches] == post.split_prob[shown].tolist()
-    assert min(post.node_prob[shown]) >= max((post.node_prob[s] for s in inner if s not in shown), default=0.0)
-    marks = next(c for c in ax.collections if len(c.get_segments()) == len(shown))
-    assert [segment[0][0] for segment in marks.get_segments()] == post.split_prior[shown].tolist()
-    assert ax.get_yticklabels()[0].get_text().startswith(["age", "size", "$", "sex"][post.tree.feature[0]])
-    with pytest.raises(ValueError, match="top must be a whole number from 1 on"):
-        plot_split_probs(post, top=0)
-
-
 # ---- the library, and pictures of the documentation ------------------------------------------------------------------
 
 
@@ -349,9 +250,10 @@ def test_matplotlib_is_imported_late(monkeypatch):
     assert run.stdout.strip() == "False"
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.setitem(sys.modules, name, None)
-    for draw in (plot_tree, plot_split_probs, lambda post: plot_predictive(post, 0)):
+    model = et.MetaTreeRegressor(random_state=0).fit(np.arange(30.0)[:, None], np.arange(30.0))
+    for draw in (lambda: plot_tree(small()), lambda: plot_predictive(model, 0)):
         with pytest.raises(ImportError, match=r"pip install everytree\[plot\]"):
-            draw(small())
+            draw()
 
 
 def test_images_are_made(tmp_path):
@@ -379,3 +281,27 @@ def test_a_column_of_one_value_is_drawn_at_the_value_of_the_row():
     for column, labels in {"const": ["any value"], "empty": ["any value", "missing"]}.items():
         ax = plot_predictive(model, column)
         assert [label.get_text() for label in ax.get_xticklabels()] == labels
+
+
+@pytest.mark.parametrize("case", [one for one in CASES if one.name in CONSTANTS], ids=str)
+def test_the_band_is_the_interval_of_the_predictions(case):
+    """Of each family of numbers that are constants in a leaf."""
+    rng = rng_for("band", case)
+    X = rng.integers(0, 4, (120, 1)).astype(float)
+    y, rows = case.draw(rng, 120)
+    model = et.MetaTreeRegressor(family=case.name, random_state=0).fit(X, y, **rows)
+    one = {"exposure": 1.0} if "exposure" in rows else {}
+    ax = plot_predictive(model, 0, coverage=0.8, **one)
+    places, means = ax.get_lines()[0].get_data()
+    again = {name: np.full(len(places), value) for name, value in one.items()}
+    dist = model.predictive(np.asarray(places)[:, None], **again)
+    np.testing.assert_allclose(means, dist.mean())
+    ends = dist.interval(0.8)
+    band = next(mark for mark in ax.collections if "PolyCollection" in type(mark).__name__)
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((ends.min(), ends.max()))
+
+
+def test_a_posterior_has_no_columns_to_draw_along():
+    with pytest.raises(TypeError, match=r"is for estimators; post.predictive\(rows\)"):
+        plot_predictive(small(), 0)

@@ -124,11 +124,6 @@ class Explanation:
         more = f"\n... and {len(self) - 1} more row{'s' if len(self) > 2 else ''}" if len(self) > 1 else ""
         return self.of_row(0).text() + more
 
-    def _repr_html_(self) -> str:
-        from everytree.view.contributions import contributions_html
-
-        return contributions_html(self)
-
 
 @dataclass(frozen=True)
 class RowContributions:

@@ -315,13 +315,6 @@ class Predictive(ABC):
         about = f"; {self[:ROWS_SHOWN]._summary_line()}{more}" if len(self) else ""
         return f"{type(self).__name__}({len(self)} row{'' if len(self) == 1 else 's'}, {self._family_name()}{about})"
 
-    def _repr_html_(self) -> str:
-        from everytree.view.predictive import predictive_html
-
-        components = self._no_components()
-        has_classes = hasattr(components, "probs")
-        return predictive_html(self, has_classes=has_classes, has_intervals=hasattr(components, "cdf"))
-
     def _summary_line(self) -> str:
         if hasattr(self._no_components(), "probs"):
             rows = [np.array2string(row, precision=3, threshold=6, edgeitems=2) for row in self.probs()]

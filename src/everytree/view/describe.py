@@ -175,10 +175,10 @@ def describe(
     class_names: Sequence[Any] | None = None,
     max_depth: int = 4,
     max_nodes: int = 60,
-    row_data: Mapping[str, Any] | None = None,
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
     last_time: float | None = None,
+    **row_data: Any,
 ) -> Drawing:
     """Choose the part of a posterior's meta-tree that is worth drawing.
 
@@ -196,7 +196,7 @@ def describe(
     sizes = _subtree_sizes(tree, is_leaf)
     seen = post.family.at(np.array(order)).seen(post.statistics[order])
     weights, unit = (None, "") if seen is None else seen
-    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data or {}, last_time)
+    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data, last_time)
     nodes = []
     for i, s in enumerate(order):
         first, last = int(tree.first_child[s]), int(tree.first_child[s] + tree.n_children[s])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from everytree.base.arrays import FloatArray
 from everytree.view.colours import LIGHT, ink_on
 from everytree.view.describe import (
-    MIN_HELPS,
-    CodeNames,
     Drawing,
     DrawnNode,
     describe,
@@ -22,19 +18,7 @@ if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
 
 
-def tree_dot(
-    post: Posterior,
-    *,
-    feature_names: Sequence[Any] | None = None,
-    code_names: CodeNames | None = None,
-    class_names: Sequence[Any] | None = None,
-    max_depth: int = 4,
-    max_nodes: int = 60,
-    helps: FloatArray | None = None,
-    min_helps: float = MIN_HELPS,
-    last_time: float | None = None,
-    **row_data: Any,
-) -> str:
+def tree_dot(post: Posterior, *, max_depth: int = 4, max_nodes: int = 60, **options: Any) -> str:
     """The top of a posterior's meta-tree as Graphviz source.
 
     Nodes have the colours of `plot_tree`: the darker the likelier to be split, the paler the less likely to be in the
@@ -42,7 +26,7 @@ def tree_dot(
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, last_time, **row_data
+    post, max_depth, max_nodes, **options
         As in `tree_text`.
 
     Examples
@@ -52,10 +36,7 @@ def tree_dot(
     >>> print(tree_dot(post).splitlines()[0])
     digraph everytree {
     """
-    drawing = describe(
-        post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
-    )  # fmt: skip
+    drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes, **options)
     lines = [
         "digraph everytree {",
         "  graph [rankdir=LR, nodesep=0.15, ranksep=0.5];",

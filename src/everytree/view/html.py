@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from everytree.base.arrays import FloatArray
 from everytree.view.colours import LIGHT, class_colour, ink_on
 from everytree.view.describe import (
-    MIN_HELPS,
-    CodeNames,
     Drawing,
     DrawnNode,
     Outcome,
@@ -35,24 +32,12 @@ _TRACK, _BAND, _MEAN = "#8a8f9833", "#8395b2", "#1d3f7d"
 _CELL = "text-align:right;padding:.1em .8em"
 
 
-def tree_html(
-    post: Posterior,
-    *,
-    feature_names: Sequence[Any] | None = None,
-    code_names: CodeNames | None = None,
-    class_names: Sequence[Any] | None = None,
-    max_depth: int = 2,
-    max_nodes: int = 30,
-    helps: FloatArray | None = None,
-    min_helps: float = MIN_HELPS,
-    last_time: float | None = None,
-    **row_data: Any,
-) -> str:
+def tree_html(post: Posterior, *, max_depth: int = 2, max_nodes: int = 30, **options: Any) -> str:
     """Summary of a posterior and the top of its meta-tree, as a fragment of HTML.
 
     Parameters
     ----------
-    post, feature_names, code_names, class_names, max_depth, max_nodes, helps, min_helps, last_time, **row_data
+    post, max_depth, max_nodes, **options
         As in `tree_text`.
 
     Examples
@@ -62,35 +47,13 @@ def tree_html(
     >>> tree_html(post, feature_names=["<a & b>"]).count("&lt;a &amp; b&gt;")
     1
     """
-    drawing = describe(
-        post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
-    )  # fmt: skip
-    return "".join(["<div>", *_header(post), *_tree(drawing), *_key(drawing), "</div>"])
+    tree = tree_list_html(post, max_depth=max_depth, max_nodes=max_nodes, **options)
+    return "".join(["<div>", *_header(post), tree, "</div>"])
 
 
-def tree_list_html(
-    post: Posterior,
-    *,
-    max_depth: int = 2,
-    max_nodes: int = 30,
-    helps: FloatArray | None = None,
-    min_helps: float = MIN_HELPS,
-    last_time: float | None = None,
-    **options: Any,
-) -> str:
+def tree_list_html(post: Posterior, *, max_depth: int = 2, max_nodes: int = 30, **options: Any) -> str:
     """The top of a posterior's meta-tree alone; options as in `tree_html`."""
-    words = {name: options.pop(name, None) for name in ("feature_names", "code_names", "class_names")}
-    drawing = describe(
-        post,
-        **words,
-        max_depth=max_depth,
-        max_nodes=max_nodes,
-        row_data=options,
-        helps=helps,
-        min_helps=min_helps,
-        last_time=last_time,
-    )
+    drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes, **options)
     return "".join([*_tree(drawing), *_key(drawing)])
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from everytree.base.arrays import FloatArray
 from everytree.predictive.restricted import time_text
-from everytree.view.describe import MIN_HELPS, CodeNames, Drawing, DrawnNode, amount, describe, mean_words, more, number
+from everytree.view.describe import Drawing, DrawnNode, amount, describe, mean_words, more, number
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior
@@ -17,19 +15,7 @@ MAX_COLUMNS = 4
 """Maximum number of classes with a column each; if there are more, the most probable class is named."""
 
 
-def tree_text(
-    post: Posterior,
-    *,
-    feature_names: Sequence[Any] | None = None,
-    code_names: CodeNames | None = None,
-    class_names: Sequence[Any] | None = None,
-    max_depth: int = 3,
-    max_nodes: int = 200,
-    helps: FloatArray | None = None,
-    min_helps: float = MIN_HELPS,
-    last_time: float | None = None,
-    **row_data: Any,
-) -> str:
+def tree_text(post: Posterior, *, max_depth: int = 3, max_nodes: int = 200, **options: Any) -> str:
     """The top of a posterior's meta-tree, one line per node.
 
     Each line has the condition that leads to the node and the feature it splits on, then `split`, the posterior
@@ -67,10 +53,7 @@ def tree_text(
     └─ = 1  x1?      0.304    0.992     6     0.875
        └─ … 2 nodes
     """
-    drawing = describe(
-        post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
-    )  # fmt: skip
+    drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes, **options)
     labels = _labels(drawing)
     header = [
         *(["helps"] if drawing.has_helps else []),

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from everytree.base.arrays import FloatArray
 from everytree.view.colours import class_colour, ink_on
 from everytree.view.describe import (
-    MIN_HELPS,
-    CodeNames,
     Drawing,
     DrawnNode,
     describe,
@@ -23,20 +19,7 @@ from everytree.view.plot.layout import BAR_HEIGHT, GAP, LINE_HEIGHT, PAD, SMALL,
 from everytree.view.plot.pen import Pen
 
 
-def plot_tree(
-    post: Posterior,
-    *,
-    feature_names: Sequence[Any] | None = None,
-    code_names: CodeNames | None = None,
-    class_names: Sequence[Any] | None = None,
-    max_depth: int = 4,
-    max_nodes: int = 60,
-    ax: Any = None,
-    helps: FloatArray | None = None,
-    min_helps: float = MIN_HELPS,
-    last_time: float | None = None,
-    **row_data: Any,
-) -> Any:
+def plot_tree(post: Posterior, *, max_depth: int = 4, max_nodes: int = 60, ax: Any = None, **options: Any) -> Any:
     """Draw the top of a posterior's meta-tree, from the root on the left to the leaves on the right.
 
     The head of a node names the feature it splits on; its colour and number are the probability that it is split given
@@ -47,35 +30,21 @@ def plot_tree(
     Parameters
     ----------
     post : Posterior
-    feature_names : sequence of str, optional
-    code_names : sequence or mapping of sequences of str, optional
-        For each feature the name of each code; in a binary split at t, entry t is the largest value to the left.
-    class_names : sequence of str, optional
     max_depth : int
         Nodes below, and those least likely to be in the tree, are left out.
     max_nodes : int
         Nodes below, and those least likely to be in the tree, are left out.
     ax : matplotlib.axes.Axes, optional
         Drawn on at a scale that fits; a new figure of the right size by default.
-    helps : (n_nodes,) array, optional
-        Probability that each split helps rows on which it was not chosen, shown instead of the posterior probability.
-        Estimators give it where they know it.
-    min_helps : float
-        Nodes whose splits help with a smaller probability are drawn as leaves; the legend counts the splits that are
-        left out.
-    last_time : float, optional
-        Of times, the longest that was seen: medians beyond it and means without a limit are not shown.
-    **row_data
-        Row data of the family, such as `inputs`: one value, for all nodes.
+    **options
+        As in `tree_text`. With `helps`, the head has the probability that the split helps other rows instead of the
+        posterior one.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
-    drawing = describe(
-        post, feature_names=feature_names, code_names=code_names, class_names=class_names, max_depth=max_depth,
-        max_nodes=max_nodes, row_data=row_data, helps=helps, min_helps=min_helps, last_time=last_time,
-    )  # fmt: skip
+    drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes, **options)
     layout = Layout(drawing)
     key, key_width = key_of(drawing, max(layout.width, 320.0))
     width, height = max(layout.width, key_width), layout.height

@@ -7,6 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import everytree as et
 from everytree.report import report_html, write_report
@@ -32,6 +34,9 @@ def test_bad_arguments_are_named(fitted, tmp_path):
     table = mixed_table(100)
     with pytest.raises(TypeError, match="model must be a fitted"):
         report_html(RandomForestClassifier())
+    steps = make_pipeline(StandardScaler(), et.MetaTreeClassifier(random_state=0)).fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(TypeError, match=r"model is a Pipeline.*write_report\(pipeline\[-1\], table, path"):
+        report_html(steps, np.eye(4), target=[0, 1, 0, 1])
     with pytest.raises(ValueError, match="target is 'nothing'"):
         report_html(fitted["forest"], table, target="nothing")
     with pytest.raises(ValueError, match="target must say which column"):

@@ -16,9 +16,6 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import everytree as et
 from everytree.fitting.held_out.scores import ClassScores, NumberScores
@@ -172,24 +169,6 @@ def test_estimators_write_their_own_page(judged, tmp_path):
     with pytest.raises(NotFittedError):
         et.MetaForestClassifier().report(tmp_path / "other.html")
     assert not (tmp_path / "other.html").exists()
-
-
-@pytest.mark.parametrize("as_frame", [True, False])
-def test_a_pipeline_has_the_page_of_its_last_step_with_the_columns_of_the_steps_before(as_frame):
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame({"height": rng.normal(size=90), "age": rng.integers(20, 80, 90).astype(float)})
-    y = (table["height"] + rng.normal(size=90) > 0.0).rename("tall")
-    table.loc[4, "age"] = np.nan
-    last = et.MetaTreeClassifier(max_depth=2, random_state=0)
-    model = make_pipeline(SimpleImputer(), StandardScaler(), last).fit(table, y)
-    given = (table.assign(tall=y), None) if as_frame else (table, y.to_numpy())
-    page = report_html(model, given[0], target=given[1])
-    same = report_html(model[-1], model[:-1].transform(table), target=y.to_numpy())
-    assert page.split('<section id="quality"')[1].split("</section>")[0] in same
-    assert ("<h1>Predicting tall</h1>" in page) == as_frame
-    for words in ("height", "age"):
-        assert f'<span class="name">{words}</span>' in page
-    assert "height" in report_html(model)
 
 
 def test_calibration_is_that_of_tenths_with_their_numbers_of_rows(judged):

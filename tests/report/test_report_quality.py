@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import everytree as et
 from everytree.report import report_html
@@ -178,13 +176,6 @@ def test_a_model_of_groups_is_not_refitted_to_rows_without_them(of_visits):
 def test_there_are_no_more_parts_than_groups(of_visits):
     page = report_html(of_visits, visits(), target="y", groups=np.arange(len(visits())) % 3)
     assert "fitted again 3 times to all but one of 3 parts" in page
-
-
-def test_groups_are_those_of_a_pipeline_too():
-    table = visits()
-    steps = make_pipeline(StandardScaler(), et.MetaForestClassifier(n_estimators=5, random_state=0))
-    steps.fit(table[["a", "b"]], table["y"], metaforestclassifier__groups=table["patient"])
-    assert max(scores_of(report_html(steps, table, target="y"), "Accuracy")) < 0.8
 
 
 def test_rows_that_repeat_each_other_are_in_one_part():

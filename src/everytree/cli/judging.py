@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
@@ -18,9 +15,9 @@ from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading
 from everytree.cli.writing import check_output, replace_whole
+from everytree.report.page import Page, contained, report_page
 
-if TYPE_CHECKING:
-    from everytree.report.page import Page
+ROW_DATA = "exposure", "censored", "event"
 
 
 def report_file(
@@ -56,7 +53,8 @@ def report_file(
     if groups is not None:
         file = replace(file, roles=replace(file.roles, groups=groups))
     if table is None:
-        page, note = _page(file.model, target_name=file.roles.target), ""
+        nothing = dict.fromkeys(("target", "sample_weight", *ROW_DATA, "groups"))
+        page, note = report_page(file.model, None, nothing, False, file.roles.target), ""
     else:
         source = open_rows(file, table, how)
         rows = rows_that_fit(source, say)
@@ -71,28 +69,7 @@ def report_file(
     replace_whole(out, [page.text.encode("utf-8")])
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{note}")
     if page.listed:
-        say(f"{out}: {_contained(page.listed)}")
-
-
-def _page(
-    model: Any,
-    table: Any = None,
-    *,
-    held_out: bool = False,
-    target_name: str | None = None,
-    places: NDArray[np.int64] | None = None,
-    **beside: Any,
-) -> Page:
-    from everytree.report.page import report_page
-
-    columns = dict.fromkeys(("target", "sample_weight", "exposure", "censored", "event", "groups"))
-    return report_page(model, table, {**columns, **beside}, held_out, target_name, places=places)
-
-
-def _contained(listed: Sequence[str]) -> str:
-    from everytree.report.page import contained
-
-    return contained(listed)
+        say(f"{out}: {contained(page.listed)}")
 
 
 def _is_new(file: ModelFile, table: OpenTable) -> bool:
@@ -117,10 +94,8 @@ def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) ->
     by_argument |= {name: getattr(roles, name) for name in columns}
     weight = None if roles.weight is None else rows.values(roles.weight, "weight")
     with rows.reporting_errors(**by_argument):
-        return _page(
-            file.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=roles.target,
-            places=rows.drawn, **columns,
-        )  # fmt: skip
+        given = {**dict.fromkeys(ROW_DATA), "target": y, "sample_weight": weight, "groups": groups, **columns}
+        return report_page(file.model, X, given, is_new, roles.target, places=rows.drawn)
 
 
 def _said(rows: TableRows, is_new: bool) -> str:

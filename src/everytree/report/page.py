@@ -30,9 +30,8 @@ from everytree.report.opening import (
     title,
     verdict,
 )
-from everytree.report.pipelines import Given, groups_of, last_step
 from everytree.report.quality import Quality, at_most, judged, why_not_refitted
-from everytree.report.rows import JudgedRows, as_table, check_table, other_columns, read_rows
+from everytree.report.rows import JudgedRows, as_table, check_table, groups_of, other_columns, read_rows
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts
 from everytree.report.trees import folding_tree, probable_trees
@@ -50,21 +49,7 @@ OF_FIT = (
 )
 
 
-def write_report(
-    model: Any,
-    table: Any,
-    path: str | os.PathLike[str],
-    *,
-    target: Any = None,
-    held_out: bool = False,
-    sample_weight: Any = None,
-    exposure: Any = None,
-    censored: Any = None,
-    event: Any = None,
-    groups: Any = None,
-    target_name: str | None = None,
-    n_examples: int = 10,
-) -> Path:
+def write_report(model: Any, table: Any, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write one self-contained HTML page about a fitted model.
 
     The page needs no network and no server: its script computes the predictions. A failure leaves an old file
@@ -72,10 +57,12 @@ def write_report(
 
     Parameters
     ----------
-    model, table, target, held_out, sample_weight, exposure, censored, event, groups, target_name, n_examples
+    model, table
         As in `report_html`; `table` may be None.
     path : path-like
         The file to write.
+    **options
+        As in `report_html`.
 
     Returns
     -------
@@ -86,11 +73,7 @@ def write_report(
             f"path must be the name of the file to write, but is of type {type(path).__name__}; the order is "
             "model.report(path, table) and write_report(model, table, path)"
         )
-    page = report_html(
-        model, table, target=target, held_out=held_out, sample_weight=sample_weight, exposure=exposure,
-        censored=censored, event=event, groups=groups, target_name=target_name, n_examples=n_examples,
-    )  # fmt: skip
-    replace_file(path, [page.encode("utf-8")])
+    replace_file(path, [report_html(model, table, **options).encode("utf-8")])
     return Path(path)
 
 
@@ -113,8 +96,8 @@ def report_html(
     Parameters
     ----------
     model : MetaForest*, MetaTree*, MetaBoost*, MetaEnsemble* or ExactTree* estimator, fitted
-        Or a pipeline that ends with one: the page is then about this last step, and the columns are those that the
-        steps before it make. An online forest has a page by way of its `snapshot`.
+        An online forest has a page by way of its `snapshot`, a pipeline by way of its last step and the table that the
+        steps before it make.
     table : data frame, list of dicts or (n_rows, n_features) array_like, optional
         Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
@@ -187,9 +170,8 @@ def report_page(
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
     name = target_name or target_name_of(beside["target"], others)
-    given = last_step(Given(model, table, beside))
-    model, subject = given.model, Subject.of(given.model, given.names)
-    rows = None if given.table is None else _rows(model, given.table, given.beside)
+    subject = Subject.of(model)
+    rows = None if table is None else _rows(model, table, beside)
     if rows is not None and places is not None:
         rows = replace(rows, place=places[rows.places])
     if held_out and rows is not None:

@@ -96,8 +96,8 @@ def read_rows(
     frame = frame if is_frame else np.asarray(table)
     given = {"target": target, "sample_weight": sample_weight, "groups": groups, **row_data}
     if target is None:
-        given["target"] = only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
-    columns = {role: column_of(frame, role, value) for role, value in given.items()}
+        given["target"] = _only_other(model, frame, [name for name in given.values() if isinstance(name, str)])
+    columns = {role: _column_of(frame, role, value) for role, value in given.items()}
     if is_frame:
         frame = _inputs(model, frame, [name for name in given.values() if isinstance(name, str)])
     elif frame.ndim != 2 or frame.shape[1] != model.schema_.n_inputs:
@@ -113,6 +113,14 @@ def read_rows(
     rows = JudgedRows(frame, labels, np.ones(len(y)) if weight is None else weight, {}, group=group)
     rows = replace(rows, row_data=_row_data(model, rows, columns))
     return rows if (rows.weight > 0.0).all() else rows.at(np.flatnonzero(rows.weight))
+
+
+def groups_of(model: Any, table: Any, told: Any) -> Any:
+    """The groups of rows as told, or by default the name that they had at fit, if the table has such a column."""
+    name = getattr(getattr(model, "fitted_", None), "groups", None)
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    is_there = bool(name) and isinstance(frame, nw.DataFrame) and name in frame.columns
+    return name if told is None and is_there else told
 
 
 def _with_values(frame: Any, schema: Schema) -> Any:
@@ -157,7 +165,7 @@ def as_table(table: Any) -> Any:
 
 
 def other_columns(model: Any, table: Any) -> list[str]:
-    """Names of a table's columns that a model or pipeline does not read; none where it knows no names."""
+    """Names of a table's columns that a model does not read; none where it knows no names."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     known = list(getattr(model, "feature_names_in_", ()))
     if not known or not isinstance(frame, nw.DataFrame):
@@ -165,7 +173,7 @@ def other_columns(model: Any, table: Any) -> list[str]:
     return [name for name in frame.columns if name not in known]
 
 
-def only_other(model: Any, frame: Any, taken: list[str]) -> str:
+def _only_other(model: Any, frame: Any, taken: list[str]) -> str:
     """Return the name of the only column of a table that has no other use."""
     if not isinstance(frame, nw.DataFrame):
         raise ValueError("target must be an array of targets, since table has no names of columns")
@@ -178,7 +186,7 @@ def only_other(model: Any, frame: Any, taken: list[str]) -> str:
     return str(others[0])
 
 
-def column_of(frame: Any, role: str, given: Any) -> Any:
+def _column_of(frame: Any, role: str, given: Any) -> Any:
     """Return a column by its name, or as it was given."""
     if not isinstance(given, str):
         return given

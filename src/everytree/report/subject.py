@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
@@ -41,12 +42,17 @@ class Subject:
     first: int
 
     @classmethod
-    def of(cls, model: Any, names: list[str] | None = None) -> Subject:
-        """Read a fitted estimator; `names` are those of its columns where it has none itself."""
+    def of(cls, model: Any) -> Subject:
+        """Read a fitted estimator."""
+        if isinstance(model, Pipeline):
+            raise TypeError(
+                "model is a Pipeline, but a page is about one estimator: write_report(pipeline[-1], table, path, ...), "
+                "with table=pipeline[:-1].transform(rows)"
+            )
         if not isinstance(model, MetaEstimator):
             raise TypeError(
                 "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble or ExactTree classifier or "
-                "regressor, a pipeline that ends with one, or the snapshot() of an online forest, "
+                "regressor, or the snapshot() of an online forest, "
                 f"not {type(model).__name__}"
             )
         refuse_several_outputs(model)
@@ -57,7 +63,7 @@ class Subject:
         elif parts.forest is not None and parts.residuals is None:
             posts, weights = list(parts.forest.posteriors), parts.forest.weights.tolist()
         first = max(range(len(posts)), key=lambda i: (weights[i], posts[i].log_evidence), default=0)
-        return cls(model, Words.of(model, names), parts, posts, weights, first)
+        return cls(model, Words.of(model), parts, posts, weights, first)
 
     @property
     def is_drawn(self) -> bool:

@@ -34,10 +34,10 @@ class Words:
     last_time: float | None = None
 
     @classmethod
-    def of(cls, model: Any, names: list[str] | None = None) -> Words:
-        """Read a fitted estimator; `names` are those of its columns where it has none itself."""
+    def of(cls, model: Any) -> Words:
+        """Read a fitted estimator."""
         schema = model.schema_
-        names = schema.input_names or names or [f"x{k}" for k in range(schema.n_inputs)]
+        names = schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]
         inputs = [one_line(name) for name in names]
         return cls(
             inputs,

@@ -34,7 +34,7 @@ from everytree.report.quality import Quality, at_most, judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, check_table, groups_of, other_columns, read_rows
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts
-from everytree.report.trees import folding_tree, probable_trees
+from everytree.report.trees import listed_tree, probable_trees
 from everytree.tables.code_names import one_line
 from everytree.view.describe import number
 
@@ -246,7 +246,7 @@ def contained(listed: Sequence[str]) -> str:
 def _tree_sections(subject: Subject) -> dict[str, str]:
     """The picture of a tree; where there is one tree or one posterior over trees, the most probable ones too."""
     first = "the most probable pruning" if subject.helpful is None else "the splits that help other rows"
-    parts = {"drawn": escape(_drawn(subject)), "first": first, "folding": folding_tree(subject)}
+    parts = {"drawn": escape(_drawn(subject)), "first": first, "listed": listed_tree(subject)}
     section = with_parts("trees.html", parts)
     links = '<a href="#tree">Tree</a>'
     if len(subject.posts) == 1:  # of a forest, no single pruning has a probability worth reading

@@ -1,21 +1,18 @@
-"""Trees for readers without scripts: a list that folds, and the most probable trees as text."""
+"""Trees for readers without scripts: a list, and the most probable trees as text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from html import escape
 
 from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject
 from everytree.report.words import Words
-from everytree.view.describe import Drawing, DrawnNode, describe, more, outcome_text, walk, weight_text
+from everytree.view.describe import Drawing, describe, outcome_text, weight_text
+from everytree.view.html import tree_list_html
 
 MAX_LISTED = 120
-"""Maximum number of nodes in the folding list; the rest is counted."""
-
-OPEN_DEPTH = 2
-"""Depth to which the list is unfolded at first."""
+"""Maximum number of nodes in the list; the rest is counted."""
 
 MAX_TREES = 5
 
@@ -23,42 +20,10 @@ MAX_DESCRIBED = 20_000
 """Maximum number of nodes of the most probable trees."""
 
 
-def folding_tree(subject: Subject) -> str:
-    """The most probable part of the tree with the largest weight, as nested lists that fold without scripts.
-
-    Splits that are known not to help other rows are left out.
-    """
+def listed_tree(subject: Subject) -> str:
+    """The most probable part of the tree with the largest weight, without splits that do not help other rows."""
     post, options = subject.posts[subject.first], subject.words.options()
-    drawing = describe(post, **options, max_depth=32, max_nodes=MAX_LISTED, helps=subject.helpful)
-    left_out = f"<p>{escape(drawing.left_out)} in <code>model.to_text</code>.</p>" if drawing.n_left_out else ""
-    return f'<div class="folding">{"".join(_items(drawing))}{left_out}</div>'
-
-
-def _items(drawing: Drawing) -> Iterator[str]:
-    """Yield nodes that can be folded, and leaves, which cannot."""
-    for step, node in walk(drawing):
-        is_folded = bool(node.children or node.n_hidden)
-        if step == "hidden":
-            yield f'<div class="leaf">{more(node.n_hidden)}</div>'
-        elif step == "close":
-            yield "</details>" if is_folded else ""
-        elif is_folded:
-            yield f"<details{' open' if node.depth < OPEN_DEPTH else ''}><summary>{_line(drawing, node)}</summary>"
-        else:
-            yield f'<div class="leaf">{_line(drawing, node)}</div>'
-
-
-def _line(drawing: Drawing, node: DrawnNode) -> str:
-    """The condition that leads here, the split, and its probability."""
-    answer = f"<span class='answer'>{escape(node.answer)}</span> " if node.answer else ""
-    helps = "" if math.isnan(node.helps) else f"helps other rows {node.helps:.3f} · "
-    question = "leaf" if node.is_terminal else f"<b>{escape(node.question)}?</b> {helps}split {node.split_prob:.3f}"
-    known = [question, escape(outcome_text(node.outcome, drawing.classes))]
-    if node.weight is not None:
-        known.append(escape(weight_text(node, drawing.unit)))
-    if node.node_prob < 0.9995:
-        known.append(f"in tree {node.node_prob:.3f}")
-    return answer + " · ".join(known)
+    return tree_list_html(post, **options, max_depth=32, max_nodes=MAX_LISTED, helps=subject.helpful)
 
 
 def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:

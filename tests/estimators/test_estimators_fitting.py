@@ -512,12 +512,12 @@ def test_a_tree_can_be_read(kind):
     columns, signal = mixed_columns()
     y = np.where(signal > np.median(signal), "dear", "cheap") if kind is et.MetaTreeClassifier else signal
     model = kind(max_depth=3, random_state=0).fit(as_pandas(columns), y)
-    text, dot = model.to_text(), model.to_dot()
+    text, html = model.to_text(), model._repr_html_()
     schema = model.schema_
     asked = {schema.input_names[schema.input_of[k]] for k in model.posterior_.tree.feature if k >= 0}
     for name in asked:
         assert name in text
-        assert name in dot
+        assert name in html
     if kind is et.MetaTreeClassifier:
         assert "dear" in text or "cheap" in text
     assert model.plot() is not None

@@ -64,14 +64,14 @@ def test_a_tree_says_medians_and_means_up_to_the_longest_time():
     assert any("beyond 5" in line for line in lines)
     assert any("beyond" not in line for line in lines)
     assert all(float(line.split()[-1]) <= 5.0 for line in lines if "nodes" not in line)
-    for picture in (model.to_dot(), model._repr_mimebundle_()["text/html"]):
-        assert "beyond 5" in picture
-        assert "±" not in picture
+    picture = model._repr_mimebundle_()["text/html"]
+    assert "beyond 5" in picture
+    assert "±" not in picture
     texts = [text.get_text() for text in model.plot().texts]
     assert any(text == "median beyond 5" for text in texts)
     assert not any("±" in text for text in texts)
     whole = et.MetaTreeRegressor(family="exponential", random_state=0).fit(table, np.arange(1.0, 301.0))
-    assert "±" in whole.to_dot()
+    assert "±" in whole._repr_html_()
     assert "beyond" not in whole.to_text()
 
 

@@ -18,7 +18,6 @@ from cases import CASES, families, rng_for
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.view.colours import LIGHT
 from everytree.view.describe import describe
-from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
 from everytree.view.plot import plot_predictive, plot_tree
 from everytree.view.plot.layout import Layout, packed
@@ -44,7 +43,7 @@ def drawn_numbers(ax):
 # ---- the tree --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("draw", [plot_tree, tree_text, tree_dot, tree_html])
+@pytest.mark.parametrize("draw", [plot_tree, tree_text, tree_html])
 def test_wrong_names_are_named(draw):
     post = small()
     with pytest.raises(ValueError, match="feature_names has 1 entries, but the tree splits on feature 1"):

@@ -1,16 +1,11 @@
-"""Trees as text, Graphviz and HTML: every node in place, and no name does harm."""
+"""Trees as text and HTML: every node in place, and no name does harm."""
 
 from __future__ import annotations
 
-import re
 from html.parser import HTMLParser
-
-import pytest
 
 import everytree as et
 from cases import families
-from everytree.view.colours import LIGHT
-from everytree.view.dot import tree_dot
 from everytree.view.html import tree_html
 from everytree.view.text import tree_text
 from picture_cases import EVERY_KIND, fitted, one_node, small
@@ -54,51 +49,6 @@ def test_text_of_classes_and_coefficients():
     line = et.Posterior(et.MetaTree.complete([]), et.LinearRegression(2))
     assert "coefficients" in tree_text(line)
     assert "mean" in tree_text(line, inputs=[1.0, 2.0])
-
-
-# ---- Graphviz --------------------------------------------------------------------------------------------------------
-
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_ID = rf"(?:\d+\.\d+|\w+|{_QUOTED})"
-_STATEMENT = re.compile(rf"({_ID})(?:\s*->\s*({_ID}))?\s*\[\s*(?:{_ID}\s*=\s*{_ID}\s*,?\s*)*\]\s*;\s*")
-
-
-def parsed_dot(source):
-    """Nodes and edges of the little of the language that we write; fails on anything else."""
-    body = re.fullmatch(r"digraph \w+ \{\s*(.*)\}", source, flags=re.DOTALL)[1]
-    nodes, edges, at = [], [], 0
-    while at < len(body):
-        match = _STATEMENT.match(body, at)
-        assert match, body[at : at + 80]
-        if match[2]:
-            edges.append((match[1], match[2]))
-        elif match[1] not in ("graph", "node", "edge"):
-            nodes.append(match[1])
-        at = match.end()
-    return nodes, edges
-
-
-@families
-@EVERY_KIND
-@pytest.mark.parametrize("max_nodes", [1, 6, 1000])
-def test_dot_is_a_tree(case, kind, max_nodes):
-    post = fitted(case, kind)
-    nodes, edges = parsed_dot(tree_dot(post, max_nodes=max_nodes, max_depth=9))
-    assert len(nodes) == len(set(nodes)) == len(edges) + 1
-    assert {node for edge in edges for node in edge} | {"node0"} == set(nodes)
-    if max_nodes > post.tree.n_nodes:
-        assert len(nodes) == post.tree.n_nodes
-
-
-def test_dot_escapes():
-    nasty = ['say "hi" \\N', "a & b\nc {};"]
-    source = tree_dot(small(), feature_names=nasty, code_names=[nasty, nasty], class_names=nasty)
-    nodes, _ = parsed_dot(source)
-    assert len(nodes) == 7
-    assert r"say \"hi\" \\N?" in source
-    assert "a &amp; b c {};" in source
-    assert parsed_dot(tree_dot(one_node())) == (["node0"], [])
-    assert LIGHT.split(small().split_prob[0]) in source
 
 
 # ---- HTML ------------------------------------------------------------------------------------------------------------

@@ -637,11 +637,6 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self.pictured().to_text(**self.drawing_options(options))
 
     @only_where("counts_rows", TOO_MANY_TREES)
-    def to_dot(self, **options: Any) -> str:
-        """The tree as Graphviz source; options as in `Posterior.to_dot`."""
-        return self.pictured().to_dot(**self.drawing_options(options))
-
-    @only_where("counts_rows", TOO_MANY_TREES)
     def plot(self, **options: Any) -> Any:
         """The tree as a matplotlib picture; options as in `everytree.plot_tree`."""
         from everytree.view.plot import plot_tree

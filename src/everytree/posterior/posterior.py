@@ -378,12 +378,6 @@ class Posterior(TreeQuestions):
 
         return tree_text(self, **options)
 
-    def to_dot(self, **options: Any) -> str:
-        """The top of the meta-tree as Graphviz source; options as in `everytree.view.dot.tree_dot`."""
-        from everytree.view.dot import tree_dot
-
-        return tree_dot(self, **options)
-
     def _repr_html_(self) -> str:
         from everytree.view.html import tree_html
 

@@ -1,4 +1,4 @@
-"""Pictures of trees: as text, Graphviz source, HTML and matplotlib figures."""
+"""Pictures of trees: as text, HTML and matplotlib figures."""
 
 from everytree.view.plot import plot_predictive, plot_style, plot_tree
 

@@ -1,6 +1,6 @@
 """The common part of all pictures of a posterior: which nodes to draw, and their texts.
 
-`describe` picks the nodes and words once; text, dot, html and plot only arrange them. Nothing here needs a library for
+`describe` picks the nodes and words once; text, html and plot only arrange them. Nothing here needs a library for
 drawing.
 """
 

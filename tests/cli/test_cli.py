@@ -133,7 +133,9 @@ def test_a_reader_that_stops_reading_is_no_error_to_speak_of(folder):
     assert (done.stdout, done.stderr) == (b"p", b"")
 
 
-@pytest.mark.parametrize("how", [[], ["--tree"], ["--exact", "--depth", "2"]], ids=["forest", "tree", "exact"])
+@pytest.mark.parametrize(
+    "how", [[], ["--model", "tree"], ["--model", "exact", "--depth", "2"]], ids=["forest", "tree", "exact"]
+)
 @pytest.mark.parametrize("name", ["wine", "patients"])
 def test_update_and_merge_equal_one_count_of_all_rows(folder, here, name, how):
     table, target = {"wine": (wine(), "class"), "patients": (patients(), "progress")}[name]
@@ -254,7 +256,7 @@ def test_show_says_what_was_fitted_on_what(folder, here, capfd):
     et.save(et.MetaTree.complete([0, 1, 1]), "tree.et")
     assert main(["show", "tree.et"]) == 0
     assert "MetaTree" in capfd.readouterr().out
-    assert main(["fit", f"{folder}/wine.csv", "-y", "class", "--exact", "--depth", "2", "-q"]) == 0
+    assert main(["fit", f"{folder}/wine.csv", "-y", "class", "--model", "exact", "--depth", "2", "-q"]) == 0
     assert main(["show", "model.et"]) == 0
     assert "the most probable tree: 4 leaves, probability" in capfd.readouterr().out
 
@@ -393,7 +395,7 @@ def test_options_that_do_not_go_together(folder, here, capfd):
     assert "are for numbers, but this model has classes" in fails(capfd, "predict", *wines, "--interval", ".9")
     assert "--proba is for classes" in fails(capfd, "predict", *numbers, "--proba")
     assert "between 0 and 1" in fails(capfd, "predict", *numbers, "--interval", "90")
-    error = fails(capfd, "fit", wines[1], "-y", "class", "--exact", "--trees", "3")
+    error = fails(capfd, "fit", wines[1], "-y", "class", "--model", "exact", "--trees", "3")
     assert "--trees is for --model forest or ensemble, but not for exact" in error
     assert "--family poisson is for numbers" in fails(
         capfd, "fit", wines[1], "-y", "class", "--kind", "class", "--family", "poisson"
@@ -402,7 +404,7 @@ def test_options_that_do_not_go_together(folder, here, capfd):
         ["fit"],
         ["nonsense"],
         ["merge", "a", "-o", "b"],
-        ["fit", wines[1], "-y", "class", "--exact", "--tree"],
+        ["fit", wines[1], "-y", "class", "--exact"],
         ["fit", wines[1], "-y", "class", "--trees", "0"],
         ["predict", *numbers, "--quantiles", "a"],
     ]
@@ -578,7 +580,7 @@ def test_the_report_scores_times_that_were_cut_short(here):
     times = rng.exponential(np.exp(x))
     table = pa.table({"x": x, "time": np.minimum(times, limit), "cut": (limit < times).astype(int)})
     WRITERS["csv"](table, "times.csv")
-    options = ["--family", "exponential", "--censored", "cut", "--tree", "-q"]
+    options = ["--family", "exponential", "--censored", "cut", "--model", "tree", "-q"]
     assert main(["fit", "times.csv", "-y", "time", *options]) == 0
     assert main(["report", "model.et", "times.csv", "-q"]) == 0
     assert heads("report.html") == ["the same estimator, refitted"]
@@ -611,7 +613,7 @@ def test_show_writes_splits_of_categories_as_sets(here, capfd):
     kind = rng.choice(list("abcdefgh"), 400)
     y = np.where(np.isin(kind, ["b", "e", "g"]), "yes", "no")
     WRITERS["csv"](pa.table({"kind": kind, "y": y}), "kinds.csv")
-    assert main(["fit", "kinds.csv", "-y", "y", "--tree", "-q"]) == 0
+    assert main(["fit", "kinds.csv", "-y", "y", "--model", "tree", "-q"]) == 0
     assert main(["show", "model.et"]) == 0
     said = capfd.readouterr().out
     below, above = (re.search(rf"{line} (not in|in) (.*?)  ", said) for line in ("├─", "└─"))

@@ -302,7 +302,9 @@ def test_a_file_that_changes_while_it_is_read(command, how, here, capfd, monkeyp
 
 
 @pytest.mark.parametrize(
-    "how", [["--trees", "4"], ["--tree"], ["--exact", "--depth", "2"]], ids=["forest", "tree", "exact"]
+    "how",
+    [["--trees", "4"], ["--model", "tree"], ["--model", "exact", "--depth", "2"]],
+    ids=["forest", "tree", "exact"],
 )
 @pytest.mark.parametrize(
     "options", [["-y", "y"], ["-y", "a", "--weight", "w", "--drop", "y"]], ids=["classes", "numbers"]

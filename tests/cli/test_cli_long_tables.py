@@ -158,7 +158,7 @@ def test_what_targets_are_is_told_by_all_rows(here, small_sample, capfd):
 
 
 def test_exact_trees_say_what_to_do(here, capfd):
-    said = fails(capfd, "fit", "t.parquet", "-y", "y", "--exact", "--memory", "1K")
+    said = fails(capfd, "fit", "t.parquet", "-y", "y", "--model", "exact", "--memory", "1K")
     assert "but --model exact needs all rows in memory" in said
     assert "allow more by --memory, give it fewer rows, or fit a forest" in said
     assert not Path("model.et").exists()

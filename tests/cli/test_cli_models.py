@@ -73,14 +73,6 @@ def test_the_model_is_the_one_that_python_fits(here, capfd, model, kind):
         assert ours.unseen_ == theirs.unseen_
 
 
-@pytest.mark.parametrize("model", ["tree", "exact"])
-def test_the_short_options_are_the_same(here, model):
-    assert main(["fit", "class.csv", "-y", "y", "--model", model, "--depth", "2", "-o", "long.et", "-q"]) == 0
-    assert main(["fit", "class.csv", "-y", "y", f"--{model}", "--depth", "2", "-o", "short.et", "-q"]) == 0
-    assert et.load("long.et").log_evidence_ == et.load("short.et").log_evidence_
-    assert main(["fit", "class.csv", "-y", "y", f"--{model}", "--model", model, "-q"]) == 0
-
-
 @pytest.mark.parametrize(("model", "kind"), [(m, k) for m in ("boost", "ensemble") for k in ("class", "number")])
 def test_boosted_models_predict_show_and_report(boosted, here, capfd, model, kind):
     path, table = boosted[model, kind], table_of(kind)
@@ -137,8 +129,6 @@ def test_options_that_a_model_has_no_use_for(here, capfd):
         assert f"--model {model} needs all rows in memory" in fails(capfd, *fit, "--model", model, "--memory", "1K")
         said = fails(capfd, "fit", "number.csv", "-y", "y", "--model", model, "--family", "linear")
         assert f"--model {model} takes normal, poisson, exponential, lognormal" in said
-    for options in (["--model", "boost", "--tree"], ["--model", "tree", "--exact"], ["--tree", "--exact"]):
-        assert "exclude each other" in fails(capfd, *fit, *options, code=2)
     assert "--model" in fails(capfd, *fit, "--model", "bush", code=2)
     assert not Path("model.et").exists()
 

@@ -211,10 +211,10 @@ def test_classes_of_another_kind_are_called_text(here, capfd):
 # ---- targets --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [["--trees", "3"], ["--tree"], ["--exact"]], ids=["forest", "tree", "exact"])
-def test_a_target_of_one_class_is_shown(how, here, capfd):
+@pytest.mark.parametrize("model", ["forest", "tree", "exact"])
+def test_a_target_of_one_class_is_shown(model, here, capfd):
     table = table_of("x,y\n" + "".join(f"{k},yes\n" for k in range(20)))
-    assert main(["fit", table, "-y", "y", "-q", *how]) == 0
+    assert main(["fit", table, "-y", "y", "-q", "--model", model]) == 0
     said = says(capfd, "show", "model.et")
     assert "1 class: yes" in said
     assert "P(any other)" in said
@@ -256,7 +256,7 @@ SAID = {
     "a class that is no class": (["--kind", "class"], "odd.csv, line 3: the target 'y' is 1.5, but classes are whole"),
     "an exposure of no counts": (["--exposure", "std"], "--exposure is for --family poisson, but --family is normal"),
     "no times": (["--censored", "ok"], "--censored is for --family exponential, but --family is normal"),
-    "too deep": (["--exact", "--depth", "12"], "odd.csv: --depth 12 on these columns"),
+    "too deep": (["--model", "exact", "--depth", "12"], "odd.csv: --depth 12 on these columns"),
     "a delimiter that is none": (["--delimiter", "é"], "--delimiter must be one ASCII character"),
     "a delimiter of two": (["--delimiter", ";;"], "--delimiter must be one ASCII character"),
     "a quote between values": (["--delimiter", '"'], "--delimiter must be one ASCII character"),

@@ -64,9 +64,7 @@ def fit(
     out: options.OutModel = "model.et",
     kind: options.Kind = "auto",
     family: options.Family = None,
-    model: options.Model = None,
-    exact: options.Exact = False,
-    tree: options.Tree = False,
+    model: options.Model = "forest",
     empty: options.Empty = False,
     trees: options.Trees = None,
     depth: options.Depth = None,
@@ -99,7 +97,7 @@ def fit(
     everytree fit claims.parquet --target n --family poisson --exposure years --drop id,name
     everytree fit patients.csv --target months --family exponential --event died
     everytree fit train.csv --target price --model ensemble
-    everytree fit small.csv --target cured --exact --out exact.et
+    everytree fit small.csv --target cured --model exact --out exact.et
     zcat some.csv.gz | everytree fit - --target y --jobs -1
     everytree fit big.parquet --target y --memory 2G
     everytree fit 'days/2024-*.csv' --target y
@@ -127,8 +125,8 @@ def fit(
         event=options.event(event, censored), groups=groups,
     )  # fmt: skip
     wanted = Wanted(
-        options.structure(model, exact, tree), kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
-        groups=groups, relative_weights=relative_weights, empty=empty, min_leaf=min_leaf,
+        model, kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),
+        relative_weights=relative_weights, empty=empty, min_leaf=min_leaf,
         max_features=options.max_features(max_features),
     )  # fmt: skip
     say = _sayer(quiet)
@@ -202,11 +200,10 @@ def update(
     """
     from everytree.cli.memory import memory_limit
     from everytree.cli.tables import Reading
-    from everytree.cli.updating import Update, update_file
+    from everytree.cli.updating import update_file
 
     how = Reading(format, delimiter=delimiter, limit=memory_limit(memory), progress=_shows(quiet))
-    wanted = Update(target, jobs, allow_twice, _shows(quiet))
-    update_file(model, table, model if out is None else out, how, wanted, _sayer(quiet))
+    update_file(model, table, out or model, how, target=target, jobs=jobs, allow_twice=allow_twice, say=_sayer(quiet))
 
 
 @app.command()

@@ -44,8 +44,6 @@ class Wanted:
         As the estimators have it.
     drop : sequence of str
         Columns that are no features.
-    groups : str or None
-        Column that says which rows belong together.
     relative_weights : bool
         Whether weights are relative.
     empty : bool
@@ -61,7 +59,6 @@ class Wanted:
     jobs: int | None = None
     drop: Sequence[str] = ()
     progress: bool = False
-    groups: str | None = None
     relative_weights: bool = False
     empty: bool = False
     min_leaf: int | None = None
@@ -84,7 +81,7 @@ def fit_model(
     if wanted.needs_all_rows:
         raise UserError(
             f"{found}, but --model {wanted.structure} needs all rows in memory; allow more by --memory, give it "
-            "fewer rows, or fit a forest or a --tree, which do not"
+            "fewer rows, or fit a forest or a tree, which do not"
         )
     say(f"{found}: fitting in batches, structures from a sample of {SAMPLE_ROWS:,} rows, statistics from all")
     return fit_in_batches(table, roles, wanted)
@@ -97,16 +94,15 @@ def fit_rows(source: TableRows, roles: TableRoles, wanted: Wanted, say: Callable
     """A fitted estimator, with notes about surprising columns."""
     assert roles.target is not None
     kind, target = kind_and_target(source, roles, wanted, warn_if_useless=True)
-    X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop, wanted.groups))
+    X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop))
     if kind == "class" and wanted.kind == "auto":
         about_classes(source.name, roles.target, target, say)
-    model = make_estimator(kind, wanted)
+    model = make_estimator(kind, wanted, roles)
     columns = row_columns(source, roles)
-    if wanted.groups is not None:
-        columns["groups"] = source.values(wanted.groups, "groups")
-    by_argument = {"y": roles.target, **role_columns(roles, wanted.groups)}
+    if roles.groups is not None:
+        columns["groups"] = source.values(roles.groups, "groups")
     weight = None if roles.weight is None else source.numbers(roles.weight, "weight")
-    with source.reporting_errors(**by_argument), working(model, wanted.jobs, wanted.progress):
+    with source.reporting_errors(**roles.by_argument), working(model, wanted.jobs, wanted.progress):
         return model.fit(X, target, weight, **columns)
 
 
@@ -144,27 +140,16 @@ def about_classes(name: str, target: str, values: NDArray[Any], say: Callable[[s
         )
 
 
-def feature_names(
-    name: str, columns: Sequence[str], roles: TableRoles, drop: Sequence[str], groups: str | None = None
-) -> list[str]:
+def feature_names(name: str, columns: Sequence[str], roles: TableRoles, drop: Sequence[str]) -> list[str]:
     """All columns but those with another role, and those to be dropped."""
     for dropped in drop:
         if dropped not in columns:
             raise no_column(name, dropped, columns, "drop")
-    others = {roles.target, roles.weight, roles.exposure, roles.censored, roles.event, groups, *drop}
+    others = {*roles.columns, *drop}
     kept = [column for column in columns if column not in others]
     if not kept:
         raise UserError(f"{name}: no column is left to predict {roles.target!r} from")
     return kept
-
-
-def role_columns(roles: TableRoles, groups: str | None = None) -> dict[str, str]:
-    """The columns that are neither features nor the target, by the arguments that they are."""
-    named = {
-        "sample_weight": roles.weight, "exposure": roles.exposure, "censored": roles.censored, "event": roles.event,
-        "groups": groups,
-    }  # fmt: skip
-    return {argument: column for argument, column in named.items() if column is not None}
 
 
 @dataclass
@@ -225,7 +210,7 @@ PARAMETERS = {
 """The options that are parameters of estimators."""
 
 
-def make_estimator(kind: str, wanted: Wanted) -> Any:
+def make_estimator(kind: str, wanted: Wanted, roles: TableRoles) -> Any:
     """The estimator with its parameters."""
     number = int(kind == "number")
     estimator: type[Any] = STRUCTURES[wanted.structure][number]
@@ -243,7 +228,7 @@ def make_estimator(kind: str, wanted: Wanted) -> Any:
     for name in sorted(given.keys() - known):
         others = [one for one, both in STRUCTURES.items() if name in _parameters(both[number])]
         raise UserError(f"{PARAMETERS[name]} is for --model {' or '.join(others)}, but not for {wanted.structure}")
-    _check_options(kind, wanted)
+    _check_options(kind, wanted, roles)
     return estimator(**given)
 
 
@@ -251,7 +236,7 @@ def _parameters(estimator: type[Any]) -> set[str]:
     return {*estimator().get_params(deep=False)}
 
 
-def _check_options(kind: str, wanted: Wanted) -> None:
+def _check_options(kind: str, wanted: Wanted, roles: TableRoles) -> None:
     """Options whose values the model would have no use for."""
     structure, estimator = wanted.structure, STRUCTURES[wanted.structure][0]
     is_share = wanted.max_features is None or isinstance(wanted.max_features, float)
@@ -259,7 +244,7 @@ def _check_options(kind: str, wanted: Wanted) -> None:
         raise UserError(
             f"--max-features {wanted.max_features} is for forests; boosting takes a share such as 0.5, or all"
         )
-    if wanted.groups is not None and structure == "exact":
+    if roles.groups is not None and structure == "exact":
         raise UserError("--groups is for models that leave rows out; --model exact leaves none out")
     if wanted.empty and not estimator.counts_rows:
         raise UserError(f"--empty is for models that count rows; --model {structure} has no structures without rows")
@@ -274,11 +259,11 @@ def _check_options(kind: str, wanted: Wanted) -> None:
 def fit_in_batches(table: OpenTable, roles: TableRoles, wanted: Wanted) -> tuple[Any, list[Counted]]:
     """Scan a table part by part, then fit an estimator in batches; return it and the files that it has counted."""
     assert roles.target is not None
-    by_argument = role_columns(roles, wanted.groups)
-    features = feature_names(table.name, table.columns, roles, wanted.drop, wanted.groups)
+    by_argument = {name: column for name, column in roles.by_argument.items() if column is not None and name != "y"}
+    features = feature_names(table.name, table.columns, roles, wanted.drop)
     scanned = _scan(table, roles, wanted, by_argument)
     scanned.target.warn_if_useless(table.name, roles.target)
-    model = make_estimator(scanned.target.kind(wanted, roles), wanted)
+    model = make_estimator(scanned.target.kind(wanted, roles), wanted, roles)
     batches = _Batches(table, scanned, [*features, *dict.fromkeys((roles.target, *by_argument.values()))])
     try:
         with working(model, wanted.jobs, wanted.progress):

@@ -10,14 +10,12 @@ from typing import Any
 from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
 from everytree.cli.memory import rows_that_fit
-from everytree.cli.models import ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
+from everytree.cli.models import ROW_DATA, ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading
 from everytree.cli.writing import check_output, replace_whole
 from everytree.report.page import Page, contained, report_page
-
-ROW_DATA = "exposure", "censored", "event"
 
 
 def report_file(
@@ -90,10 +88,8 @@ def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) ->
     y = rows.targets(roles.target)
     X = rows.table.select(input_names(rows.name, rows.columns, file))
     columns = row_columns(rows, roles)
-    by_argument = {"y": roles.target, "sample_weight": roles.weight, "groups": roles.groups}
-    by_argument |= {name: getattr(roles, name) for name in columns}
     weight = None if roles.weight is None else rows.values(roles.weight, "weight")
-    with rows.reporting_errors(**by_argument):
+    with rows.reporting_errors(**roles.by_argument):
         given = {**dict.fromkeys(ROW_DATA), "target": y, "sample_weight": weight, "groups": groups, **columns}
         return report_page(file.model, X, given, is_new, roles.target, places=rows.drawn)
 

@@ -27,6 +27,14 @@ NOTES = "command_line"
 """Where these notes stand among those of a file, which may have others."""
 
 
+ROW_DATA = {
+    "exposure": "",
+    "censored": "; 0 and 1, or false and true, say which rows are censored",
+    "event": "; 0 and 1, or false and true, say in which rows the event was seen",
+}
+"""What families read of a row besides the target, and how errors end that say what it must hold."""
+
+
 @dataclass(frozen=True)
 class Counted:
     """Rows that a model has seen: the file's name without its folder, how many, and the file's SHA-256."""
@@ -63,10 +71,17 @@ class TableRoles:
     groups: str | None = None
 
     @property
+    def by_argument(self) -> dict[str, str | None]:
+        """The columns that are not features, by the arguments of `fit` that they are."""
+        return {
+            "y": self.target, "sample_weight": self.weight, **{name: getattr(self, name) for name in ROW_DATA},
+            "groups": self.groups,
+        }  # fmt: skip
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns that are not features."""
-        named = self.target, self.weight, self.exposure, self.censored, self.event, self.groups
-        return [name for name in named if name is not None]
+        return [name for name in self.by_argument.values() if name is not None]
 
     def also(self, tables: Sequence[Counted]) -> TableRoles:
         """Add tables whose rows the model has seen."""
@@ -83,8 +98,7 @@ class TableRoles:
         given = dict(plain)
         counted = tuple(Counted(**one) for one in given.pop("counted", ()))
         roles = cls(**given, counted=counted)
-        names = (roles.target, roles.weight, roles.exposure, roles.censored, roles.event, roles.groups)
-        is_sound = all(name is None or isinstance(name, str) for name in names)
+        is_sound = all(name is None or isinstance(name, str) for name in roles.by_argument.values())
         is_sound = is_sound and isinstance(roles.has_header, bool) and isinstance(roles.compressed, bool)
         if not is_sound or any(tuple(map(type, asdict(one).values())) != (str, int, str) for one in counted):
             raise ValueError("names must be text, numbers of rows whole")
@@ -270,13 +284,8 @@ def input_names(name: str, columns: Sequence[str], file: ModelFile) -> list[str]
 
 def row_columns(source: TableRows, roles: TableRoles) -> dict[str, NDArray[Any]]:
     """Row data of the family: exposure, censoring or event of each row."""
-    named = {"exposure": roles.exposure, "censored": roles.censored, "event": roles.event}
-    advice = {
-        "exposure": "",
-        "censored": "; 0 and 1, or false and true, say which rows are censored",
-        "event": "; 0 and 1, or false and true, say in which rows the event was seen",
-    }
-    return {role: source.numbers(name, role, advice[role]) for role, name in named.items() if name is not None}
+    named = {role: getattr(roles, role) for role in ROW_DATA}
+    return {role: source.numbers(name, role, ROW_DATA[role]) for role, name in named.items() if name is not None}
 
 
 # ---- a model in a few words -----------------------------------------------------------------------------------------

@@ -97,13 +97,12 @@ NAMES_HELP = "with commas between them, and quotes around names that have some; 
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to leave out, {NAMES_HELP}")]
 Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help=f"Columns to repeat as they are, {NAMES_HELP}")]
 Model = Annotated[
-    Structure | None,
+    Structure,
     typer.Option(
-        help="forest by default; tree, exact: as below; boost: boosted trees; ensemble: boosted and a forest."
+        help="boost: boosted trees; ensemble: boosted and a forest; tree: one, to be read; exact: every tree and every "
+        "choice of splits, to a depth of 4; sampled: trees drawn from their posterior."
     ),
 ]
-Tree = Annotated[bool, typer.Option("--tree", help="One tree, to be read, instead of a forest.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Every tree and every choice of splits, to a depth of 4.")]
 Empty = Annotated[bool, typer.Option("--empty", help="Keep columns, structures and priors, but no rows.")]
 Depth = Annotated[int | None, typer.Option(metavar="LEVELS", min=1, help="Depth of trees, at most.")]
 MinLeaf = Annotated[
@@ -112,7 +111,7 @@ MinLeaf = Annotated[
         "--min-leaf",
         metavar="ROWS",
         min=1,
-        help="Rows of a leaf, at least; 1 by default. Not for ensembles and --exact.",
+        help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact.",
     ),
 ]
 MaxFeatures = Annotated[
@@ -144,17 +143,6 @@ def event(event: str | None, censored: str | None) -> str | None:
     if event is not None and censored is not None:
         raise typer.BadParameter("says the opposite of --censored; give one of the two", param_hint="--event")
     return event
-
-
-def structure(model: Structure | None, exact: bool, tree: bool) -> Structure:
-    """Which of them the options ask for."""
-    asked: dict[str, Structure | None] = {
-        f"--model {model}": model, "--exact": "exact" if exact else None, "--tree": "tree" if tree else None,
-    }  # fmt: skip
-    given = {option: name for option, name in asked.items() if name is not None}
-    if len(set(given.values())) > 1:
-        raise typer.BadParameter(f"{' and '.join(given)} exclude each other")
-    return next(iter(given.values()), "forest")
 
 
 def max_features(text: str | None) -> int | float | str | None:

@@ -40,8 +40,6 @@ STREAM = "-"
 """The path that stands for standard input and output."""
 PARTS_IN_LIMIT = 16
 """Parts of a table that the memory it may take has room for: several are there at once, with what is made of them."""
-MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
-"""How files of tables begin."""
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
 START = 1 << 16
@@ -283,14 +281,10 @@ def format_of(path: str, given: str | None) -> str:
 
 
 def table_in(path: str) -> str:
-    """The format of a table in a file, as its name or its first bytes tell; nothing for a file that is none."""
+    """The format of a table in a file, as its name tells; nothing for a file that is none."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
-    told = FORMATS.get(Path(plain).suffix.lower())
-    if told is not None:
-        return told.upper() if told in DELIMITERS else told.capitalize()
-    with open(path, "rb") as file:
-        start = file.read(max(map(len, MAGIC)))
-    return next((format for magic, format in MAGIC.items() if start.startswith(magic)), "")
+    told = FORMATS.get(Path(plain).suffix.lower(), "")
+    return told.upper() if told in DELIMITERS else told.capitalize()
 
 
 def _start(files: Files) -> bytes:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from everytree.base.errors import OverlapError
 from everytree.base.progress import Progress
@@ -37,80 +34,51 @@ from everytree.tables.schema_difference import schema_difference
 ADVICE = "; models to merge come from one `fit --empty`"
 
 
-@dataclass(frozen=True)
-class Update:
-    """The options of an update.
-
-    Attributes
-    ----------
-    target : str or None
-        Column of targets, if not that of the fit.
-    jobs : int or None
-    allow_twice : bool
-        Whether a table may be added that has been counted.
-    progress : bool
-    """
-
-    target: str | None
-    jobs: int | None
-    allow_twice: bool
-    progress: bool
-
-
-@dataclass(frozen=True)
-class Updated:
-    """A model with more rows.
-
-    Attributes
-    ----------
-    newer : ModelFile
-    table : str
-        Its name.
-    n_rows : int
-        How many more.
-    left_out : (n_trees,) int64
-        How many of them each tree could not place.
-    """
-
-    newer: ModelFile
-    table: str
-    n_rows: int
-    left_out: NDArray[np.int64]
-
-
-def update_file(model: str, table: str, out: str, how: Reading, wanted: Update, say: Callable[[str], object]) -> None:
+def update_file(
+    model: str,
+    table: str,
+    out: str,
+    how: Reading,
+    *,
+    target: str | None,
+    jobs: int | None,
+    allow_twice: bool,
+    say: Callable[[str], object],
+) -> None:
     """A model with the rows of a table, both by their paths, to a model file."""
     check_model_output(out, table)
     with to_be_replaced(model, out, say):
-        file = open_model(model).with_target(wanted.target)
+        file = open_model(model).with_target(target)
         check_takes_rows(file)
-        more = update_model(file, open_rows(file, table, how), wanted, say)
-        more.newer.save(out)
-    newer, left_out = more.newer.model, more.left_out
+        opened = open_rows(file, table, how)
+        before = rows_placed(file.model)
+        counted = _add_rows(file, opened, jobs, allow_twice, say)
+        replace(file, roles=file.roles.also(counted)).save(out)
+    newer, n_rows = file.model, sum(one.rows for one in counted)
+    left_out = n_rows - (rows_placed(newer) - before)
     if (left_out > 0).any():
         say(
-            f"{more.table}: has values that were not there at fit; of {number_of(len(left_out), 'tree')}, "
+            f"{opened.name}: has values that were not there at fit; of {number_of(len(left_out), 'tree')}, "
             f"{(left_out > 0).sum()} cannot place them and leave out up to {number_of(int(left_out.max()), 'row')}"
         )
-    rows = f"{number_of(more.n_rows, 'row')} more, {n_rows_of(newer):,} in all"
+    rows = f"{number_of(n_rows, 'row')} more, {n_rows_of(newer):,} in all"
     say(f"{out}: {described(newer)}, {rows}, log evidence {newer.log_evidence_:.4f}")
 
 
-def update_model(file: ModelFile, table: OpenTable, wanted: Update, say: Callable[[str], object]) -> Updated:
-    """The model with the rows of a table added to its statistics."""
-    _refuse_twice(file, table, wanted.allow_twice)
-    before, found = rows_placed(file.model), too_long(table)
+def _add_rows(
+    file: ModelFile, table: OpenTable, jobs: int | None, allow_twice: bool, say: Callable[[str], object]
+) -> list[Counted]:
+    """The rows of a table to the statistics of a model; the files they were in."""
+    _refuse_twice(file, table, allow_twice)
+    found = too_long(table)
     if found:
         say(f"{found}: adding them in batches")
-        counted = _add_in_batches(file, table, wanted)
-    else:
-        rows = table.read()
-        counted = counted_files(table, rows.stretches)
-        with working(file.model, wanted.jobs, wanted.progress):
-            _add(file.model, rows, file, allow_twice=wanted.allow_twice)
-    n_rows = sum(one.rows for one in counted)
-    newer = replace(file, roles=file.roles.also(counted))
-    return Updated(newer, table.name, n_rows, n_rows - (rows_placed(file.model) - before))
+        return _add_in_batches(file, table, jobs)
+    rows = table.read()
+    counted = counted_files(table, rows.stretches)
+    with working(file.model, jobs, table.progress):
+        _add(file.model, rows, file, allow_twice=allow_twice)
+    return counted
 
 
 def _refuse_twice(file: ModelFile, table: OpenTable, allow_twice: bool) -> None:
@@ -120,12 +88,12 @@ def _refuse_twice(file: ModelFile, table: OpenTable, allow_twice: bool) -> None:
         raise UserError(f"{table.name}: {file.path} has {rows} already; --allow-twice counts them once more")
 
 
-def _add_in_batches(file: ModelFile, table: OpenTable, wanted: Update) -> list[Counted]:
+def _add_in_batches(file: ModelFile, table: OpenTable, jobs: int | None) -> list[Counted]:
     """Rows that are counted apart, part by part, and then added: a part that fails changes nothing."""
     apart, n_rows = file.model.blank(), table.count_rows()
     stretches: list[Stretch] = []
     columns = [*input_names(table.name, table.columns, file), *file.roles.columns]
-    with working(apart, wanted.jobs, False), Progress("counting", n_rows, wanted.progress, unit="rows") as bar:
+    with working(apart, jobs, False), Progress("counting", n_rows, table.progress, unit="rows") as bar:
         for part in table.parts(columns):
             _add(apart, part, file, allow_twice=True)
             stretches += part.stretches
@@ -144,14 +112,9 @@ def _add(model: Any, rows: TableRows, file: ModelFile, *, allow_twice: bool) -> 
         y = rows.numbers(roles.target, "target")
     X = rows.table.select(input_names(rows.name, rows.columns, file))
     columns = row_columns(rows, roles)
-    by_argument = {
-        "y": roles.target,
-        "sample_weight": roles.weight,
-        **{name: getattr(roles, name) for name in columns},
-    }
     weight = None if roles.weight is None else rows.numbers(roles.weight, "weight")
     try:
-        with rows.reporting_errors(**by_argument):
+        with rows.reporting_errors(**roles.by_argument):
             model.partial_fit(X, y, sample_weight=weight, allow_overlap=allow_twice, **columns)
     except OverlapError:
         raise UserError(

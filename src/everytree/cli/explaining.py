@@ -32,21 +32,7 @@ def explain_file(
     label: str | None,
     say: Callable[[str], object],
 ) -> None:
-    """One row of a table in words, or all rows as a table of contributions.
-
-    Parameters
-    ----------
-    model, table : str
-        Paths.
-    out : str or None
-        Where contributions of all rows go; None for one row in words.
-    how : Reading
-    row : int
-        Which row, where it is one; they are counted from 0.
-    label : str or None
-        The class whose probability is explained.
-    say : callable
-    """
+    """One row of a table in words, or with `out` all rows as a table of contributions to the class of this label."""
     if out is not None:
         check_output(out, model, table)
         output_format(out, how.format)

@@ -30,25 +30,7 @@ CLASS_ADVICE = "; --kind class takes it for a class"
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of a fit.
-
-    Attributes
-    ----------
-    structure : {"forest", "boost", "ensemble", "tree", "exact"}
-    kind : {"auto", "class", "number"}
-    family : str or None
-        Leaf model of numbers.
-    trees, depth, seed, jobs, min_leaf : int or None
-        None leaves it to the estimator.
-    max_features : int, float, str or None
-        As the estimators have it.
-    drop : sequence of str
-        Columns that are no features.
-    relative_weights : bool
-        Whether weights are relative.
-    empty : bool
-        Whether the rows are to be taken out again.
-    """
+    """The options of a fit, by their names; None leaves it to the estimator."""
 
     structure: Structure = "forest"
     kind: str = "auto"
@@ -93,7 +75,7 @@ def fit_model(
 def fit_rows(source: TableRows, roles: TableRoles, wanted: Wanted, say: Callable[[str], object]) -> Any:
     """A fitted estimator, with notes about surprising columns."""
     assert roles.target is not None
-    kind, target = kind_and_target(source, roles, wanted, warn_if_useless=True)
+    kind, target = kind_and_target(source, roles, wanted)
     X = source.table.select(feature_names(source.name, source.columns, roles, wanted.drop))
     if kind == "class" and wanted.kind == "auto":
         about_classes(source.name, roles.target, target, say)
@@ -106,9 +88,7 @@ def fit_rows(source: TableRows, roles: TableRoles, wanted: Wanted, say: Callable
         return model.fit(X, target, weight, **columns)
 
 
-def kind_and_target(
-    source: TableRows, roles: TableRoles, wanted: Wanted, *, warn_if_useless: bool = False
-) -> tuple[str, NDArray[Any]]:
+def kind_and_target(source: TableRows, roles: TableRoles, wanted: Wanted) -> tuple[str, NDArray[Any]]:
     """Whether targets are classes or numbers, and the targets; which may be all the same."""
     assert roles.target is not None
     check_target(source.name, source.columns, roles.target, is_text=source.is_text, has_header=roles.has_header)
@@ -120,8 +100,7 @@ def kind_and_target(
         target = source.numbers(roles.target, "target", CLASS_ADVICE)
     else:
         source.check_whole(target, roles.target)
-    if warn_if_useless:
-        summary.warn_if_useless(source.name, roles.target)
+    summary.warn_if_useless(source.name, roles.target)
     return kind, target
 
 

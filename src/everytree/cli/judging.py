@@ -29,21 +29,7 @@ def report_file(
     refit: bool,
     say: Callable[[str], object],
 ) -> None:
-    """A page about a model, as a whole or not at all; judged by a table, or a sample of it that takes no more memory.
-
-    Parameters
-    ----------
-    model, table, out : str
-        Paths.
-    how : Reading
-    target : str or None
-        Column of targets, if not that of the fit.
-    groups : str or None
-        Column that says which rows belong together, if not that of the fit.
-    refit : bool
-        Whether the estimator is judged, refitted, though the table is new to the model.
-    say : callable
-    """
+    """A page about a model, as a whole or not at all, judged by a table or a sample that takes no more memory."""
     check_output(out, model, *([] if table is None else [table]))
     if out == STREAM:
         raise UserError("a page cannot go to standard output; give --out the name of a file")

@@ -24,17 +24,7 @@ ROWS_AT_ONCE = 2**15
 
 @dataclass(frozen=True)
 class Asked:
-    """Columns to predict for each row.
-
-    Attributes
-    ----------
-    proba, std : bool
-    quantiles : sequence of float
-    interval : float or None
-        Coverage.
-    keep : sequence of str
-        Columns of the table to repeat.
-    """
+    """Columns to predict for each row, by the names of the options."""
 
     proba: bool = False
     std: bool = False

@@ -31,7 +31,7 @@ from everytree.estimators.explaining import explanation
 from everytree.estimators.outputs import fit_several, refuse_several_outputs
 from everytree.estimators.parameters import CategoricalFeatures, check_parameters
 from everytree.estimators.showing import drawing_options, fitted_html
-from everytree.explaining.effect import Effect, EffectRule, effect_of
+from everytree.explaining.effect import Effect, effect_of
 from everytree.explaining.explanation import Explanation
 from everytree.fitting.fit import fit
 from everytree.fitting.fitted import Fitted, code_more_rows, last_time_of
@@ -573,8 +573,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         Effect
         """
         self._check_fitted()
-        rule, owner = EffectRule(max_points, max_rows, spread), type(self).__name__
-        found = effect_of(self._predicted, self.schema_, rows_table(table, owner), column, rule, owner)
+        owner = type(self).__name__
+        found = effect_of(
+            self._predicted, self.schema_, rows_table(table, owner), column, owner, max_points=max_points,
+            max_rows=max_rows, spread=spread,
+        )  # fmt: skip
         return replace(found, classes=tuple(getattr(self, "classes_", ())) or None)
 
     def plot_effect(self, column: Any, table: Any, *, of: Any = None, ax: Any = None, **options: Any) -> Any:

@@ -92,34 +92,6 @@ class Effect:
         return [cell_text(point) for point in self.points]
 
 
-@dataclass(frozen=True)
-class EffectRule:
-    """How effects are computed.
-
-    Attributes
-    ----------
-    max_points : int
-        Of a column with more values, as many of them as there are, at equal steps among the rows.
-    max_rows : int or None
-        Of a longer table, a random sample of so many rows, the same in every call; None for all rows.
-    spread : float
-        Share of the rows between `low` and `high`.
-    """
-
-    max_points: int = 40
-    max_rows: int | None = 1000
-    spread: float = 0.8
-
-    def checked(self) -> EffectRule:
-        """Raise for what is wrong."""
-        whole_number("max_points", self.max_points, 2)
-        if self.max_rows is not None:
-            whole_number("max_rows", self.max_rows, 1)
-        if not 0.0 < self.spread < 1.0:
-            raise ArgumentError("spread", f"must be between 0 and 1, but is {self.spread!r}")
-        return self
-
-
 def input_number(schema: Schema, column: Any) -> int:
     """The number of an input column by its name or number; an error names those that there are."""
     known = schema.input_names
@@ -135,12 +107,23 @@ def input_number(schema: Schema, column: Any) -> int:
 
 
 def effect_of(
-    predict: Callable[[Table], FloatArray], schema: Schema, table: Table, column: Any, rule: EffectRule, owner: str
+    predict: Callable[[Table], FloatArray],
+    schema: Schema,
+    table: Table,
+    column: Any,
+    owner: str,
+    *,
+    max_points: int,
+    max_rows: int | None,
+    spread: float,
 ) -> Effect:
     """The effect of an input column over the rows of a table."""
-    rule, number = rule.checked(), input_number(schema, column)
-    if rule.max_rows is not None and table.n_rows > rule.max_rows:
-        table = table.at(np.sort(np.random.default_rng(0).permutation(table.n_rows)[: rule.max_rows]))
+    whole_number("max_points", max_points, 2)
+    if not 0.0 < spread < 1.0:
+        raise ArgumentError("spread", f"must be between 0 and 1, but is {spread!r}")
+    number = input_number(schema, column)
+    if max_rows is not None and table.n_rows > whole_number("max_rows", max_rows, 1):
+        table = table.at(np.sort(np.random.default_rng(0).permutation(table.n_rows)[:max_rows]))
     readers = np.flatnonzero(schema.input_of == number)
     place = schema.places(table, owner, [int(readers[0])])[int(readers[0])]
     table = schema.as_read(table, owner)
@@ -148,15 +131,15 @@ def effect_of(
     table = replace(table, read=lambda label, k: columns[k])
     codes = schema.encode(table, owner=owner)[:, readers]
     cells = cells_of(columns[place], table.n_rows)
-    of_point, rows = _points(codes, columns[place], cells, rule.max_points)
+    of_point, rows = _points(codes, columns[place], cells, max_points)
     found = np.stack([predict(_with_value(table, columns, place, row)) for row in rows])  # (points, rows, ...)
-    tail = 0.5 * (1.0 - rule.spread)
+    tail = 0.5 * (1.0 - spread)
     low, high = np.quantile(found, [tail, 1.0 - tail], axis=1)
     share = np.bincount(of_point, minlength=len(rows)) / table.n_rows
     name = schema.input_names[number] if schema.input_names is not None else f"x{number}"
     kind = _kind(schema, readers)
     points = tuple(cells[row] for row in rows)
-    return Effect(name, kind, points, found.mean(axis=1), low, high, rule.spread, share, table.n_rows, None)
+    return Effect(name, kind, points, found.mean(axis=1), low, high, spread, share, table.n_rows, None)
 
 
 def _kind(schema: Schema, readers: NDArray[np.int64]) -> Kind:

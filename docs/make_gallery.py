@@ -13,8 +13,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-import everytree as et
-
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 FOLDER = ROOT / "docs" / "gallery"
@@ -26,9 +24,9 @@ def page_of(example: Path) -> tuple[str, str]:
 
     source = example.read_text(encoding="utf-8")
     title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
-    for name, dark in (("light", False), ("dark", True)):
+    for name, style in (("light", "default"), ("dark", "dark_background")):
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), plt.style.context(["default", et.view.plot_style(dark=dark)]):
+        with contextlib.redirect_stdout(printed), plt.style.context(["default", style]):
             runpy.run_path(str(example), run_name="__main__")
             width = round(100 * plt.gcf().get_figwidth())  # so that letters are as large on every page
             plt.gcf().savefig(FOLDER / f"{example.stem}_{name}.png", dpi=144)

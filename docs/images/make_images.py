@@ -69,8 +69,8 @@ def main(folder: Path) -> None:
     from matplotlib import pyplot
 
     for name, draw in PICTURES.items():
-        for ending, dark in (("", False), ("_dark", True)):
-            with pyplot.style.context(["default", et.view.plot_style(dark=dark), {"font.size": 9.0}]):
+        for ending, style in (("", "default"), ("_dark", "dark_background")):
+            with pyplot.style.context(["default", style, {"font.size": 9.0}]):
                 figure = draw().figure
                 figure.savefig(folder / f"{name}{ending}.png", dpi=150, metadata={"Software": None})
                 pyplot.close(figure)

@@ -138,7 +138,7 @@ _REMOVED = {
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
 } | {
     "plot_split_probs": "plot_tree has the probability of each split, post.split_prob all of them",
-    "plot_style": "it is everytree.view.plot_style",
+    "plot_style": "pictures suit the axes that they are drawn on, light or dark, in any style of matplotlib",
     "to_shap": "model.explain(X).to_shap() has the values, for all pictures of shap",
     "shap_inputs": "model.explain(X).to_shap() has the values, for all pictures of shap",
 }

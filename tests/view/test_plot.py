@@ -142,10 +142,9 @@ def behind(ax, text):
 
 
 STYLES = {
-    "default": {}, "dark_background": "dark_background", "light": et.view.plot_style(),
-    "dark": et.view.plot_style(dark=True),
+    "default": {}, "dark_background": "dark_background", "seaborn": "seaborn-v0_8",
     "black, no axes": {"figure.facecolor": "black", "axes.facecolor": "none"},
-    "transparent": et.view.plot_style(dark=True) | {"figure.facecolor": "none", "axes.facecolor": "none"},
+    "transparent": {"figure.facecolor": "none", "axes.facecolor": "none", "text.color": "#e8e6e0"},
 }  # fmt: skip
 
 
@@ -155,7 +154,7 @@ def test_pictures_can_be_read_on_any_page(style):
         ax = plot_tree(small())
         model = et.MetaTreeRegressor(random_state=0).fit(np.arange(30.0)[:, None], np.arange(30.0))
         curve = plot_predictive(model, 0)
-        is_dark = style not in ("default", "light")
+        is_dark = style not in ("default", "seaborn")
     page = ("#1c1f26" if is_dark else "white") if style == "transparent" else None
     for text in ax.texts:
         below = page if page and behind(ax, text)[3] == 0.0 else behind(ax, text)

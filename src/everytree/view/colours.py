@@ -18,21 +18,16 @@ class Palette:
     ----------
     paper : str
         What is drawn on.
-    ink, soft, line, grid : str
-        Words, words of less weight, lines, and lines of a grid.
+    ink, line : str
+        Words and lines.
     splits : tuple of str
         Split probability 0, 1/8, ..., 1: equal steps along a straight line in OKLab, so that they look equally large.
-    series : tuple of str
-        Curves beside each other; the first two are those of this library and of another in the report.
     """
 
     paper: str
     ink: str
-    soft: str
     line: str
-    grid: str
     splits: tuple[str, ...]
-    series: tuple[str, ...]
 
     @property
     def more(self) -> str:
@@ -56,14 +51,12 @@ class Palette:
 
 
 LIGHT = Palette(
-    paper="#ffffff", ink=DARK_INK, soft="#5d636e", line="#8a8f98", grid="#ece9e1",
+    paper="#ffffff", ink=DARK_INK, line="#8a8f98",
     splits=("#f3efe2", "#d6d8d6", "#b9c1ca", "#9eabbe", "#8395b2", "#687fa5", "#4f6a98", "#36548b", "#1d3f7d"),
-    series=("#1d3f7d", "#c07a1c", "#4f9d86", "#b5739d", "#c8553d", "#5d636e"),
 )  # fmt: skip
 DARK = Palette(
-    paper="#1c1f26", ink="#e8e6e0", soft="#a3a8b3", line="#7c8390", grid="#2a2e37",
+    paper="#1c1f26", ink="#e8e6e0", line="#7c8390",
     splits=("#2a2e37", "#353d4b", "#414c61", "#4e5b77", "#5a6c8e", "#677ca6", "#748dbe", "#819ed7", "#8fb0f0"),
-    series=("#8fb0f0", "#e8a33d", "#6cc0a8", "#d195bd", "#f0926f", "#a3a8b3"),
 )  # fmt: skip
 
 

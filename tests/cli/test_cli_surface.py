@@ -16,7 +16,6 @@ import everytree as et
 from command import POSIX, fails, run, says
 from everytree.__main__ import main
 from everytree.base.progress import Progress
-from everytree.cli.fitting import about_classes
 from everytree.cli.showing import bar
 from everytree.cli.tables import decimal_sign
 
@@ -320,12 +319,6 @@ def test_a_surprising_target_or_column_is_said(capfd):
     assert "ids.csv: 'n' has 4 different whole numbers, which are taken as classes; --kind number takes them as" in said
     assert main([*fit, "-y", "n", "--kind", "class", "--drop", "who"]) == 0
     assert capfd.readouterr().err.startswith("model.et: ")
-    sentences: list[str] = []
-    about_classes("ids.csv", "who", np.array([f"customer {k}" for k in range(60)]), sentences.append)
-    assert sentences == [
-        "ids.csv: 'who' has 60 different texts in 60 rows, such as 'customer 0', each of which is taken as a class; if "
-        "it is meant to be a number, write it like 1234.5"
-    ]
 
 
 def test_semicolons_and_decimal_commas_of_spreadsheets_need_no_options(capfd):

@@ -105,17 +105,12 @@ def kind_and_target(source: TableRows, roles: TableRoles, wanted: Wanted) -> tup
 
 
 def about_classes(name: str, target: str, values: NDArray[Any], say: Callable[[str], object]) -> None:
-    """Say that whole numbers are taken as classes, and that there are nearly as many classes as rows."""
+    """Say that whole numbers are taken as classes; of nearly as many classes as rows, scikit-learn warns."""
     n_classes = len(np.unique(values))
     if values.dtype.kind in "iuf" and n_classes > 2:
         say(
             f"{name}: {target!r} has {n_classes} different whole numbers, which are taken as classes; --kind number "
             "takes them as numbers, --family poisson as counts"
-        )
-    elif n_classes > max(0.5 * len(values), 20.0):
-        say(
-            f"{name}: {target!r} has {n_classes} different texts in {len(values)} rows, such as {str(values[0])!r}, "
-            "each of which is taken as a class; if it is meant to be a number, write it like 1234.5"
         )
 
 

@@ -20,7 +20,6 @@ from everytree.report.embedding import listed_columns, model_data
 from everytree.report.examples import examples
 from everytree.report.facts import expert_facts, facts, lead, parameters, priors
 from everytree.report.importances import importances, importances_html
-from everytree.report.judged import quality_html, why_not_judged
 from everytree.report.opening import (
     refuse_rows_of_fit,
     scores_after_fit,
@@ -30,7 +29,7 @@ from everytree.report.opening import (
     title,
     verdict,
 )
-from everytree.report.quality import Quality, at_most, judged, why_not_refitted
+from everytree.report.quality import Quality, at_most, judged, quality_html, why_not_judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, check_table, groups_of, other_columns, read_rows
 from everytree.report.subject import Subject
 from everytree.report.template import absent, filled, pairs_list, with_parts

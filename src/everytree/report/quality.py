@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.special import betaincinv
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from everytree.base.arrays import FloatArray
+from everytree.base.words import number_of
 from everytree.report.charts import Series, histogram, unit_chart
 from everytree.report.contenders import (
     THIS_MODEL,
@@ -85,6 +87,17 @@ def why_not_refitted(model: Any, rows: JudgedRows) -> str:
         )
     if rows.group is not None and (rows.group == rows.group[0]).all():
         return "All rows of the table belong to one group, so no part of it can judge an estimator fitted to the rest."
+    return ""
+
+
+def why_not_judged(rows: JudgedRows | None) -> str:
+    """The reason why a model cannot be judged by some rows, as a sentence; empty where it can."""
+    if rows is None:
+        return "This page was made without a table of rows and targets, so there was nothing to judge it by."
+    if len(rows) < MIN_ROWS:
+        return f"The table has {number_of(len(rows), 'row')}; fewer than {MIN_ROWS} say little about quality."
+    if len(set(rows.y.tolist())) <= 1:
+        return "All targets of the table are the same, so there is nothing to tell apart."
     return ""
 
 
@@ -295,3 +308,18 @@ def _difference(what: str, losses: Sequence[FloatArray], weight: FloatArray) -> 
         f"The refitted estimator's {what} is {number(abs(mean), 3)} {which} than the plain forest's, "
         f"± {number(error, 2)} (standard error)."
     ]
+
+
+def quality_html(quality: Quality, more: Sequence[str] = ()) -> str:
+    """Scores and charts."""
+    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("Rows not seen", *quality.columns))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(score)}</td>" for score in scores)}</tr>'
+        for name, *scores in quality.rows
+    )
+    table = f'<table class="scores"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
+    notes = "".join(f"<p>{escape(note)}</p>" for note in [*quality.notes, *more])
+    charts = f'<div class="charts">{"".join(quality.charts)}</div>'
+    head = f"<h3>{escape(quality.title)}</h3><p>{escape(quality.how)}</p>"
+    body = f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
+    return f'<div class="judged">{head}{body}</div>'

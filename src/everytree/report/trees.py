@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator
 
 from everytree.posterior.posterior import Posterior
-from everytree.report.subject import Subject
-from everytree.report.words import Words
+from everytree.report.subject import Subject, Words
 from everytree.view.describe import Drawing, describe, outcome_text, weight_text
 from everytree.view.html import tree_list_html
 

@@ -11,7 +11,6 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
-    from everytree.batches import schema_from_batches, update_from_batches
     from everytree.estimators import (
         ExactTreeClassifier,
         ExactTreeRegressor,
@@ -100,16 +99,13 @@ __all__ = [
     "plot_split_probs",
     "plot_tree",
     "save",
-    "schema_from_batches",
     "shap_inputs",
     "to_shap",
     "to_tables",
     "update_all",
-    "update_from_batches",
 ]
 
 _HOMES = {
-    "batches": ("schema_from_batches", "update_from_batches"),
     "estimators": (
         "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
         "MetaEnsembleClassifier", "MetaEnsembleRegressor", "MetaForestClassifier", "MetaForestRegressor",
@@ -139,7 +135,11 @@ _OF_EXTRAS = {"to_onnx": "onnx"}
 _REMOVED = {
     f"Dask{name}": f"pass the collection to fit_batches of {name}, and predict by rows.map_partitions(model.predict)"
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
-} | {"plot_style": "it is everytree.view.plot_style"}
+} | {
+    "plot_style": "it is everytree.view.plot_style",
+    "schema_from_batches": "SchemaSketch().update(table) of everytree.batches takes one batch after the other",
+    "update_from_batches": "update(schema.encode(X), y) of each batch gives the same",
+}
 """Former names, and what to do instead."""
 
 

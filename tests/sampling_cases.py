@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import ndtri
+from scipy.stats import chi2, rankdata
 
 import everytree as et
 from cases import rng_for
@@ -107,3 +108,52 @@ def p_value_of_symmetry(pairs: Sequence[tuple[Any, Any]]) -> float:
         n_pairs += 1
     assert n_pairs > 0, "nothing has moved often enough"
     return float(chi2.sf(statistic, n_pairs))
+
+
+# ---- agreement of chains --------------------------------------------------------------------------------------------
+
+
+def rhat(draws: np.ndarray) -> float:
+    """Vehtari et al. (2021): of ranks, and of ranks of distances from the median; the larger one."""
+    n = draws.shape[1] // 2
+    halves = np.array([half for chain in draws for half in (chain[:n], chain[-n:])])
+
+    def plain(values: np.ndarray) -> float:
+        z = ndtri((rankdata(values).reshape(values.shape) - 3 / 8) / (values.size + 1 / 4))
+        within = np.mean([np.var(chain, ddof=1) for chain in z])
+        between = n * np.var([chain.mean() for chain in z], ddof=1)
+        return float(np.sqrt(((n - 1) / n * within + between / n) / within))
+
+    return max(plain(halves), plain(np.abs(halves - np.median(halves))))
+
+
+def ess(draws: np.ndarray) -> float:
+    """Geyer's initial monotone sequence of autocorrelations, lag by lag."""
+    n = draws.shape[1] // 2
+    halves = [half for chain in draws for half in (chain[:n], chain[-n:])]
+    m = len(halves)
+    cov = [np.mean([((c[: n - lag] - c.mean()) * (c[lag:] - c.mean())).sum() / n for c in halves]) for lag in range(n)]
+    within = cov[0] * n / (n - 1)
+    total = within * (n - 1) / n + np.var([chain.mean() for chain in halves], ddof=1)
+    rho = [1.0 - (within - one * n / (n - 1)) / total for one in cov]
+    pairs: list[float] = []
+    for lag in range(0, 2 * (n // 2), 2):
+        pair = rho[lag] + rho[lag + 1]
+        if pair < 0.0 and pairs:
+            break
+        pairs.append(min(pair, pairs[-1]) if pairs else pair)
+    tau = max(2.0 * sum(pairs) - 1.0, 1.0 / np.log10(m * n))
+    return float(min(m * n / tau, draws.size * np.log10(draws.size)))
+
+
+def traced(sampler: et.StructureSampler) -> list[np.ndarray]:
+    """Numbers of every draw by which chains are compared: the evidence, the leaves, and the use of each column."""
+    draws = sampler.draws
+    used = [draws.used[:, :, column] for column in np.flatnonzero(np.ptp(draws.used, axis=(0, 1)) > 0.0)]
+    return [draws.log_evidence, draws.n_leaves, *used]
+
+
+def errors_of_use(sampler: et.StructureSampler) -> np.ndarray:
+    """Monte Carlo standard error of the probability that each column is used."""
+    each = np.moveaxis(sampler.draws.used, 2, 0)
+    return np.array([used.std() / np.sqrt(ess(used)) if np.ptp(used) > 0.0 else 0.0 for used in each])

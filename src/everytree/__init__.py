@@ -11,7 +11,6 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
-    from everytree.batches import schema_from_batches, update_from_batches
     from everytree.estimators import (
         ExactTreeClassifier,
         ExactTreeRegressor,
@@ -99,14 +98,11 @@ __all__ = [
     "plot_predictive",
     "plot_tree",
     "save",
-    "schema_from_batches",
     "to_tables",
     "update_all",
-    "update_from_batches",
 ]
 
 _HOMES = {
-    "batches": ("schema_from_batches", "update_from_batches"),
     "estimators": (
         "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
         "MetaEnsembleClassifier", "MetaEnsembleRegressor", "MetaForestClassifier", "MetaForestRegressor",
@@ -141,6 +137,8 @@ _REMOVED = {
     "plot_style": "pictures suit the axes that they are drawn on, light or dark, in any style of matplotlib",
     "to_shap": "model.explain(X).to_shap() has the values, for all pictures of shap",
     "shap_inputs": "model.explain(X).to_shap() has the values, for all pictures of shap",
+    "schema_from_batches": "SchemaSketch().update(table) of everytree.batches takes one batch after the other",
+    "update_from_batches": "update(schema.encode(X), y) of each batch gives the same",
 }
 """Former names, and what to do instead."""
 

@@ -23,6 +23,7 @@ import pytest
 from sklearn.base import clone
 
 import everytree as et
+from batch_cases import schema_of
 from cases import assert_same
 from estimator_cases import ALL, FOUR, FRAMES, Case, answers, ids, mixed_columns, of_leaf, state
 from everytree.batches.prefetch import AHEAD, read_ahead
@@ -180,7 +181,6 @@ SOURCES: dict[str, Callable[[Path, pa.Table], Any]] = {
     "iterable": lambda where, t: Again(t.to_batches(max_chunksize=50)),
     "function": lambda where, t: lambda: (t.slice(i, 50) for i in range(0, 201, 50)),
     "pairs": lambda where, t: [(p.drop(columns="y"), p["y"]) for p in cut(t.to_pandas(), 50)],
-    "dataset": lambda where, t: pyarrow.dataset.dataset(_write(where / "t.parquet", t)),
     "relation": _relation,
     "parquet": lambda where, t: _write(where / "t.parquet", t),
     "path": lambda where, t: Path(_write(where / "t.parquet", t)),
@@ -240,39 +240,12 @@ def test_more_rows_may_follow():
 # ---- below the estimators -------------------------------------------------------------------------------------------
 
 
-def test_schema_from_batches_is_that_of_the_table():
+def test_the_schema_of_batches_is_that_of_the_table():
     columns, signal = mixed_columns()
     table = FRAMES["pandas"](columns).assign(y=signal)
     features = table.drop(columns="y")
-    assert et.schema_from_batches(cut(features, 31)) == et.Schema.fit(features)
-    assert et.schema_from_batches(cut(table, 31), target="y") == et.Schema.fit(features, signal)
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_posteriors_and_forests_are_updated_from_batches(n_jobs):
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 3, (500, 4)).astype(np.uint8), rng.integers(0, 2, 500)
-    trees = [et.MetaTree.random([3] * 4, 4, rng=seed) for seed in range(3)]
-    pairs = [(X[i : i + 70], y[i : i + 70]) for i in range(0, 500, 70)]
-    post = et.Posterior(trees[0], et.Bernoulli()).update(X, y)
-    assert_same(et.update_from_batches(post.copy(), pairs, n_jobs=n_jobs), post.copy().update(X, y))
-    forest = et.Forest([et.Posterior(tree, et.Bernoulli()) for tree in trees])
-    updated = et.update_from_batches(forest.copy(), pairs, n_jobs=n_jobs)
-    for mine, other in zip(updated.posteriors, forest.update(X, y).posteriors, strict=True):
-        assert_same(mine, other)
-
-
-def test_codes_are_matched_by_the_names_of_their_columns():
-    rng = np.random.default_rng(3)
-    codes = rng.integers(0, 2, (200, 2)).astype(np.uint8)
-    table = pd.DataFrame(codes, columns=["a", "b"]).assign(y=codes[:, 0])
-    post = et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli())
-    expected = post.copy().update(codes, codes[:, 0])
-    et.update_from_batches(post, [table[:100], table[100:][["b", "y", "a"]]], target="y")
-    assert_same(post, expected)
-    with pytest.raises(ValueError, match=r"batch 1: it lacks the columns \['a'\] and has the columns \['c'\]"):
-        et.update_from_batches(post, [table[:100], table[100:].rename(columns={"a": "c"})], target="y")
-    assert_same(post, expected)
+    assert schema_of(cut(features, 31)) == et.Schema.fit(features)
+    assert schema_of(cut(table, 31), target="y") == et.Schema.fit(features, signal)
 
 
 def test_files_of_a_folder_may_have_numbers_of_several_types(tmp_path):
@@ -284,8 +257,8 @@ def test_files_of_a_folder_may_have_numbers_of_several_types(tmp_path):
     ]
     for k, one in enumerate(columns):
         pa.parquet.write_table(pa.table(one), tmp_path / f"{k}.parquet")
-    found = et.schema_from_batches(tmp_path)
-    assert found == et.schema_from_batches([pa.table(one) for one in columns])
+    found = schema_of(tmp_path)
+    assert found == schema_of([pa.table(one) for one in columns])
     assert [len(column.cuts) for column in found.columns] == [102, 102, 0]
     assert found.columns[2].categories == ("x", "y")
 
@@ -306,7 +279,7 @@ def test_columns_that_folders_name_are_columns_of_patterns_too(tmp_path):
         assert model.feature_names_in_.tolist() == ["a", "g"]
         assert state(model) == state(models[0])
     filtered = pa.dataset.dataset(folder, partitioning="hive").filter(pa.dataset.field("a") > 0.0)
-    model = et.MetaTreeClassifier(random_state=0).fit_batches(filtered, "y")
+    model = et.MetaTreeClassifier(random_state=0).fit_batches(lambda: filtered.to_batches(), "y")
     assert model.forest_.n_rows == int((table["a"].to_numpy() > 0.0).sum())
 
 
@@ -338,7 +311,7 @@ def test_a_batch_in_which_a_column_has_no_value_is_of_any_kind():
         if first == 0:
             assert state(model) == state(whole)
     nothing = [pd.DataFrame({"s": [np.nan] * 3, "n": [1.0, 2.0, 3.0]})] * 2
-    assert et.schema_from_batches(nothing) == et.Schema.fit(pd.concat(nothing))
+    assert schema_of(nothing) == et.Schema.fit(pd.concat(nothing))
 
 
 def test_a_class_that_rows_of_weight_0_alone_have_is_none():
@@ -368,16 +341,6 @@ def test_decimal_weights_are_weights():
     decimal = table.set_column(2, "w", table["w"].cast(pa.decimal128(10, 2)))
     models = [et.MetaTreeClassifier(random_state=0).fit_batches([t], "y", sample_weight="w") for t in (table, decimal)]
     assert state(models[0]) == state(models[1])
-
-
-def test_a_posterior_is_updated_through_a_schema():
-    table = pd.DataFrame({"a": np.arange(300) % 5, "b": ["x", "y"] * 150, "y": np.arange(300) % 2})
-    schema = et.schema_from_batches(cut(table, 100), target="y")
-    codes = schema.encode(table)
-    tree = et.MetaTree.from_arrays([0, -1, -1], [1, -1, -1], [2, 0, 0], [2, -1, -1], n_features=2)
-    expected = et.Posterior(tree, et.Bernoulli()).update(codes, table["y"].to_numpy())
-    post = et.update_from_batches(et.Posterior(tree, et.Bernoulli()), cut(table, 70), schema, target="y")
-    assert_same(post, expected)
 
 
 # ---- reading ahead, and saying so -----------------------------------------------------------------------------------

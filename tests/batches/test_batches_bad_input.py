@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import everytree as et
+from batch_cases import schema_of
 from estimator_cases import state
 from everytree.batches import column_sketch
 from everytree.fitting.structures.forest import ForestStructure
@@ -245,7 +246,7 @@ def test_files_whose_columns_are_of_another_kind_are_refused_with_their_names(tm
         with pytest.raises(
             ValueError, match=r"2.parquet' has a column of another kind than the files before: .*Field a"
         ):
-            et.schema_from_batches(tmp_path)
+            schema_of(tmp_path)
 
 
 def test_an_error_does_not_wait_for_a_slow_source():
@@ -257,21 +258,3 @@ def test_an_error_does_not_wait_for_a_slow_source():
     with pytest.raises(ValueError, match="batch 0: X: column 'a', row 1: inf"):
         forest().fit_batches(slow, "y")
     assert time.monotonic() - start < 30
-
-
-def test_row_data_that_the_family_does_not_know_are_refused_before_anything_is_read():
-    post = et.Posterior(et.MetaTree.complete([0]), et.Bernoulli())
-    with pytest.raises(TypeError, match="exposure"):
-        et.update_from_batches(post, lambda: 1 / 0, target="y", exposure="t")
-
-
-def test_a_failed_update_from_batches_changes_nothing():
-    tree = et.MetaTree.complete([0, 1, 1], n_children=2)
-    post = et.Posterior(tree, et.Bernoulli()).update([[0, 0]], [1])
-    X, y = np.zeros((5, 2), dtype=np.uint8), np.zeros(5)
-    for bad, words in [((X, y + 3), "batch 1: y"), ((X + 7, y), "batch 1: .* no branch"), ((X + 0.5, y), "batch 1: ")]:
-        with pytest.raises((TypeError, ValueError), match=words):
-            et.update_from_batches(post, [(X, y), bad])
-        assert post.n_rows == 1
-    with pytest.raises(TypeError, match="model must be a Posterior or a Forest"):
-        et.update_from_batches(forest(), [(X, y)])

@@ -404,15 +404,12 @@ def test_a_table_means_the_same_as_a_whole_and_in_parts(suffix, here):
 # ---- files that are read in other ways ------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:Feather V1")
 @pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
-def test_old_feather_and_compressed_parquet(how, here):
+def test_compressed_parquet(how, here):
     assert main(["fit", "t.parquet", *FIT, "-o", "expected.et"]) == 0
     Path("t.parquet.gz").write_bytes(gzip.compress(Path("t.parquet").read_bytes()))
-    pyarrow.feather.write_feather(rows(), "old.feather", version=1)
-    for table in ("t.parquet.gz", "old.feather"):
-        assert main(["fit", table, *FIT, *how]) == 0
-        same_model("model.et", "expected.et")
+    assert main(["fit", "t.parquet.gz", *FIT, *how]) == 0
+    same_model("model.et", "expected.et")
 
 
 def test_a_name_that_begins_like_another(here):

@@ -79,14 +79,10 @@ def test_on_two_workers_the_model_is_that_of_batches_for_any_partitions(case, cl
 
 @pytest.mark.parametrize("n_partitions", [1, 7])
 @pytest.mark.parametrize("case", **ids(ALL))
-def test_frames_and_arrays_of_every_kind_of_target(case, n_partitions):
+def test_frames_of_every_kind_of_target(case, n_partitions):
     table, names = frame_of(case)
     model = case.make().fit_batches(cut(table, n_partitions), "y", sample_rows=SAMPLE, **names)
     assert_same_model(model, in_batches(case, table, names))
-    if not names:
-        model = case.make().fit_batches(arrays(table, n_partitions), sample_rows=SAMPLE)
-        pair = table[COLUMNS].to_numpy(), table["y"].to_numpy()
-        assert_same_model(model, case.make().fit_batches([pair], sample_rows=SAMPLE))
 
 
 @pytest.mark.parametrize(("n_partitions", "sample_rows"), [*((n, 100) for n in PARTITIONS), (7, 1000)])
@@ -98,7 +94,7 @@ def test_text_categories_dates_and_missing_values(n_partitions, sample_rows, cli
     for parts in (cut(table, n_partitions), dd.from_pandas(table, npartitions=n_partitions)):
         model = et.MetaForestClassifier(4, random_state=0)
         with client.as_current() if n_partitions == 7 else nullcontext():
-            model.fit_batches((parts[list(features.columns)], parts["y"]), sample_rows=sample_rows)
+            model.fit_batches(parts, "y", sample_rows=sample_rows)
             probs = parts.drop(columns="y").map_partitions(model.predict_proba)
             assert isinstance(probs, da.Array)
             np.testing.assert_array_equal(probs.compute(), expected.predict_proba(features))
@@ -120,12 +116,7 @@ def test_weights_count_and_rows_of_weight_0_are_absent(case):
     expected = in_batches(case, table, {}, sample_weight="w")
     for n_partitions in (2, 7):
         parts = cut(table, n_partitions)
-        by_name = case.make().fit_batches(parts, "y", sample_weight="w", sample_rows=SAMPLE)
-        apart = case.make().fit_batches((parts[COLUMNS], parts["y"], parts["w"]), sample_rows=SAMPLE)
-        assert state(by_name) == state(apart)
-        assert_same_model(by_name, expected)
-        model = case.make().fit_batches(arrays(table, n_partitions, "w"), sample_rows=SAMPLE)
-        assert model.forest_.n_rows == expected.forest_.n_rows
+        assert_same_model(case.make().fit_batches(parts, "y", sample_weight="w", sample_rows=SAMPLE), expected)
 
 
 def test_partitions_of_no_rows_are_passed_over():
@@ -138,23 +129,22 @@ def test_partitions_of_no_rows_are_passed_over():
     assert_same_model(filtered, in_batches(FOUR[0], table[table["a"] > 0.5], {}))
 
 
-def test_chunks_of_unknown_size_are_counted():
-    table, _ = frame_of(FOUR[1])
-    parts = dd.from_pandas(table, npartitions=5)
-    X, y = parts[COLUMNS].to_dask_array(), parts["y"].to_dask_array()
-    assert np.isnan(X.chunks[0]).all()
-    expected = FOUR[1].make().fit_batches([(table[COLUMNS].to_numpy(), table["y"].to_numpy())], sample_rows=SAMPLE)
-    assert_same_model(FOUR[1].make().fit_batches((X, y), sample_rows=SAMPLE), expected)
-    mixed = FOUR[1].make().fit_batches((parts[COLUMNS], y), sample_rows=SAMPLE)
-    assert_same_model(mixed, in_batches(FOUR[1], table, {}))
-
-
-def test_columns_may_be_in_chunks_and_targets_in_a_column():
+def test_arrays_and_series_become_columns_of_a_frame():
+    """As the error says that refuses them."""
     table, _ = frame_of(FOUR[1])
     X, y = arrays(table, 4)
-    expected = FOUR[1].make().fit_batches((X, y), sample_rows=SAMPLE)
-    model = FOUR[1].make().fit_batches((X.rechunk((50, 1)), y[:, None]), sample_rows=SAMPLE)
-    assert state(model) == state(expected)
+    assert_same_model(
+        FOUR[1].make().fit_batches(dd.from_dask_array(X).assign(y=y), "y", sample_rows=SAMPLE),
+        FOUR[1]
+        .make()
+        .fit_batches([table[COLUMNS].set_axis(range(4), axis=1).assign(y=table["y"])], "y", sample_rows=SAMPLE),
+    )
+    frame = dd.from_dask_array(X, columns=COLUMNS).assign(y=y)
+    expected = in_batches(FOUR[1], table, {})
+    assert_same_model(FOUR[1].make().fit_batches(frame, "y", sample_rows=SAMPLE), expected)
+    parts = cut(table, 4)
+    frame = parts[COLUMNS].assign(y=parts["y"])
+    assert_same_model(FOUR[1].make().fit_batches(frame, "y", sample_rows=SAMPLE), expected)
 
 
 def test_groups_of_a_column_keep_their_rows_together():
@@ -176,13 +166,12 @@ def test_files_are_read_partition_by_partition_and_only_columns_that_trees_ask_f
     parts = dd.read_parquet(tmp_path, filesystem=filesystem)  # in the order in which Dask finds the files
     expected = et.MetaTreeClassifier(max_depth=1, random_state=0)
     expected.fit_batches([parts.compute()], "y", sample_rows=SAMPLE)
-    for rows, target in ((parts, "y"), ((parts[COLUMNS], parts["y"]), None)):
-        model = et.MetaTreeClassifier(max_depth=1, random_state=0).fit_batches(rows, target, sample_rows=SAMPLE)
-        assert state(model) == state(expected)
+    model = et.MetaTreeClassifier(max_depth=1, random_state=0).fit_batches(parts, "y", sample_rows=SAMPLE)
+    assert state(model) == state(expected)
     asked = [model.schema_.names[k] for k in sorted({k for k in model.posterior_.tree.feature.tolist() if k >= 0})]
     assert len(asked) == 1
     pieces = Partitions.of(parts, Roles("y")).pieces(asked)
-    assert [piece[0].compute().columns.tolist() for piece in pieces] == [[*asked, "y"]] * 5
+    assert [piece.compute().columns.tolist() for piece in pieces] == [[*asked, "y"]] * 5
 
 
 # ---- workers --------------------------------------------------------------------------------------------------------
@@ -237,7 +226,7 @@ def test_a_method_that_is_mapped_over_partitions_gives_a_lazy_array(case, client
     table, _ = frame_of(case)
     frame, (X, y) = cut(table, 6), arrays(table, 6)
     model = case.make().fit_batches(frame, "y", sample_rows=SAMPLE)
-    nameless = case.make().fit_batches((X, y), sample_rows=SAMPLE)
+    nameless = case.make().fit_batches([(X.compute(), y.compute())], sample_rows=SAMPLE)
     for method in ("predict", "predict_proba" if is_classifier(model) else "predict_interval"):
         expected = getattr(model, method)(table[COLUMNS])
         shape = {"drop_axis": 1} if expected.ndim == 1 else {"chunks": (X.chunks[0], expected.shape[1:])}
@@ -284,5 +273,5 @@ def test_frames_of_columns_that_are_numbers():
     table, _ = frame_of(FOUR[0])
     numbered = pd.DataFrame(table[COLUMNS].to_numpy()).assign(y=table["y"])
     parts = cut(numbered, 3)
-    model = FOUR[0].make().fit_batches((parts[[0, 1, 2, 3]], parts["y"]), sample_rows=SAMPLE)
+    model = FOUR[0].make().fit_batches(parts, "y", sample_rows=SAMPLE)
     assert model.forest_.n_rows == len(table)

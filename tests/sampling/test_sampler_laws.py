@@ -16,7 +16,7 @@ from everytree.sampling.consensus import ConsensusNode, consensus_tree
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.points import DistinctRows
 from naive_sampling import AllStructures
-from sampling_cases import BERNOULLI, Small, put, structures
+from sampling_cases import BERNOULLI, Small, errors_of_use, put, structures
 
 N_CODES = [3, 2, 4]
 FAMILIES = {
@@ -103,17 +103,6 @@ def test_more_draws_are_those_of_one_long_run(options):
         assert resumed.map_tree().log_prob == pytest.approx(whole.map_tree().log_prob, nan_ok=True)
 
 
-def test_the_state_of_a_sampler_is_plain():
-    one = fitted()
-    plain, arrays = one.to_state()
-    assert all(isinstance(value, int | float | str | list | type(None)) for value in plain.values())
-    again = et.StructureSampler.from_state(one.family, copy.deepcopy(plain), copy.deepcopy(arrays))
-    assert same_draws(again, one)
-    np.testing.assert_array_equal(again.probs(rows()[0]), one.probs(rows()[0]))
-    assert again.summary() == one.summary()
-    assert again.run(1).draws.n_draws == one.draws.n_draws + 1
-
-
 # ---- exact sums -----------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +114,7 @@ def test_every_family_is_drawn_by_its_exact_posterior(name, candidates):
     found = sampler(name, candidates=candidates, n_temperatures=5).fit(X, y, n_draws=150)
     evidence = found.log_evidence
     assert abs(evidence.value - exact.log_evidence) < max(5.0 * evidence.error, 1e-6)
-    assert (np.abs(found.feature_prob - exact.feature_prob) < 5.0 * found.feature_prob_error + 0.02).all()
+    assert (np.abs(found.feature_prob - exact.feature_prob) < 5.0 * errors_of_use(found) + 0.02).all()
     assert found.map_tree() == exact.map_tree()
 
 
@@ -193,10 +182,6 @@ def test_numbers_of_a_draw_are_those_of_its_structure():
 def test_summaries_are_means_over_draws():
     one = fitted()
     np.testing.assert_allclose(one.feature_prob, one.draws.used.mean(axis=(0, 1)))
-    np.testing.assert_allclose(np.diag(one.co_inclusion), one.draws.used.mean(axis=(0, 1)), atol=0.12)
-    assert (one.co_inclusion <= np.minimum.outer(np.diag(one.co_inclusion), np.diag(one.co_inclusion)) + 1e-9).all()
-    assert one.rhat.keys() == one.ess.keys() >= {"log_evidence", "n_leaves"}
-    assert "60 draws" in one.summary()
 
 
 def test_predictions_are_means_over_the_kept_structures():
@@ -258,42 +243,6 @@ def test_a_consensus_is_drawn_with_names():
 # ---- what is refused ------------------------------------------------------------------------------------------------
 
 
-def test_draws_of_other_shapes_are_refused():
-    draws = fitted().draws
-    draws.check(2, 3, 3)
-    for sizes in ((3, 3, 3), (2, 4, 3), (2, 3, 4)):
-        with pytest.raises(ValueError, match="must have shape"):
-            draws.check(*sizes)
-
-
-@pytest.mark.parametrize(("name", "value", "message"), [
-    ("split_prob", 1.5, "split_prob must be from 0 to 1"), ("split_prior", -0.5, "split_prior must be from 0 to 1"),
-    ("sizes", 0, "one a node"), ("feature", 7, "feature"),
-])  # fmt: skip
-def test_structures_that_are_none_are_refused(name, value, message):
-    kept = fitted().structures
-    kept.check(3)
-    arrays = {each: getattr(kept, each).copy() for each in Structures.names()}
-    arrays[name][0] = value
-    with pytest.raises((ValueError, IndexError), match=message):
-        Structures(**arrays).check(3)
-
-
-@pytest.mark.parametrize(("name", "change", "message"), [
-    ("codes", lambda codes: codes[:-1], "rows of codes, but"), ("codes", lambda codes: codes + 9, "code"),
-    ("chain_sizes", lambda sizes: sizes[:-1], "one row for each chain"),
-    ("chain_sizes", lambda sizes: -sizes, "one row for each chain"),
-    ("chain_columns", lambda columns: columns[:-1], "chain_columns and chain_codes must have"),
-    ("chain_columns", lambda columns: columns + 5, None), ("chain_codes", lambda codes: codes + 50, None),
-    ("draws_used", lambda used: used[:, :, :2], "used must have shape"),
-    ("kept_split_prob", lambda probs: probs + 2.0, "split_prob must be from 0 to 1"),
-])  # fmt: skip
-def test_a_state_that_does_not_fit_is_refused(name, change, message):
-    plain, arrays = fitted().to_state()
-    with pytest.raises(ValueError, match=message):
-        et.StructureSampler.from_state(BERNOULLI, dict(plain), arrays | {name: change(arrays[name])})
-
-
 CHAIN = Small("refused", (2, 3), ("ordered", "ordered"), 2)
 
 
@@ -338,20 +287,6 @@ def test_sums_that_are_allowed_less_are_less_deep(depth):
 
 
 # ---- options and files ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kinds", ["ordered", "one_against_rest", "multiway", ("ordered", "multiway", "ordered")])
-@pytest.mark.parametrize("name", ["bernoulli", "normal"])
-def test_files_of_every_kind_go_on_where_they_were(name, kinds, tmp_path):
-    """A saved sampler answers as before, and its next draws are those of the one that was not saved."""
-    one = sampler(name, kinds=kinds).fit(*rows(name), n_draws=12)
-    et.save(one, tmp_path / "sampler.et")
-    loaded = et.load(tmp_path / "sampler.et")
-    assert same_draws(loaded, one)
-    assert loaded.map_tree() == one.map_tree()
-    assert loaded.summary() == one.summary()
-    np.testing.assert_array_equal(loaded.co_inclusion, one.co_inclusion)
-    assert same_draws(loaded.run(6), one.run(6))
 
 
 def test_the_source_of_random_numbers_decides_the_draws():

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everytree as et
+from batch_cases import schema_of
 from cases import examples, rng_for
 from everytree import _kernels
 from everytree.tables.column import SAMPLE_ROWS, missing_code, unseen_code
@@ -106,7 +107,7 @@ def test_numbers_that_few_rows_of_a_long_table_have_are_told_apart():
     X[:, 1] = rng_for("few of many").normal(size=len(X))
     schema = et.Schema.fit(X)
     np.testing.assert_array_equal(schema.columns[0].cuts, [0.5, 50.0])
-    assert schema == et.schema_from_batches([X[:150_000], X[150_000:]], sample_rows=10**6)
+    assert schema == schema_of([X[:150_000], X[150_000:]], sample_rows=10**6)
     weight = np.ones(len(X))
     weight[12] = 0.0
     np.testing.assert_array_equal(et.Schema.fit(X, sample_weight=weight).columns[0].cuts, [0.5])

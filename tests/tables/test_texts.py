@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import everytree as et
+from batch_cases import schema_of
 from cases import rng_for
 from everytree.batches import SchemaSketch
 from everytree.tables.column import Column
@@ -136,13 +137,13 @@ def test_every_library_and_any_batches_make_the_same_schema(tmp_path):
     assert all(et.Schema.fit(other) == whole for other in others)
     assert et.Schema.fit(TEXTS.to_numpy(dtype=str)).columns[1].text == "day-month-year"
     parts = [TEXTS[start : start + 90] for start in range(0, 400, 90)]
-    assert et.schema_from_batches(parts) == whole
+    assert schema_of(parts) == whole
     one, two = SchemaSketch().update(TEXTS[:200]), SchemaSketch().update(TEXTS[200:], first_row=200)
     assert one.merge(two).schema() == whole
     parquet.write_table(pa.Table.from_pandas(TEXTS, preserve_index=False), tmp_path / "t.parquet")
     TEXTS.to_csv(tmp_path / "t.csv", index=False)
     for name in ("t.parquet", "t.csv"):
-        assert et.schema_from_batches(tmp_path / name) == whole, name
+        assert schema_of(tmp_path / name) == whole, name
     codes = whole.encode(TEXTS)
     for other in others:
         np.testing.assert_array_equal(whole.encode(other), codes)
@@ -153,7 +154,7 @@ def test_a_long_table_is_read_as_a_short_one(tmp_path):
     """Distinct numbers are all known where they are few, though the sample lacks some of their rows."""
     long = pd.DataFrame({"c": [f"{k % 150}.5" for k in range(3000)]})
     whole = et.Schema.fit(long)
-    assert et.schema_from_batches([long[:1000], long[1000:]], sample_rows=40) == whole
+    assert schema_of([long[:1000], long[1000:]], sample_rows=40) == whole
 
 
 @pytest.mark.filterwarnings("ignore:X. column")

@@ -1,7 +1,6 @@
 """More rows than memory: what is learnt of a table batch by batch, in parts that merge."""
 
-from everytree.batches.passes import schema_from_batches, update_from_batches
 from everytree.batches.row_sample import RowSample
 from everytree.batches.sketch import SchemaSketch
 
-__all__ = ["RowSample", "SchemaSketch", "schema_from_batches", "update_from_batches"]
+__all__ = ["RowSample", "SchemaSketch"]

@@ -12,17 +12,11 @@ from everytree.batches.files import Files, FilesError, Part
 from everytree.batches.source import Names, batch_rows
 from everytree.tables.reading import mark_encoded_text
 
-AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}
-"""Of how many batches of a file, and of how many files, pyarrow reads at a time: enough for its threads."""
-
 VALUE_BYTES, LEAST_ROWS = 8, 2**13
 """Bytes of most values, and the least number of rows of a part."""
 
 BUFFER_BYTES = 2**20
 """Of each column of a Parquet file that are read at a time, which would be the column of a row group otherwise."""
-
-OLD_FEATHER = b"FEA1"
-"""How files of the first version of Feather begin, which datasets do not read."""
 
 
 @dataclass(frozen=True)
@@ -57,38 +51,36 @@ class ArrowFiles:
         """All rows in their order, of all columns or of these."""
         chosen = self.columns if names is None else names
         wanted = list(dict.fromkeys([*chosen, *as_written]))
-        tables = self._tables if self.files.format == "parquet" else self._scanned
-        for path, table in tables(wanted):
+        for path, table in self._tables(wanted):
             kept = {name: table.column(name) for name in as_written}
             yield Part(path, table.select(chosen), None, kept)
 
-    def _scanned(self, names: list[str]) -> Iterator[tuple[str, Any]]:
+    def _tables(self, names: list[str]) -> Iterator[tuple[str, Any]]:
         """Tables of all files, each with its path."""
         import pyarrow as pa
 
-        path_of = dict(zip(getattr(self.dataset, "files", ()), self.files.paths, strict=False))
-        for tagged in tagged_batches(self.dataset, names, self.threads, self._part_rows):
-            path = path_of.get(tagged.fragment.path, self.files.paths[0])
-            yield path, pa.Table.from_batches([tagged.record_batch])
+        schema = pa.schema([self.dataset.schema.field(name) for name in names])
+        for path, fragment in zip(self.files.paths, self.dataset.get_fragments(), strict=True):
+            of_folders = pyarrow_dataset().get_partition_keys(fragment.partition_expression)
+            for batch in self._batches(fragment, [name for name in names if name not in of_folders], schema):
+                table = pa.Table.from_batches([batch])
+                for name, value in of_folders.items():
+                    if name in names:
+                        table = table.append_column(name, pa.repeat(pa.scalar(value), table.num_rows))
+                yield path, table.select(names).cast(schema)
 
-    def _tables(self, names: list[str]) -> Iterator[tuple[str, Any]]:
-        """Tables of Parquet files, read in small pieces; a dataset would hold whole row groups."""
+    def _batches(self, fragment: Any, names: list[str], schema: Any) -> Iterator[Any]:
+        """Rows of one file; Parquet in small pieces, where a dataset would hold whole row groups."""
         import pyarrow as pa
         from pyarrow import parquet
 
-        schema = pa.schema([self.dataset.schema.field(name) for name in names])
+        if self.files.format != "parquet":
+            yield from fragment.to_batches(columns=names, batch_size=self._part_rows, use_threads=self.threads)
+            return
         text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         options = {"read_dictionary": text, "pre_buffer": False, "buffer_size": BUFFER_BYTES}
-        for path, fragment in zip(self.files.paths, self.dataset.get_fragments(), strict=True):
-            of_folders = pyarrow_dataset().get_partition_keys(fragment.partition_expression)
-            in_file = [name for name in names if name not in of_folders]
-            with fragment.open() as opened, parquet.ParquetFile(opened, **options) as file:
-                for batch in file.iter_batches(self._part_rows, columns=in_file, use_threads=self.threads):
-                    table = pa.Table.from_batches([batch])
-                    for name, value in of_folders.items():
-                        if name in names:
-                            table = table.append_column(name, pa.repeat(pa.scalar(value), table.num_rows))
-                    yield path, table.select(names).cast(schema)
+        with fragment.open() as opened, parquet.ParquetFile(opened, **options) as file:
+            yield from file.iter_batches(self._part_rows, columns=names, use_threads=self.threads)
 
     @property
     def _part_rows(self) -> int:
@@ -113,18 +105,6 @@ def open_arrow_files(
     """Files as a dataset; with `dictionaries`, text of Parquet files comes so, and each label is read once."""
     kept = dictionaries and files.format == "parquet"
     return ArrowFiles(files, _open_dataset(files, dictionaries=kept), threads, part_bytes)
-
-
-def tagged_batches(dataset: Any, names: Names, threads: bool, n_rows: int | None = None) -> Iterator[Any]:
-    """Batches of a dataset in their order, each with its file."""
-    size = batch_rows(len(dataset.schema)) if n_rows is None else n_rows
-    scanner = dataset.scanner(columns=names, batch_size=size, use_threads=threads, **AHEAD)
-    return iter(scanner.scan_batches())
-
-
-def physical_schemas(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """Path and schema of each file, which must have the same columns."""
-    return of_same_columns((getattr(one, "path", ""), one.physical_schema) for one in _fragments(dataset))
 
 
 def of_same_columns(schemas: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -164,10 +144,10 @@ def pyarrow_dataset() -> Any:
 
 def _open_dataset(files: Files, *, dictionaries: bool) -> Any:
     """A dataset whose columns have types that hold what every file has."""
-    make = _dataset_of_buffer if _is_buffer(files) else _dataset_of_paths
+    make = _dataset_of_paths if files.content is None else _dataset_of_buffer
     dataset = make(files, None, _file_format(files.format, []))
     _refuse_twins(files, dataset.schema.names)
-    schema = common_schema(dataset.schema, physical_schemas(dataset))
+    schema = common_schema(dataset.schema, of_same_columns(_physical_schemas(dataset)))
     in_files = next(iter(dataset.get_fragments())).physical_schema.names  # others are named by folders
     text = [name for name in in_files if dictionaries and str(schema.field(name).type) in ("string", "large_string")]
     return make(files, _with_dictionaries(schema, text), _file_format(files.format, text))
@@ -189,29 +169,8 @@ def _dataset_of_buffer(files: Files, schema: Any, file_format: Any) -> Any:
 
     with files.open(files.paths[0]) as file:
         content = file.read()
-    if content.startswith(OLD_FEATHER):
-        content = _as_new_feather(content)
     fragment = file_format.make_fragment(pa.py_buffer(content))
     return pyarrow_dataset().FileSystemDataset([fragment], schema or fragment.physical_schema, file_format)
-
-
-def _is_buffer(files: Files) -> bool:
-    """Whether the only file is read as a whole: from a stream, or of the first version of Feather."""
-    if files.content is not None:
-        return True
-    if files.format != "feather" or len(files.paths) > 1:
-        return False
-    with files.open(files.paths[0]) as file:
-        return file.read(len(OLD_FEATHER)) == OLD_FEATHER
-
-
-def _as_new_feather(content: bytes) -> Any:
-    import pyarrow as pa
-    from pyarrow import feather
-
-    sink = pa.BufferOutputStream()
-    feather.write_feather(feather.read_table(pa.BufferReader(content), use_threads=False), sink)
-    return sink.getvalue()
 
 
 def _file_format(kind: str, text: list[str]) -> Any:
@@ -233,9 +192,6 @@ def _with_dictionaries(schema: Any, text: list[str]) -> Any:
     return schema
 
 
-def _fragments(dataset: Any) -> list[Any]:
-    """The files of a dataset; of one that is filtered or projected they cannot be listed."""
-    try:
-        return list(dataset.get_fragments())
-    except ValueError:
-        return []
+def _physical_schemas(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """Path and schema of each file."""
+    return ((fragment.path, fragment.physical_schema) for fragment in dataset.get_fragments())

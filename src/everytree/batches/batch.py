@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.arrays import FloatArray, as_column, as_labels
+from everytree.base.arrays import FloatArray
 from everytree.base.checks import row_weights
 from everytree.base.errors import MissingValueError, RefusedError
 from everytree.batches.prefetch import read_ahead
@@ -114,11 +114,12 @@ def read_batch(number: int, raw: Any, roles: Roles, owner: str) -> Batch | None:
     if len(frame) == 0:
         return None
     roles.check_in(frame.columns)
-    features = [name for name in frame.columns if name not in roles.columns()]
     target = None if roles.target is None else read_target(frame[roles.target], f"target {roles.target!r}")
     weight = None if roles.sample_weight is None else _numbers("sample_weight", frame[roles.sample_weight])
     row_data = {role: _numbers(role, frame[name]) for role, name in roles.row_data.items()}
-    return _weighed(number, read_table(frame.select(features).to_native(), owner), target, weight, row_data)
+    return _weighed(
+        number, read_table(frame.drop(dict.fromkeys(roles.columns())).to_native(), owner), target, weight, row_data
+    )
 
 
 def _numbers(role: str, series: nw.Series[Any]) -> NDArray[Any]:
@@ -130,23 +131,12 @@ def _numbers(role: str, series: nw.Series[Any]) -> NDArray[Any]:
 
 
 def _read_pair(number: int, raw: tuple[Any, ...], roles: Roles, owner: str) -> Batch | None:
-    """A table and its targets, and weights where there are three."""
-    check_pair(raw, roles)
-    return batch_of(number, raw[0], raw[1], raw[2] if len(raw) == 3 else None, {}, owner)
-
-
-def check_pair(raw: tuple[Any, ...], roles: Roles, what: str = "it") -> None:
-    """Refuse a tuple of another length, and names of columns, which tuples do not have."""
+    """A table and its targets, and weights where there are three; None where it has no rows."""
     if roles.columns():
-        raise TypeError(
-            f"{what} is a pair (X, y), in which {roles.columns()} cannot be named; pass (X, y, sample_weight)"
-        )
+        raise TypeError(f"it is a pair (X, y), in which {roles.columns()} cannot be named; pass (X, y, sample_weight)")
     if len(raw) not in (2, 3):
-        raise TypeError(f"{what} is a tuple of {len(raw)}, but must be (X, y) or (X, y, sample_weight)")
-
-
-def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], owner: str) -> Batch | None:
-    """A table and its targets; None where it has no rows."""
+        raise TypeError(f"it is a tuple of {len(raw)}, but must be (X, y) or (X, y, sample_weight)")
+    X, y, weight = (*raw, None)[:3]
     for name, values in {"X": X, "y": y, "sample_weight": weight}.items():
         if not hasattr(values, "__len__") and (name != "sample_weight" or values is not None):
             raise TypeError(f"{name} must have one entry a row, but is a {type(values).__name__}")
@@ -155,10 +145,7 @@ def batch_of(number: int, X: Any, y: Any, weight: Any, row_data: Mapping[str, An
     target = read_target(
         y if isinstance(y, np.ndarray) else nw.from_native(y, allow_series=True, pass_through=True), "the target y"
     )
-    columns = {
-        name: as_labels(values) if name == "groups" else as_column(name, values) for name, values in row_data.items()
-    }
-    return _weighed(number, read_table(X, owner), target, weight, columns)
+    return _weighed(number, read_table(X, owner), target, weight, {})
 
 
 def _n_rows(values: Any) -> int:

@@ -1,4 +1,4 @@
-"""Both passes over the partitions of Dask collections: the work goes to where the rows are, and little comes back.
+"""Both passes over the partitions of a Dask dataframe: the work goes to where the rows are, and little comes back.
 
 Of the first pass, each partition sends back its columns' kinds and categories, and those of its rows that are in the
 sample of all: which ones follows from their numbers, so that lengths of partitions are counted before. They are merged
@@ -17,7 +17,7 @@ from typing import Any
 
 import dask
 
-from everytree.batches.batch import Batch, error_context
+from everytree.batches.batch import Batch, Roles, error_context, read_batch
 from everytree.batches.dask_parts import Partitions, compute, once
 from everytree.batches.passes import count_rows
 from everytree.batches.sketch import SchemaSketch
@@ -54,7 +54,7 @@ class DaskPasses:
         self.n_rows = self.parts.n_rows()
         if not sum(self.n_rows):
             raise ValueError(f"batches is empty: there are no rows, but {self.owner} needs at least one")
-        job = once(_LabelScan(self.parts.without_data(), self.owner, sketch.for_part_of(sum(self.n_rows)), scan_labels))
+        job = once(_LabelScan(self.parts.roles, self.owner, sketch.for_part_of(sum(self.n_rows)), scan_labels))
         tasks = {one[0]: dask.delayed(_scan)(job, *one) for one in self._pieces() if one[1]}
         for number, (part, labels) in zip(tasks, compute([*tasks.values()]), strict=True):
             with error_context(number, "partition"):
@@ -66,7 +66,7 @@ class DaskPasses:
         self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
     ) -> ForestCounts:
         """Pass two."""
-        job = once(_Counting(self.parts.without_data(), self.owner, counts, rows_of, self.n_jobs))
+        job = once(_Counting(self.parts.roles, self.owner, counts, rows_of, self.n_jobs))
         tallies = [dask.delayed(_count)(job, *one) for one in self._pieces(features) if one[1]]
         while len(tallies) > 1:
             groups = [tallies[k : k + MERGED_TOGETHER] for k in range(0, len(tallies), MERGED_TOGETHER)]
@@ -74,7 +74,7 @@ class DaskPasses:
         (tally,) = compute(tallies)
         return counts.add(tally)
 
-    def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, list[Any], int]]:
+    def _pieces(self, features: list[str] | None = None) -> Iterator[tuple[int, int, Any, int]]:
         """Number, number of rows, rows and number of the first row of each partition."""
         first_rows = [0, *accumulate(self.n_rows)][:-1]
         parts = zip(self.n_rows, self.parts.pieces(features), first_rows, strict=True)
@@ -89,11 +89,11 @@ class DaskPasses:
 class _Reading:
     """State that all tasks of a pass share; reads a partition, whose rows have been counted before."""
 
-    parts: Partitions
+    roles: Roles
     owner: str
 
-    def batch(self, number: int, n_rows: int, piece: list[Any]) -> Batch:
-        batch = self.parts.read(number, piece, self.owner)
+    def batch(self, number: int, n_rows: int, piece: Any) -> Batch:
+        batch = read_batch(number, piece, self.roles, self.owner)
         found = 0 if batch is None else batch.table.n_rows
         if batch is None or found != n_rows:
             raise ValueError(f"it had {n_rows} rows when they were counted, but has {found} now; it must not change")
@@ -113,7 +113,7 @@ class _Counting(_Reading):
     n_jobs: int | None
 
 
-def _scan(job: _LabelScan, number: int, n_rows: int, piece: list[Any], first_row: int) -> tuple[SchemaSketch, Labels]:
+def _scan(job: _LabelScan, number: int, n_rows: int, piece: Any, first_row: int) -> tuple[SchemaSketch, Labels]:
     """Pass one of a partition."""
     with error_context(number, "partition"):
         batch = job.batch(number, n_rows, piece)
@@ -122,7 +122,7 @@ def _scan(job: _LabelScan, number: int, n_rows: int, piece: list[Any], first_row
         return sketch, labels
 
 
-def _count(job: _Counting, number: int, n_rows: int, piece: list[Any], first_row: int) -> Tally:
+def _count(job: _Counting, number: int, n_rows: int, piece: Any, first_row: int) -> Tally:
     """Pass two of a partition."""
     with error_context(number, "partition"):
         counts, rows = job.counts.empty(), job.rows_of(job.batch(number, n_rows, piece), first_row)

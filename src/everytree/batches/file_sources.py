@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from everytree.batches import text_pieces
-from everytree.batches.arrow_files import ArrowFiles, open_arrow_files, pyarrow_dataset, tagged_batches
-from everytree.batches.files import DELIMITERS, Files, marks
+from everytree.batches.arrow_files import ArrowFiles, open_arrow_files, pyarrow_dataset
+from everytree.batches.files import DELIMITERS, Files
 from everytree.batches.source import Source
 from everytree.batches.text import TextReader
 from everytree.batches.text_files import TextFiles
@@ -54,14 +53,3 @@ def file_source(files: Files, reader: TextReader | None = None, *, threads: bool
     elif not opened.reader.types:
         opened = opened.with_first_types()
     return Source(lambda names: (part.table for part in opened.parts(names)), n_rows, files.marks)
-
-
-def dataset_source(dataset: Any, *, threads: bool = True) -> Source:
-    """The rows of a dataset."""
-    files = list(getattr(dataset, "files", ()))
-    counted = "Csv" not in type(getattr(dataset, "format", None)).__name__
-    return Source(
-        lambda names: (tagged.record_batch for tagged in tagged_batches(dataset, names, threads)),
-        dataset.count_rows() if counted else None,
-        lambda: marks(files),
-    )

@@ -10,8 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from everytree.batches.arrow_files import physical_schemas
-from everytree.batches.file_sources import dataset_source, file_source
+from everytree.batches.file_sources import file_source
 from everytree.batches.files import find_files
 from everytree.batches.source import Names, Source, batch_rows
 
@@ -30,12 +29,7 @@ def open_source(batches: Any) -> Source:
         return file_source(find_files(os.fspath(batches)))
     module = type(batches).__module__
     if module.startswith("pyarrow") and hasattr(batches, "get_fragments"):
-        for _ in physical_schemas(batches):
-            pass  # looked at for files that lack a column
-        return dataset_source(batches)
-    if module.startswith("pyarrow") and type(batches).__name__ == "Table":
-        size = batch_rows(batches.num_columns)
-        return Source(lambda names: iter(_selected(batches, names).to_batches(size)), batches.num_rows)
+        raise TypeError("batches is a dataset of pyarrow: pass its path, or lambda: dataset.to_batches()")
     if "duckdb" in module and hasattr(batches, "project"):
         return Source(lambda names: _relation(batches, names))
     frame = nw.from_native(batches, pass_through=True)
@@ -49,10 +43,6 @@ def open_source(batches: Any) -> Source:
             "the path, or pass a function that returns an iterator of its parts"
         )
     return _iterable(batches)
-
-
-def _selected(table: Any, names: Names) -> Any:
-    return table if names is None else table.select(names)
 
 
 def _relation(relation: Any, names: Names) -> Iterator[Any]:

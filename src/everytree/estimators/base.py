@@ -173,13 +173,12 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        batches : path, dataset, relation, Dask collection, iterable or callable
-            The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a pyarrow
-            dataset or table; a DuckDB relation or a polars LazyFrame, computed in each pass; a list or another object
-            that can be iterated more than once, or a function that returns an iterator. Batches are Arrow record
-            batches, data frames of any library, or tuples `(X, y)` or `(X, y, sample_weight)`. All have the same
-            columns, of the same kinds. Of Dask, a dataframe, or a tuple of dataframe and series or of arrays with the
-            same partitions: both passes are computed where these are, on the cluster of the active client.
+        batches : path, relation, data frame, iterable or callable
+            The path of a Parquet, CSV or Feather file, a folder or a pattern such as "2024-*.parquet"; a DuckDB
+            relation or a polars LazyFrame, computed in each pass; a list or another object that can be iterated more
+            than once, or a function that returns an iterator. Batches are Arrow record batches, data frames of any
+            library, or tuples `(X, y)` or `(X, y, sample_weight)`. All have the same columns, of the same kinds. Of a
+            Dask dataframe, both passes are computed where its partitions are, on the cluster of the active client.
         target : str, optional
             Name of the column of targets; not with tuples.
         sample_weight : str, optional

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from everytree.exact.posterior import ExactPosterior
 from everytree.files.container import ModelFileError, parse_json, read, to_json, write
-from everytree.files.others import read_exact, read_growing, read_sampler, write_exact, write_growing, write_sampler
+from everytree.files.others import read_exact, read_growing, write_exact, write_growing
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import (
@@ -26,7 +26,6 @@ from everytree.files.trees import (
 from everytree.posterior.forest import Forest
 from everytree.posterior.growing import GrowingPosterior
 from everytree.posterior.posterior import Posterior
-from everytree.sampling.sampler import StructureSampler
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
 
@@ -48,10 +47,12 @@ _KINDS: dict[str, tuple[type, Write, Read]] = {
     ),
     "GrowingPosterior": (GrowingPosterior, write_growing, read_growing),
     "ExactPosterior": (ExactPosterior, write_exact, read_exact),
-    "StructureSampler": (StructureSampler, write_sampler, read_sampler),
     "Schema": (Schema, write_schema, read_schema),
     "Forest": (Forest, write_forest, read_forest),
 }
+_ADVICE = {"StructureSampler": "save its posterior, a Forest; pickle keeps the chains"}
+"""What to do with what files no longer hold."""
+
 Layout = Literal["packed", "compressed", "mappable"]
 
 
@@ -71,8 +72,8 @@ def save(
     Parameters
     ----------
     model : Posterior, GrowingPosterior, ExactPosterior, MetaTree, Forest, Schema, an estimator or an online forest
-        Or a `StructureSampler`. Fitted or not. Leaves of a family of your own cannot be stored, nor can a
-        `split_prior` that is a function of your own.
+        Fitted or not. Leaves of a family of your own cannot be stored, nor can a `split_prior` that is a function of
+        your own. Of a `StructureSampler`, its `posterior` is a forest that can.
     path : path-like
         By custom it ends in `.safetensors`. A file of this name is replaced.
     layout : {"packed", "compressed", "mappable"}
@@ -96,7 +97,8 @@ def save(
     name = type(model).__name__
     kind = _kind(name)
     if kind is None or kind[0] is not type(model):
-        raise TypeError(f"model is a {name}, but files hold {', '.join(_names())}")
+        instead = f": {_ADVICE[name]}" if name in _ADVICE else ""
+        raise TypeError(f"model is a {name}, but files hold {', '.join(_names())}{instead}")
     if layout not in get_args(Layout):
         raise ValueError(f"layout must be one of {', '.join(map(repr, get_args(Layout)))}, but is {layout!r}")
     writer = Writer.empty(is_packed=layout != "mappable")
@@ -149,7 +151,8 @@ def load_with_notes(path: str | os.PathLike[str], *, mmap: bool = False) -> tupl
     name = contents.metadata.get("kind", "")
     kind = _kind(name)
     if kind is None:
-        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {_names()}")
+        instead = f": {_ADVICE[name]}" if name in _ADVICE else ""
+        raise ModelFileError(f"{path}: kind: is {name!r:.200}, but must be one of {_names()}{instead}")
     reader = Reader.of(path, contents)
     model = kind[2](reader)
     reader.finish()

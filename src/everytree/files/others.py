@@ -1,4 +1,4 @@
-"""Growing posteriors, exact posteriors and samplers of structures in a file."""
+"""Growing and exact posteriors in a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from everytree.files.families import check_all, read_family, read_statistics, wr
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.growing import GrowingPosterior
-from everytree.sampling.sampler import StructureSampler
-from everytree.sampling.stored import ARRAY_TYPES
 
 
 def write_growing(writer: Writer, grow: GrowingPosterior) -> None:
@@ -77,28 +75,3 @@ def read_exact(reader: Reader) -> ExactPosterior:
             check_all(reader, "given", arrays["given"], np.isfinite(arrays["given"]), "must be finite")
     with reader.checking("state"):
         return ExactPosterior.from_state(family, plain, arrays)
-
-
-def write_sampler(writer: Writer, sampler: StructureSampler) -> None:
-    """Write arguments, rows, draws, kept structures and the state of the chains."""
-    write_family(writer.section("family"), sampler.family)
-    plain, arrays = sampler.to_state()
-    for name, value in plain.items():
-        write_plain(writer.section("state"), name, value)
-    if arrays:
-        write_statistics(writer, arrays.pop("statistics"))
-        writer.section("drawn").put_arrays(**arrays)
-
-
-def read_sampler(reader: Reader) -> StructureSampler:
-    """Read the sampler, which can be continued."""
-    family = read_family(reader.section("family"))
-    state = reader.section("state")
-    plain = {name: read_plain(state, name) for name in state.values()}
-    arrays = {}
-    if "thin" in plain:
-        drawn = reader.section("drawn")
-        arrays = {name: drawn.array(name, dtype) for name, dtype in ARRAY_TYPES.items()}
-        arrays["statistics"] = read_statistics(reader, family, None)
-    with reader.checking("state"):
-        return StructureSampler.from_state(family, plain, arrays)

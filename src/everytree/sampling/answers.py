@@ -15,8 +15,7 @@ from everytree.families.base import NativeFamily
 from everytree.posterior.forest import Forest
 from everytree.predictive.predictive import Predictive
 from everytree.sampling.arviz import inference_data
-from everytree.sampling.diagnostics import ess, mean_error, rhat
-from everytree.sampling.draws import Draws, Structures, used_together
+from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
 from everytree.sampling.points import DistinctRows
 from everytree.trees.metatree import read_only
@@ -97,17 +96,6 @@ class SamplerSummaries:
         return np.asarray(self.draws.used.mean(axis=(0, 1)))
 
     @property
-    def feature_prob_error(self) -> FloatArray:
-        """(n_features,) Monte Carlo standard error of `feature_prob`."""
-        used = self.draws.used
-        return np.array([mean_error(used[:, :, k]) for k in range(used.shape[2])])
-
-    @property
-    def co_inclusion(self) -> FloatArray:
-        """(n_features, n_features) probability that both columns are used, over the kept structures."""
-        return used_together(self.structures, len(self.n_codes))
-
-    @property
     def log_evidence(self) -> EvidenceEstimate:
         """Log p(y | X), to the power of the temperature, summed over all trees and splits, with its error."""
         if self.n_temperatures < 2:
@@ -129,23 +117,6 @@ class SamplerSummaries:
         return ExactTree(feature, code, first_child, n_children, log_prob, tuple(self.kinds))
 
     @property
-    def rhat(self) -> dict[str, float]:
-        """R-hat of the log evidence, of the number of leaves, and the largest of the columns' inclusion."""
-        return {name: rhat(values) for name, values in self._traced().items()}
-
-    @property
-    def ess(self) -> dict[str, float]:
-        """Effective number of draws, of the same numbers as `rhat`."""
-        return {name: ess(values) for name, values in self._traced().items()}
-
-    def _traced(self) -> dict[str, FloatArray]:
-        draws = self.draws
-        each = {"log_evidence": draws.log_evidence, "n_leaves": draws.n_leaves}
-        for column in np.flatnonzero(np.ptp(draws.used, axis=(0, 1)) > 0.0):
-            each[f"used[{column}]"] = draws.used[:, :, column]
-        return each
-
-    @property
     def acceptance(self) -> dict[str, float]:
         """Share of accepted proposals of each move that was made at the target's temperature, and of exchanges of all.
 
@@ -160,31 +131,11 @@ class SamplerSummaries:
             rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean())
         return rates
 
-    def summary(self) -> str:
-        """Number of draws, and convergence of the chains, as text."""
-        draws, agreement, sizes = self.draws, self.rhat, self.ess
-        worst = max(agreement, key=lambda name: agreement[name])
-        lines = [
-            f"{draws.n_chains} chains of {draws.n_draws} draws, {len(self.structures)} structures kept, "
-            f"{self._rows.n_rows} rows",
-            f"R-hat at most {agreement[worst]:.3f} ({worst}); effective draws at least {min(sizes.values()):.0f}",
-        ]
-        if self.n_temperatures > 1:
-            lines.append(f"log evidence {self.log_evidence.value:.3f} +- {self.log_evidence.error:.3f}")
-        best = self.map_tree()
-        lines.append(f"most probable tree: {best.n_leaves} leaves, log probability {best.log_prob:.3f}")
-        if best.log_prob > 0.0:  # one tree cannot have more than the sum over all of them
-            lines.append("the evidence is too low, whatever its error says: chains have not converged, draw more")
-        lines.append("accepted: " + ", ".join(f"{name} {rate:.1%}" for name, rate in self.acceptance.items()))
-        probs, errors = self.feature_prob, self.feature_prob_error
-        lines += [
-            f"column {column}: used with probability {probs[column]:.3f} +- {errors[column]:.3f}"
-            for column in np.argsort(-probs, kind="stable")[:10]
-        ]
-        return "\n".join(lines)
-
     def to_arviz(self) -> Any:
         """The draws for ArviZ (`pip install everytree[arviz]`): its `InferenceData`, from ArviZ 1.0 on a `DataTree`.
+
+        `arviz.summary` of it has R-hat, which tells whether chains agree, effective numbers of draws, and Monte Carlo
+        errors of all means.
 
         Returns
         -------

@@ -54,15 +54,6 @@ class Draws:
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1) for name in self.names()}
         return type(self)(**both)
 
-    def check(self, n_chains: int, n_features: int, n_temperatures: int) -> None:
-        """Refuse arrays whose shapes do not belong together."""
-        n_draws = self.n_draws if self.log_evidence.ndim == 2 else -1
-        last = {"used": (n_features,)} | dict.fromkeys(("own", "hotter", "colder"), (n_temperatures,))
-        for name in self.names():
-            shape = (n_chains, n_draws, *last.get(name, ()))
-            if n_draws < 1 or getattr(self, name).shape != shape:
-                raise ValueError(f"{name} must have shape {shape}, but has {getattr(self, name).shape}")
-
     @property
     def n_chains(self) -> int:
         return len(self.log_evidence)
@@ -107,17 +98,6 @@ class Structures:
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.names()}
         return type(self)(**both)
 
-    def check(self, n_features: int) -> None:
-        """Refuse arrays that are not those of meta-trees with probabilities."""
-        n_nodes = int(self.sizes.sum())
-        if (self.sizes < 1).any() or any(getattr(self, name).shape != (n_nodes,) for name in self.names()[1:]):
-            raise ValueError(f"every array of structures must have {n_nodes} entries, one a node")
-        for name in ("split_prior", "split_prob"):
-            if not ((getattr(self, name) >= 0.0) & (getattr(self, name) <= 1.0)).all():
-                raise ValueError(f"{name} must be from 0 to 1")
-        for number in range(len(self)):
-            self.tree(number, n_features)
-
     def __len__(self) -> int:
         return len(self.sizes)
 
@@ -133,36 +113,3 @@ class Structures:
         return MetaTree.from_arrays(
             own["feature"], own["first_child"], own["n_children"], own["code"], n_features=n_features
         )
-
-
-def used_together(structures: Structures, n_features: int) -> FloatArray:
-    """(n_features, n_features) probability that both columns of a pair are used, averaged over structures.
-
-    By the complement: both are used unless one of them is not, and a tree avoids columns with a probability that is a
-    product over the children of a node.
-    """
-    total = np.zeros((n_features, n_features))
-    for number in range(len(structures)):
-        own = structures.one(number)
-        columns = np.unique(own["feature"][own["n_children"] > 0])
-        if not len(columns):
-            continue
-        first, second = np.triu_indices(len(columns))
-        avoided = _avoided(own, columns[first], columns[second])
-        alone = avoided[first == second]
-        both = 1.0 - alone[first] - alone[second] + avoided
-        total[columns[first], columns[second]] += both
-        off = first != second
-        total[columns[second[off]], columns[first[off]]] += both[off]
-    return np.clip(total / max(len(structures), 1), 0.0, 1.0)
-
-
-def _avoided(own: Mapping[str, NDArray[Any]], first: NDArray[Any], second: NDArray[Any]) -> FloatArray:
-    """Probability that a pruning uses neither column of each pair."""
-    unused = np.ones((len(own["feature"]), len(first)))
-    for node in np.flatnonzero(own["n_children"] > 0)[::-1]:
-        children = slice(own["first_child"][node], own["first_child"][node] + own["n_children"][node])
-        is_other = (own["feature"][node] != first) & (own["feature"][node] != second)
-        split = own["split_prob"][node]
-        unused[node] = 1.0 - split + split * is_other * unused[children].prod(axis=0)
-    return np.asarray(unused[0])

@@ -31,10 +31,6 @@ class EvidenceEstimate:
     value: float
     error: float
 
-    def interval(self, n_errors: float = 2.0) -> tuple[float, float]:
-        """Value minus and plus this many errors."""
-        return self.value - n_errors * self.error, self.value + n_errors * self.error
-
 
 def estimate_evidence(own: FloatArray, hotter: FloatArray, colder: FloatArray) -> EvidenceEstimate:
     """Log evidence at the last power, where the first power is 0.

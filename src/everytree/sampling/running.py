@@ -22,27 +22,6 @@ SECONDS_AT_ONCE = 0.3
 
 
 def run(
-    engine: _kernels.Sampler, proposals: tuple[int, int], n_draws: int, thin: int, n_jobs: int, bar: Progress
-) -> Records:
-    """Draw, some draws at a time."""
-    records: Records = []
-    _run_into(records, engine, proposals, n_draws, thin, n_jobs, bar)
-    return records
-
-
-def run_until_interrupted(
-    engine: _kernels.Sampler, proposals: tuple[int, int], n_draws: int, thin: int, n_jobs: int, bar: Progress
-) -> tuple[Records, bool]:
-    """Draw; also return whether an interrupt by the user ended it."""
-    records: Records = []
-    try:
-        _run_into(records, engine, proposals, n_draws, thin, n_jobs, bar)
-    except KeyboardInterrupt:
-        return records, True
-    return records, False
-
-
-def _run_into(
     records: Records,
     engine: _kernels.Sampler,
     proposals: tuple[int, int],
@@ -51,6 +30,7 @@ def _run_into(
     n_jobs: int,
     bar: Progress,
 ) -> None:
+    """Draw, some draws at a time, and add to the records, which hold what was drawn where an interrupt ends it."""
     (n_single, n_blocks), n_next, done = proposals, 1, 0
     while done < n_draws:
         n_next = min(n_next, n_draws - done)

@@ -24,11 +24,11 @@ from everytree.exact.checks import checked_candidates, checked_codes, checked_fa
 from everytree.exact.regions import KINDS, Kind
 from everytree.families.base import NativeFamily
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
+from everytree.sampling.answers import SamplerSummaries
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
-from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run, run_until_interrupted
-from everytree.sampling.stored import StoredSampler
+from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run
 from everytree.trees.metatree import read_only
 
 MAX_DEPTH = 64
@@ -60,7 +60,7 @@ KEPT = 200
 """Approximate number of structures that `thin="auto"` keeps."""
 
 
-class StructureSampler(StoredSampler):
+class StructureSampler(SamplerSummaries):
     """Draws from p(k | data): the splits of a tree, its prunings and leaves summed out exactly.
 
     The prior is that of `ExactPosterior`: a region is split with probability `split_prior` (of its depth) unless it is
@@ -111,6 +111,12 @@ class StructureSampler(StoredSampler):
     >>> sampler.fit(X, X[:, 0], n_draws=200).map_tree().n_leaves
     2
     """
+
+    _thin: int
+    _top_steps: float
+    _needs_sums: bool
+    _state: list[dict[str, Any]]
+    _engine: _kernels.Sampler | None
 
     def __init__(
         self,
@@ -266,7 +272,7 @@ class StructureSampler(StoredSampler):
         done = 0
         for number, end in enumerate(ends):
             engine.forget_counts()
-            run(engine, self._proposals(engine), end - done, 0, resolve_n_jobs(self.n_jobs), bar)
+            run([], engine, self._proposals(engine), end - done, 0, resolve_n_jobs(self.n_jobs), bar)
             done = end
             if number + 1 == N_ROUNDS:
                 break
@@ -284,7 +290,13 @@ class StructureSampler(StoredSampler):
         return powers
 
     def _draw(self, engine: _kernels.Sampler, n_draws: int, thin: int, bar: Progress) -> tuple[Records, bool]:
-        return run_until_interrupted(engine, self._proposals(engine), n_draws, thin, resolve_n_jobs(self.n_jobs), bar)
+        """Draw; also return whether an interrupt by the user ended it."""
+        records: Records = []
+        try:
+            run(records, engine, self._proposals(engine), n_draws, thin, resolve_n_jobs(self.n_jobs), bar)
+        except KeyboardInterrupt:
+            return records, True
+        return records, False
 
     def _keep(self, engine: _kernels.Sampler, records: Records, fitted: dict[str, Any] | None = None) -> None:
         """Keep draws, after the earlier ones or as those of a new fit, and what the engine knows beside them.

@@ -42,10 +42,10 @@ class Problem:
     def shape(self) -> dict[str, Any]:
         return {"candidates": self.candidates, "kinds": self.kinds}
 
-    def fit(self, *, budget: int | None = None, **options: Any) -> et.ExactPosterior:
+    def fit(self, *, budget: int | None = None, max_seconds: float | None = None, **options: Any) -> et.ExactPosterior:
         options = {"truncation": 0.0, **self.shape, **options}
         model = et.ExactPosterior(self.n_codes, self.case.family, self.max_depth, self.split_prior, **options)
-        limits = {"budget": budget}
+        limits = {"budget": budget, "max_seconds": max_seconds}
         limits = {name: value for name, value in limits.items() if value is not None}
         return model.fit(self.X, self.y, self.weights, **limits, **self.row_data)
 

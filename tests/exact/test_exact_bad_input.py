@@ -103,6 +103,8 @@ def test_bad_questions_are_refused():
     refused(lambda: fitted.moments([[0, 9]]), "column 1", "row 0", "9")
     for budget in (0, -1, 1.5):
         refused(lambda b=budget: model().fit(GOOD_X, GOOD_Y, budget=b), "budget")
+    for seconds in (-1.0, float("nan"), "soon"):
+        refused(lambda s=seconds: model().fit(GOOD_X, GOOD_Y, max_seconds=s), "max_seconds")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_counting_is_quick_where_fitting_would_not_be():
     assert et.ExactPosterior.count_regions([64] * 30, 7, kinds="one_against_rest") > 1e12
 
 
-# ---- bounds and budgets --------------------------------------------------------------------------------------
+# ---- bounds, clocks and budgets --------------------------------------------------------------------------------------
 
 
 @families
@@ -91,6 +91,9 @@ def test_bounds_hold_the_evidence(case, candidates):
             assert upper >= whole.log_evidence - 1e-10
         enough = given.fit(budget=sum(whole.n_regions) + 1)
         assert enough.log_evidence_bounds == whole.log_evidence_bounds
+        lower, upper = given.fit(max_seconds=1e-9).log_evidence_bounds
+        assert lower <= whole.log_evidence + 1e-10 <= upper + 2e-10
+        assert given.fit(max_seconds=1e6).log_evidence_bounds == whole.log_evidence_bounds
 
 
 @modes
@@ -108,30 +111,33 @@ def test_bounds_hold_the_enumerated_evidence(name, candidates):
 
 @pytest.mark.parametrize("part", range(6))
 def test_bounds_hold_wherever_work_was_cut(part):
-    """Fifty random problems a part."""
+    """Fifty random problems a part, each under a budget, under a clock, and under both."""
     rng = rng_for("cut", part)
     for _ in range(50):
         case = CASES[rng.integers(len(CASES))]
         given = problem(case, rng, str(rng.choice(["all", "nontrivial"])), most_trees=3000, most_codes=5)
         truth = given.recursion().top.log_evidence
-        budget = int(rng.integers(1, 40))
-        part_of_it = given.fit(n_jobs=int(rng.integers(1, 3)), budget=budget)
-        lower, upper = part_of_it.log_evidence_bounds
-        assert lower <= truth + 1e-9 * (1.0 + abs(truth)), (given, budget)
-        assert upper >= truth - 1e-9 * (1.0 + abs(truth)), (given, budget)
-        assert sum(part_of_it.n_regions) <= budget
+        budget, seconds = int(rng.integers(1, 40)), float(10.0 ** rng.uniform(-6.0, -2.5))
+        for limits in ({"budget": budget}, {"max_seconds": seconds}, {"budget": budget, "max_seconds": seconds}):
+            part_of_it = given.fit(n_jobs=int(rng.integers(1, 3)), **limits)
+            lower, upper = part_of_it.log_evidence_bounds
+            assert lower <= truth + 1e-9 * (1.0 + abs(truth)), (given, limits)
+            assert upper >= truth - 1e-9 * (1.0 + abs(truth)), (given, limits)
+            assert sum(part_of_it.n_regions) <= limits.get("budget", math.inf)
 
 
 @modes
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", ["bernoulli", "normal"])
-def test_a_budget_may_stop_anywhere(name, n_jobs, candidates):
+def test_a_clock_may_stop_anywhere(name, n_jobs, candidates):
     """Bounds hold, and all answers are those of one posterior: a copy that lists its regions again gives the same."""
     rng = rng_for("clock", name, n_jobs, candidates)
     given = table(CASE[name], rng, 80, (5, 3, 70, 4), candidates=candidates, max_depth=3)
+    begun = process_time()
     whole = given.fit(n_jobs=n_jobs)
+    taken = process_time() - begun
     for share in rng.uniform(0.0, 1.2, 3):
-        part = given.fit(n_jobs=n_jobs, budget=1 + int(share * sum(whole.n_regions)))
+        part = given.fit(n_jobs=n_jobs, max_seconds=share * taken + 1e-6)
         lower, upper = part.log_evidence_bounds
         assert lower <= whole.log_evidence + 1e-9
         assert upper >= whole.log_evidence - 1e-9
@@ -165,6 +171,20 @@ def seconds_of_fit(
     return taken
 
 
+@pytest.mark.parametrize(
+    ("n_codes", "max_depth", "options"),
+    [
+        ([30] * 20, 3, {}), ([30] * 20, 6, {}), ([30] * 20, 6, {"n_jobs": 2}), ([100] * 20, 2, {}),
+        ([30] * 20, 4, {"candidates": "nontrivial"}), ([30] * 20, 4, {"family": et.Normal(0.5, 1.0, 1.0, 1.0)}),
+        ([65534] * 50, 1, {}), ([65534] * 50, 4, {}), ([65534] * 5, 4, {"split_prior": 1.0 - 1e-9}),
+        ([64] * 20, 3, {"kinds": "one_against_rest"}), ([2] * 400, 5, {"n_rows": 20_000}),
+    ],
+)  # fmt: skip
+def test_a_fit_ends_when_its_time_is_over(n_codes, max_depth, options):
+    """Without a clock inside the work on a region these take from seconds to hours."""
+    assert seconds_of_fit(n_codes, max_depth, {"max_seconds": 0.2}, **options) < 4.0
+
+
 @pytest.mark.parametrize(("n_codes", "max_depth"), [([100] * 20, 2), ([65534] * 20, 3), ([30] * 20, 5)])
 def test_no_more_regions_are_listed_than_the_budget_has(n_codes, max_depth):
     for budget in (1, 10, 1500):
@@ -182,7 +202,7 @@ def test_an_interrupt_is_obeyed_inside_the_work_on_a_region(n_codes, max_depth, 
     begun = process_time()
     Timer(0.3, interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        seconds_of_fit(n_codes, max_depth, {"budget": 10**7}, n_jobs=n_jobs, max_regions=10**7)
+        seconds_of_fit(n_codes, max_depth, {"max_seconds": 60.0}, n_jobs=n_jobs)
     assert process_time() - begun < 8.0
 
 
@@ -191,7 +211,7 @@ def test_an_interrupt_is_obeyed_inside_the_work_on_a_region(n_codes, max_depth, 
 
 @pytest.mark.filterwarnings("ignore:predictions leave out")
 @pytest.mark.parametrize(
-    ("n_codes", "max_depth", "limits"), [([30] * 20, 6, {"budget": 500}), ([30] * 6, 12, {"budget": 2000})]
+    ("n_codes", "max_depth", "limits"), [([30] * 20, 6, {"max_seconds": 0.5}), ([30] * 6, 12, {"budget": 2000})]
 )
 def test_the_first_prediction_of_a_limited_fit_is_limited_too(n_codes, max_depth, limits):
     """Neither millions of leaves are added up, nor all trees of the prior below regions without rows."""
@@ -206,16 +226,22 @@ def test_the_first_prediction_of_a_limited_fit_is_limited_too(n_codes, max_depth
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).probs(X), probs)
 
 
+@pytest.mark.filterwarnings("ignore:predictions leave out")
 @pytest.mark.parametrize("limit", [5, 50, 100_000])
-def test_what_memory_leaves_out_is_said(limit, monkeypatch):
-    monkeypatch.setattr("everytree.exact.prediction.MAX_LEAVES", limit)
+def test_what_a_limit_leaves_out_is_said_and_does_not_depend_on_the_clock(limit, monkeypatch):
+    monkeypatch.setattr("everytree.exact.prediction.FEW_LEAVES", 1)
+    monkeypatch.setattr("everytree.exact.prediction.LEAVES_PER_SECOND", limit / 1000.0)
     given = table(BERNOULLI, rng_for("limit of leaves"), 60, (3, 2, 4, 3))
-    part = given.fit()
-    with pytest.warns(UserWarning, match=r"leave out .* memory") if limit < 100 else nullcontext():
+    whole, part = given.fit(), given.fit(max_seconds=1000.0)
+    assert part.log_evidence == whole.log_evidence
+    with pytest.warns(UserWarning, match=r"leave out .* max_seconds=1000") if limit < 100 else nullcontext():
         probs = part.probs(given.X)
-    monkeypatch.undo()
     assert (part.truncation > 0.0) == (limit < 100)
-    assert 0.5 * np.abs(probs - given.fit().probs(given.X)).sum(axis=1).max() <= part.truncation + 1e-12
+    assert 0.5 * np.abs(probs - whole.probs(given.X)).sum(axis=1).max() <= part.truncation + 1e-12
+    kept = et.ExactPosterior.from_state(part.family, *copy.deepcopy(part.to_state()))
+    for again in (part, kept, pickle.loads(pickle.dumps(part))):
+        np.testing.assert_array_equal(again.probs(given.X), probs)
+        np.testing.assert_array_equal(again.predictive(given.X).probs(), part.predictive(given.X).probs())
 
 
 def test_an_interrupt_is_obeyed_while_tables_are_made():

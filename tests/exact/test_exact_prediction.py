@@ -13,7 +13,7 @@ import pytest
 import everytree as et
 from cases import CASE, families, rng_for
 from everytree import _kernels
-from everytree.exact.prediction import find_leaves
+from everytree.exact.prediction import Limits, find_leaves
 from exact_cases import BERNOULLI, CLOSE, KINDS, UNKNOWN, modes, problem, table
 
 
@@ -112,7 +112,7 @@ def test_no_more_leaves_are_kept_than_memory_should_hold(monkeypatch, most):
     """Splits into two leaves are counted once, so that there may be twice as many."""
     monkeypatch.setattr("everytree.exact.prediction.MAX_LEAVES", most)
     engine = table(BERNOULLI, rng_for("most"), 60, (3, 2, 4, 3, 3)).fit()._engine
-    leaves = find_leaves(engine, 2, 0.0, False)
+    leaves = find_leaves(engine, 2, 0.0, False, Limits.within(None))
     assert len(leaves.weight) <= 2 * most
     assert len(leaves.weight) > most // 4
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_codes, as_column, check_lengths
-from everytree.base.checks import resolve_n_jobs, whole_number
+from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
@@ -27,10 +28,10 @@ from everytree.exact.prediction import (
     Columns,
     LeafPool,
     Leaves,
+    Limits,
     Tables,
     find_leaves,
     tabulate,
-    warn_of_left_out,
 )
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
@@ -97,8 +98,8 @@ class ExactPosterior:
     truncation : float
         Posterior mass that prediction may leave out; 0 leaves out nothing.
     max_regions : int
-        Problems that can have more regions are refused beforehand. With a budget, `fit` lists at most this many
-        instead.
+        Problems that can have more regions are refused beforehand. With a budget or a time limit, `fit` lists at most
+        this many instead.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
@@ -141,6 +142,7 @@ class ExactPosterior:
         self.max_regions = whole_number("max_regions", max_regions, 1)
         resolve_n_jobs(n_jobs)
         self.n_jobs = n_jobs
+        self._max_seconds: float | None = None  # of the fit
         self.split_prior = split_prior
         self._log_split, self._log_stop = log_split_stop(split_prior_of_depths(split_prior, self.max_depth))
 
@@ -160,6 +162,7 @@ class ExactPosterior:
         sample_weight: ArrayLike | None = None,
         *,
         budget: int | None = None,
+        max_seconds: float | None = None,
         progress: Callable[[int, int, int], object] | None = None,
         continuation: Continuation | None = None,
         **row_data: Any,
@@ -171,24 +174,27 @@ class ExactPosterior:
         X : (n_rows, n_features) array_like of codes
         y : (n_rows,) array_like
         sample_weight : (n_rows,) array_like, optional
-        budget : int, optional
-            Maximum number of regions to list. If that is not enough, `log_evidence_bounds` holds what is certain, and
-            all other results are those of the trees that were visited. The children of a region are listed all or not
-            at all.
+        budget, max_seconds : optional
+            Maximum number of regions to list, and maximum time in seconds. If that is not enough, `log_evidence_bounds`
+            holds what is certain, and all other results are those of the trees that were visited. The children of a
+            region are listed all or not at all, and only as many regions as there is time to sum over. What the first
+            prediction prepares is limited to what takes about `max_seconds` more: it may leave out more than
+            `truncation`, with a warning.
         progress : callable, optional
             Called from time to time with the depth, the number of regions done there and their total.
         continuation : callable, optional
             Called once with the rows of every region at `max_depth`, a list of int64 arrays; returns the log evidence
             of another model of these rows, such as a tree that was grown on them, in place of that of one leaf. All
             answers about splits are then of trees that go on like that. Predictions are up to the other models, with
-            the probabilities of `continued`. Not with a budget.
+            the probabilities of `continued`. Not with a budget or a time limit.
         **row_data
             Row data of the family.
         """
+        begun = perf_counter()
         codes = self._read_codes(X)
-        if continuation is not None and budget is not None:
-            raise ValueError("continuation is for complete sums: leave out budget")
-        if budget is None:
+        if continuation is not None and not (budget is None and max_seconds is None):
+            raise ValueError("continuation is for complete sums: leave out budget and max_seconds")
+        if budget is None and max_seconds is None:
             self._check_size(self.max_depth + (continuation is not None))
         check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
         targets = as_column("y", y)
@@ -201,9 +207,12 @@ class ExactPosterior:
         if continuation is not None:
             return self._continue(codes, statistics, kept, continuation, progress)
         regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
+        seconds = np.inf if max_seconds in (None, np.inf) else positive_number("max_seconds", max_seconds, ", or None")
         engine = self._make(codes, statistics, is_continued=False)
-        engine.run(min(regions, MAX_REGIONS), None, np.inf, progress)
-        return self._keep_sums((codes, statistics, engine.n_expanded()), engine)
+        engine.run(min(regions, MAX_REGIONS), None, max(seconds - (perf_counter() - begun), 1e-9), progress)
+        bounds = float(engine.log_evidence()), float(engine.log_upper())
+        self._max_seconds = None if seconds == np.inf else float(seconds)
+        return self._keep((codes, statistics, engine.n_expanded()), bounds, list(engine.n_regions()), engine)
 
     def _continue(
         self,
@@ -222,15 +231,13 @@ class ExactPosterior:
         if given.shape != (len(listed["first"]) - 1,) or not np.isfinite(given).all():
             raise ValueError(f"continuation must return one finite number for each of {len(rows)} regions")
         engine.sum_up(given, progress)
-        return self._keep_sums((codes, statistics, engine.n_expanded()), engine, given)
+        return self._keep_continued((codes, statistics, engine.n_expanded()), given, engine)
 
-    def _keep_sums(
-        self,
-        rows: tuple[NDArray[np.uint16], FloatArray, list[int]],
-        engine: _kernels.Exact,
-        given: FloatArray | None = None,
+    def _keep_continued(
+        self, rows: tuple[NDArray[np.uint16], FloatArray, list[int]], given: FloatArray, engine: _kernels.Exact
     ) -> Self:
         bounds = float(engine.log_evidence()), float(engine.log_upper())
+        self._max_seconds = None
         return self._keep(rows, bounds, list(engine.n_regions()), engine, given)
 
     def _run_again(
@@ -352,6 +359,8 @@ class ExactPosterior:
         codes, statistics, n_expanded = self._rows
         plain |= {"n_expanded": n_expanded, "bounds": list(self._bounds), "n_regions": self._n_regions}
         arrays: dict[str, NDArray[Any]] = {"codes": codes, "statistics": statistics}
+        if self._max_seconds is not None:
+            plain["max_seconds"] = self._max_seconds
         if self._given is not None:
             arrays["given"] = self._given
         return plain, arrays
@@ -360,8 +369,9 @@ class ExactPosterior:
     def from_state(cls, family: NativeFamily, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ExactPosterior:
         """Rebuild the posterior; everything is checked except that the bounds belong to these rows."""
         fitted = {name: plain.pop(name) for name in ("n_expanded", "bounds", "n_regions") if name in plain}
-        plain.pop("max_seconds", None)  # of files of earlier versions
+        seconds = plain.pop("max_seconds", None)  # files of earlier versions lack it
         post = cls(family=family, **plain)
+        post._max_seconds = None if seconds is None else positive_number("max_seconds", seconds)
         if not fitted:
             return post
         codes, statistics = arrays["codes"], family.checked_statistics(arrays["statistics"])
@@ -538,6 +548,11 @@ class ExactPosterior:
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
 
     @property
+    def _limits(self) -> Limits:
+        """How much is kept for predictions."""
+        return Limits.within(self._max_seconds)
+
+    @property
     def _has_tables(self) -> bool:
         """Whether a leaf's moments depend on the leaf alone."""
         return not self.family.row_data
@@ -590,7 +605,7 @@ class ExactPosterior:
         if unknown.any():
             tables = self.tabulated(True)
             sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
-        warn_of_left_out(left_out, self.target_truncation)
+        self._limits.warn_of(left_out, self.target_truncation)
         return sums
 
     def tabulated(self, with_unknown: bool) -> Tables:
@@ -598,14 +613,14 @@ class ExactPosterior:
         if with_unknown not in self._tables:
             self._tables[with_unknown] = tabulate(
                 self.engine(), self.family.n_statistics, self._values, self._columns, self.target_truncation,
-                with_unknown, resolve_n_jobs(self.n_jobs),
+                with_unknown, self._limits, resolve_n_jobs(self.n_jobs),
             )  # fmt: skip
         return self._tables[with_unknown]
 
     def leaf_regions(self, with_unknown: bool) -> Leaves:
         if with_unknown not in self._leaf_regions:
             self._leaf_regions[with_unknown] = find_leaves(
-                self.engine(), self.family.n_statistics, self.target_truncation, with_unknown
+                self.engine(), self.family.n_statistics, self.target_truncation, with_unknown, self._limits
             )
         return self._leaf_regions[with_unknown]
 

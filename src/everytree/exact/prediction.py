@@ -29,13 +29,56 @@ MAX_LEAVES = 8_000_000
 MAX_NUMBERS = 1 << 27
 """Maximum number of entries in all tables: a gigabyte."""
 
+LEAVES_PER_SECOND = 400_000
+"""Number of leaf regions that are found and made into tables in a second, at least."""
 
-def warn_of_left_out(left_out: float, truncation: float) -> None:
-    """Warn if predictions leave out more than `truncation`."""
-    if left_out > truncation:
+STEPS_PER_SECOND = 2e8
+"""Number of cells that are added to in a second, at least."""
+
+FEW_LEAVES = 250_000
+"""Number of leaf regions that are kept however little time there is: those of half a second."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is kept for predictions.
+
+    They follow from the seconds given to the fit, not from a clock, so that a fitted posterior always answers the same.
+
+    Attributes
+    ----------
+    max_leaves, max_numbers : int
+        Leaf regions, and entries of tables.
+    max_steps : float
+        Additions to cells of tables.
+    seconds : float or None
+        What they follow from; None where only memory sets limits.
+    """
+
+    max_leaves: int
+    max_numbers: int
+    max_steps: float
+    seconds: float | None
+
+    @classmethod
+    def within(cls, seconds: float | None) -> Limits:
+        """Return what memory holds and, unless `seconds` is None, what is made in about as many seconds."""
+        if seconds is None:
+            return cls(MAX_LEAVES, MAX_NUMBERS, math.inf, None)
+        leaves = max(LEAVES_PER_SECOND * seconds, FEW_LEAVES)
+        steps = leaves / LEAVES_PER_SECOND * STEPS_PER_SECOND
+        return cls(int(min(leaves, MAX_LEAVES)), int(min(steps, MAX_NUMBERS)), steps, seconds)
+
+    def warn_of(self, left_out: float, truncation: float) -> None:
+        """Warn if predictions leave out more than `truncation`."""
+        if left_out <= truncation:
+            return
+        if self.seconds is None:
+            why = "more would not fit in memory; fewer columns or codes, or a smaller max_depth, would"
+        else:
+            why = f"more would take longer than max_seconds={self.seconds:g} of the fit; more seconds leave out less"
         warnings.warn(
-            f"predictions leave out {left_out:.2g} of the posterior instead of truncation={truncation:.2g}: more would "
-            "not fit in memory; fewer columns or codes, or a smaller max_depth, would",
+            f"predictions leave out {left_out:.2g} of the posterior instead of truncation={truncation:.2g}: {why}",
             stacklevel=4,
         )
 
@@ -124,9 +167,11 @@ class Tables:
         return Tables, (self.arrays, self.width, self.n_codes, self.left_out)
 
 
-def find_leaves(engine: _kernels.Exact, n_statistics: int, truncation: float, with_unknown: bool) -> Leaves:
-    """Return the fewest leaves that leave out no more than `truncation`, or as many as memory holds."""
-    return Leaves.of(engine, n_statistics, engine.threshold(truncation, MAX_LEAVES, with_unknown), with_unknown)
+def find_leaves(
+    engine: _kernels.Exact, n_statistics: int, truncation: float, with_unknown: bool, limits: Limits
+) -> Leaves:
+    """Return the fewest leaves that leave out no more than `truncation`, or as many as the limits allow."""
+    return Leaves.of(engine, n_statistics, engine.threshold(truncation, limits.max_leaves, with_unknown), with_unknown)
 
 
 def tabulate(
@@ -136,16 +181,17 @@ def tabulate(
     columns: Columns,
     truncation: float,
     with_unknown: bool,
+    limits: Limits,
     n_jobs: int,
 ) -> Tables:
     """Return tables of the values of all leaves, times their weights."""
-    threshold = engine.threshold(truncation, MAX_LEAVES, with_unknown)
+    threshold = engine.threshold(truncation, limits.max_leaves, with_unknown)
     while True:
         leaves = Leaves.of(engine, n_statistics, threshold, with_unknown)
         values = np.ascontiguousarray(values_of(leaves.statistics))
         arrays = _kernels.tabulate(
             **leaves.conditions, values=values, n_codes=columns.n_codes, kinds=columns.kind_numbers,
-            with_unknown=with_unknown, most=MAX_NUMBERS, most_steps=math.inf, n_jobs=n_jobs,
+            with_unknown=with_unknown, most=limits.max_numbers, most_steps=limits.max_steps, n_jobs=n_jobs,
         )  # fmt: skip
         if arrays is not None:
             break

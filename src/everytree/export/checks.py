@@ -10,7 +10,7 @@ from everytree.estimators.registry import ESTIMATORS
 
 
 def check_exportable(model: Any) -> None:
-    """Raise unless the model is a fitted estimator of trees whose leaves are classes or constants."""
+    """Raise unless the model is a fitted estimator whose leaves are classes or constants."""
     name = type(model).__name__
     if name not in ESTIMATORS or not isinstance(model, MetaEstimator):
         raise TypeError(f"model must be one of {[*ESTIMATORS]}, fitted, not a {name}")
@@ -22,8 +22,13 @@ def check_exportable(model: Any) -> None:
     if getattr(family, "mass", None) is None:
         what = "leaves that are lines" if "inputs" in family.row_data else f"leaves of a family of its own, {family}"
         raise ValueError(f"this {name} has {what}; only leaves that are classes or constants can be exported")
+
+
+def check_has_trees(model: Any) -> None:
+    """Raise unless the model can be exported as trees."""
+    check_exportable(model)
     if model.model_.parts.exact is not None:
         raise TypeError(
-            f"model is a {name}, whose average over every choice of splits is not a set of trees; fit a MetaForest or "
-            "MetaTree estimator to the same rows and export that"
+            f"model is a {type(model).__name__}, whose average over every choice of splits is not a set of trees; "
+            "to_onnx takes it as it is, or fit a MetaForest or MetaTree estimator to the same rows"
         )

@@ -15,8 +15,8 @@ from everytree.tables.column import Column
 from everytree.tables.schema import Schema
 
 
-def tree_inputs(graph: Graph, schema: Schema) -> str:
-    """(n_rows, n_features) float64: numbers unchanged, codes of other columns; NaN is missing."""
+def tree_inputs(graph: Graph, schema: Schema, *, all_codes: bool = False) -> str:
+    """(n_rows, n_features) float64: numbers unchanged, or codes of all columns with `all_codes`; NaN is missing."""
     of_column: dict[int, str] = {}
     for one in inputs_of(schema):
         for k in one.readers:
@@ -24,7 +24,7 @@ def tree_inputs(graph: Graph, schema: Schema) -> str:
             if column.kind == "categorical":
                 of_column[k] = _category_codes(graph, column, one)
             else:
-                of_column[k] = _numbers(graph, column, one)
+                of_column[k] = _numbers(graph, column, one, all_codes)
     return graph.add("Concat", *(of_column[k] for k in sorted(of_column)), axis=1)
 
 
@@ -61,12 +61,12 @@ def _distinct_numbers(name: str, column: Column) -> list[float]:
     return numbers
 
 
-def _numbers(graph: Graph, column: Column, one: Input) -> str:
+def _numbers(graph: Graph, column: Column, one: Input, all_codes: bool) -> str:
     values = one.name
     if column.single:
         values = graph.add("Cast", values, to=TensorProto.FLOAT)
         values = graph.add("Cast", values, to=TensorProto.DOUBLE)
-    if is_asked_by_value(column):
+    if is_asked_by_value(column) and not all_codes:
         return values
     is_above = graph.add("Less", graph.constant(column.cuts[None, :]), values)
     n_below = graph.add("Cast", is_above, to=TensorProto.INT64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from everytree.export.averaged import AveragedTrees
@@ -12,6 +13,7 @@ from everytree.export.graph import Graph
 from everytree.export.inputs import inputs_of
 from everytree.export.onnx_boosted import boosted_outputs
 from everytree.export.onnx_columns import tree_inputs
+from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged
 from everytree.export.plain_trees import to_tables
@@ -24,7 +26,7 @@ def to_onnx(model: Any) -> ModelProto:
     Parameters
     ----------
     model : fitted estimator
-        As in `to_tables`.
+        As in `to_tables`, or `ExactTreeClassifier` or `ExactTreeRegressor`.
 
     Returns
     -------
@@ -54,11 +56,17 @@ def to_onnx(model: Any) -> ModelProto:
     check_exportable(model)
     inputs = inputs_of(model.schema_)
     graph = Graph([one.name for one in inputs])
-    trees = to_tables(model)
-    outputs = boosted_outputs(graph, trees) if isinstance(trees, SummedTrees) else _of_forest(graph, trees)
+    outputs = _outputs(graph, model)
     types = {True: TensorProto.STRING, False: TensorProto.DOUBLE}
     declared = [helper.make_tensor_value_info(one.name, types[one.is_text], [None, 1]) for one in inputs]
     return graph.model(declared, outputs, type(model).__name__)
+
+
+def _outputs(graph: Graph, model: Any) -> list[Any]:
+    if model.model_.parts.exact is not None:
+        return _of_exact(graph, model)
+    trees = to_tables(model)
+    return boosted_outputs(graph, trees) if isinstance(trees, SummedTrees) else _of_forest(graph, trees)
 
 
 def _of_forest(graph: Graph, trees: AveragedTrees) -> list[Any]:
@@ -67,3 +75,14 @@ def _of_forest(graph: Graph, trees: AveragedTrees) -> list[Any]:
         return predicts_classes(graph, sharpened(graph, average, trees.sharpness), trees.classes)
     first, second = (entry(graph, average, k) for k in (0, 1))
     return predicts_numbers(graph, *moments(graph, first, second, trees.centre, trees.sharpness))
+
+
+def _of_exact(graph: Graph, model: Any) -> list[Any]:
+    sums = looked_up(graph, model)
+    if model.has_classes:
+        own = graph.constant(np.arange(len(model.classes_)))  # of one class, the leaf model has two
+        probs = sharpened(graph, graph.add("Gather", sums, own, axis=1), 1.0)
+        return predicts_classes(graph, probs, model.classes_)
+    total, first, second = (entry(graph, sums, k) for k in (0, 1, 2))
+    first, second = (graph.add("Div", one, total) for one in (first, second))
+    return predicts_numbers(graph, *moments(graph, first, second, model.posterior_.centre, 1.0))

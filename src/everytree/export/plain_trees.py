@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from everytree.export.averaged import AveragedTrees, averaged_trees
-from everytree.export.checks import check_exportable
+from everytree.export.checks import check_has_trees
 from everytree.export.summed import SummedTrees, summed_trees
 
 
@@ -37,7 +37,7 @@ def to_tables(model: Any) -> AveragedTrees | SummedTrees:
     >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
     ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
     """
-    check_exportable(model)
+    check_has_trees(model)
     if model.model_.parts.additive is not None:
         return summed_trees(model)
     return averaged_trees(model, model.forest_, model.schema_)

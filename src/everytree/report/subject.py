@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
-from everytree.estimators.base import MetaEstimator
-from everytree.estimators.outputs import refuse_several_outputs
+from everytree.estimators.availability import refuse_several_outputs
+from everytree.estimators.registry import is_estimator
 from everytree.families.base import NativeFamily
 from everytree.models.model import Parts
 from everytree.posterior.posterior import Posterior
@@ -43,7 +43,7 @@ class Subject:
     @classmethod
     def of(cls, model: Any, names: list[str] | None = None) -> Subject:
         """Read a fitted estimator; `names` are those of its columns where it has none itself."""
-        if not isinstance(model, MetaEstimator):
+        if not is_estimator(model):
             raise TypeError(
                 "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble or ExactTree classifier or "
                 "regressor, a pipeline that ends with one, or the snapshot() of an online forest, "

@@ -7,6 +7,7 @@ import itertools
 import runpy
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,21 @@ def test_no_two_modules_of_a_package_import_each_other(package):
         assert free, f"these import each other in a circle: {sorted(left)}"
         for name in free:
             del left[name]
+
+
+LONGEST_CHAIN = 20
+"""Modules that import each other one after another, at most: so many a reader may have to open to understand one."""
+
+
+def test_chains_of_imports_are_short():
+    needed = {name: imports_of(name, top=True) & MODULES.keys() for name in INNER}
+
+    @cache
+    def chain(module: str) -> tuple[str, ...]:
+        return (module, *max((chain(other) for other in needed[module]), key=len, default=()))
+
+    longest = max((chain(module) for module in INNER), key=len)
+    assert len(longest) <= LONGEST_CHAIN, " -> ".join(longest)
 
 
 def members_of(text: str) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 
 import everytree as et
 import everytree.models
-from everytree.estimators.registry import ESTIMATORS, STRUCTURES
+from everytree.estimators.registry import STRUCTURES, estimator_named, estimator_names, estimators_of, is_estimator
 from everytree.files.models import KINDS
 from everytree.models.model import Model
 
@@ -44,7 +44,7 @@ def test_nobody_asks_for_the_class_of_a_model(path):
     if path.parent.name == "models":
         return
     tree = ast.parse(path.read_text())
-    classes = {kind.__name__ for kind in MODELS.values()} | ESTIMATORS.keys()
+    classes = {kind.__name__ for kind in MODELS.values()} | set(estimator_names())
     assert not asked_for(tree) & classes
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not attributes & {"is_exact", "is_boosted"}
@@ -69,17 +69,27 @@ def test_hardly_anybody_tries_whether_a_model_has_something():
 
 def test_every_kind_of_model_can_be_written_to_files():
     assert KINDS.keys() == MODELS.keys()
-    assert {kind for estimator in ESTIMATORS.values() for kind in estimator.model_kinds} == MODELS.keys()
+    assert {kind for name in estimator_names() for kind in estimator_named(name).model_kinds} == MODELS.keys()
 
 
 def test_all_estimators_are_registered():
     public = {name for name in et.__all__ if name.endswith(("Classifier", "Regressor")) and "Online" not in name}
-    assert public == ESTIMATORS.keys()
-    for both in STRUCTURES.values():
-        assert [kind.has_classes for kind in both] == [True, False]
+    assert public == set(estimator_names())
+    for structure in STRUCTURES:
+        assert [kind.has_classes for kind in estimators_of(structure)] == [True, False]
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", estimator_names())
 def test_no_estimator_is_a_tower_of_classes(name):
-    own = [kind for kind in ESTIMATORS[name].__mro__ if kind.__module__.startswith("everytree")]
+    own = [kind for kind in estimator_named(name).__mro__ if kind.__module__.startswith("everytree")]
     assert len(own) <= 4
+
+
+def test_an_estimator_is_known_by_its_class_or_one_above_it():
+    class OfAnother(et.MetaTreeClassifier):
+        """An estimator of somebody else's."""
+
+    assert is_estimator(OfAnother())
+    assert not is_estimator(et.OnlineForestClassifier())
+    with pytest.raises(LookupError, match="no estimator Tree"):
+        estimator_named("Tree")

@@ -1,13 +1,14 @@
 """What it takes to add a kind of estimator, and a family: toys of each are registered and sent to every consumer.
 
-An estimator is a list of parameters and a structure, and a line in the registry. A family is a class, and a line in its
-registry; a link is all that boosting needs of it.
+An estimator is a module with a list of parameters and a structure, and a line in the registry. A family is a class, and
+a line in its registry; a link is all that boosting needs of it.
 """
 
 from __future__ import annotations
 
 import copy
 import pickle
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ from sklearn.base import clone
 import everytree as et
 from cases import rng_for
 from everytree.cli.fitting import Wanted, make_estimator
-from everytree.estimators import registry
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import CLASS_CRITERION, FAMILY, MAX_DEPTH, NUMBER_CRITERION, estimator, parameter
+from everytree.estimators.registry import STRUCTURES
 from everytree.estimators.regressor import Regressor
 from everytree.estimators.tree import _Tree
 from everytree.families.registry import FAMILIES, NUMBER_FAMILIES
@@ -51,10 +52,8 @@ class Lifetime(et.Exponential):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    shallow = ShallowTreeClassifier, ShallowTreeRegressor
-    monkeypatch.setitem(registry.STRUCTURES, "shallow", shallow)
-    for kind in shallow:
-        monkeypatch.setitem(registry.ESTIMATORS, kind.__name__, kind)
+    monkeypatch.setitem(STRUCTURES, "shallow", ("ShallowTreeClassifier", "ShallowTreeRegressor"))
+    monkeypatch.setitem(sys.modules, "everytree.estimators.shallow", sys.modules[__name__])
     monkeypatch.setitem(FAMILIES, "Lifetime", Lifetime)
     monkeypatch.setitem(NUMBER_FAMILIES, "lifetime", Lifetime)
 

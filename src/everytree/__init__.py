@@ -11,24 +11,14 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
-    from everytree.estimators import (
-        ExactTreeClassifier,
-        ExactTreeRegressor,
-        MetaBoostClassifier,
-        MetaBoostRegressor,
-        MetaEnsembleClassifier,
-        MetaEnsembleRegressor,
-        MetaForestClassifier,
-        MetaForestRegressor,
-        MetaTreeClassifier,
-        MetaTreeRegressor,
-        SampledTreeClassifier,
-        SampledTreeRegressor,
-        from_lightgbm,
-        from_sklearn,
-        from_xgboost,
-    )
     from everytree.estimators import scorers as scorers
+    from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+    from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
+    from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
+    from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
+    from everytree.estimators.importing import from_lightgbm, from_sklearn, from_xgboost
+    from everytree.estimators.sampled import SampledTreeClassifier, SampledTreeRegressor
+    from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
     from everytree.exact import ExactPosterior
     from everytree.export import onnx_inputs, to_tables
     from everytree.export import to_onnx as to_onnx
@@ -103,12 +93,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "estimators": (
-        "ExactTreeClassifier", "ExactTreeRegressor", "MetaBoostClassifier", "MetaBoostRegressor",
-        "MetaEnsembleClassifier", "MetaEnsembleRegressor", "MetaForestClassifier", "MetaForestRegressor",
-        "MetaTreeClassifier", "MetaTreeRegressor", "SampledTreeClassifier", "SampledTreeRegressor", "from_lightgbm",
-        "from_sklearn", "from_xgboost", "scorers",
-    ),
+    "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
+    "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
+    "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),
+    "estimators.forest": ("MetaForestClassifier", "MetaForestRegressor"),
+    "estimators.importing": ("from_lightgbm", "from_sklearn", "from_xgboost"),
+    "estimators.sampled": ("SampledTreeClassifier", "SampledTreeRegressor"),
+    "estimators.tree": ("MetaTreeClassifier", "MetaTreeRegressor"),
     "exact": ("ExactPosterior",),
     "export": ("onnx_inputs", "to_onnx", "to_tables"),
     "families": (
@@ -125,6 +116,7 @@ _HOMES = {
     "view": ("plot_predictive", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"scorers": "estimators.scorers"}
 
 _OF_EXTRAS = {"to_onnx": "onnx"}
 """Names that need an optional library: `import *` leaves them out, and using one says what to install."""
@@ -156,7 +148,7 @@ def __getattr__(name: str) -> Any:
         return value
     if not name.startswith("_"):
         try:
-            return import_module(f"everytree.{name}")
+            return import_module(f"everytree.{_MODULES.get(name, name)}")
         except ModuleNotFoundError as error:
             if error.name != f"everytree.{name}":
                 raise

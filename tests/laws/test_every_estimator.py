@@ -18,7 +18,7 @@ import everytree as et
 from cases import rng_for
 from estimator_cases import FRAMES, answers, mixed_columns
 from every_estimator import estimators, small
-from everytree.estimators.registry import ESTIMATORS
+from everytree.estimators.registry import estimator_named, estimator_names
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -176,7 +176,7 @@ def test_an_interrupted_fit_changes_nothing(kind, monkeypatch):
     np.testing.assert_array_equal(answers(model, X), before)
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS.values())
+@pytest.mark.parametrize("kind", [estimator_named(name) for name in estimator_names()])
 def test_what_the_command_fits_is_public(kind):
     assert kind in KINDS
 

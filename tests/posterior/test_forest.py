@@ -209,7 +209,7 @@ def test_pooled_paths_are_all_paths(case):
     forest = random_forest(case, rng, n=200)
     X = random_codes(rng, 20, np.uint8, 0.1, 0.1)
     first = np.cumsum([0] + [tree.n_nodes for tree in forest.trees])[:-1]
-    pool = everytree.posterior.pooling.pool_nodes(forest.posteriors, forest.weights)
+    pool = everytree.posterior.forest.pool_nodes(forest.posteriors, forest.weights)
     start, nodes, log_weights = _kernels.pooled_paths(
         ends=(forest.ends(X) + first).astype(np.int64), parent=pool.parent, log_reached=pool.log_reached,
         log_stop=pool.log_stop, log_tree_weights=pool.log_weights,

@@ -17,8 +17,7 @@ import everytree as et
 import naive
 import naive_forest
 from cases import ARRAYS, CASES, Case, assert_same, examples, families, rng_for, seeds, snapshot, take
-from everytree.posterior.forest import Forest
-from everytree.posterior.packing import pack_posteriors, unpack_posteriors
+from everytree.posterior.forest import Forest, pack_posteriors, unpack_posteriors
 from forests import (
     CLASSES,
     SIZES,

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from everytree.estimators import MetaForestClassifier, MetaForestRegressor
+from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
 from everytree.families import Bernoulli
 from everytree.posterior.posterior import Posterior
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree

@@ -20,7 +20,7 @@ from everytree.cli.options import Structure
 from everytree.cli.problems import ROLES, UserError, in_words_of_files, no_column, warn
 from everytree.cli.rows import Stretch, TableRows, check_target, no_such_column
 from everytree.cli.tables import OpenTable
-from everytree.estimators.registry import STRUCTURES
+from everytree.estimators.registry import STRUCTURES, estimators_of
 from everytree.families.registry import boosted_families, families_with
 
 MAX_CLASSES = 10
@@ -49,7 +49,7 @@ class Wanted:
     @property
     def needs_all_rows(self) -> bool:
         """Whether it cannot be fitted in batches, nor be updated."""
-        return not STRUCTURES[self.structure][0].grows_trees
+        return not estimators_of(self.structure)[0].grows_trees
 
 
 def fit_model(
@@ -187,7 +187,7 @@ PARAMETERS = {
 def make_estimator(kind: str, wanted: Wanted, roles: TableRoles) -> Any:
     """The estimator with its parameters."""
     number = int(kind == "number")
-    estimator: type[Any] = STRUCTURES[wanted.structure][number]
+    estimator = estimators_of(wanted.structure)[number]
     known = _parameters(estimator)
     given = {
         "n_estimators": wanted.trees,
@@ -200,7 +200,7 @@ def make_estimator(kind: str, wanted: Wanted, roles: TableRoles) -> Any:
     }
     given = {name: value for name, value in given.items() if value is not None}
     for name in sorted(given.keys() - known):
-        others = [one for one, both in STRUCTURES.items() if name in _parameters(both[number])]
+        others = [one for one in STRUCTURES if name in _parameters(estimators_of(one)[number])]
         raise UserError(f"{PARAMETERS[name]} is for --model {' or '.join(others)}, but not for {wanted.structure}")
     _check_options(kind, wanted, roles)
     return estimator(**given)
@@ -212,7 +212,7 @@ def _parameters(estimator: type[Any]) -> set[str]:
 
 def _check_options(kind: str, wanted: Wanted, roles: TableRoles) -> None:
     """Options whose values the model would have no use for."""
-    structure, estimator = wanted.structure, STRUCTURES[wanted.structure][0]
+    structure, estimator = wanted.structure, estimators_of(wanted.structure)[0]
     is_share = wanted.max_features is None or isinstance(wanted.max_features, float)
     if structure == "boost" and not is_share:
         raise UserError(

@@ -18,7 +18,7 @@ from everytree.cli.problems import UserError, one_of
 from everytree.cli.rows import Stretch, TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading, open_table, table_in
 from everytree.cli.writing import check_output
-from everytree.estimators.base import MetaEstimator
+from everytree.estimators.registry import is_estimator
 from everytree.files import Layout, ModelFileError, load_with_notes, save
 from everytree.files.locking import alone_with
 from everytree.online.base import OnlineForest
@@ -158,7 +158,7 @@ def open_model(path: str, *, estimator: bool = True) -> ModelFile:
         roles = TableRoles.read(notes.get(NOTES, {}))
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: notes.{NOTES}: {error}") from None
-    is_fitted = isinstance(model, MetaEstimator) and model.__sklearn_is_fitted__()
+    is_fitted = is_estimator(model) and model.__sklearn_is_fitted__()
     if estimator and not is_fitted:
         advice = ""
         if isinstance(model, OnlineForest):

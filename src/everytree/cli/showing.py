@@ -10,7 +10,7 @@ import numpy as np
 
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
-from everytree.estimators.base import MetaEstimator
+from everytree.estimators.registry import is_estimator
 from everytree.view.describe import SHOW_ALL
 
 BAR, MIN_BAR = 30, 5
@@ -24,7 +24,7 @@ MAX_TABLES = 12
 def show_model(file: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     """All of it, as text."""
     model = file.model
-    if not isinstance(model, MetaEstimator) or not model.__sklearn_is_fitted__():
+    if not is_estimator(model) or not model.__sklearn_is_fitted__():
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{file.path}: {model!r}\n{drawn}".rstrip()
     parts = [_facts(file), _importances(model, top), _tree(model, depth, all_splits)]

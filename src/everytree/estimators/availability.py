@@ -1,4 +1,4 @@
-"""Methods that only some estimators have."""
+"""Methods that only some estimators have, or only models of one output."""
 
 from __future__ import annotations
 
@@ -40,3 +40,17 @@ def _instead(owner: type) -> str:
     """The forest for the same targets, which has all methods."""
     kind = owner.__name__.removeprefix("Meta").removesuffix("Classifier").removesuffix("Regressor")
     return f". {owner.__name__.replace(kind, 'Forest')} has it" if kind in ("Boost", "Ensemble") else ""
+
+
+class OneOutputError(ValueError, AttributeError):
+    """A method that needs a model of one output was called on a model of several."""
+
+
+def refuse_several_outputs(model: Any) -> None:
+    """Raise if a model has several outputs, where a model of one is needed."""
+    outputs = vars(model).get("outputs_", ())
+    if outputs:
+        raise OneOutputError(
+            f"this {type(model).__name__} has {len(outputs)} outputs, but this is for models with one: use "
+            f"model.outputs_[0] .. model.outputs_[{len(outputs) - 1}], which are fitted estimators of one output each"
+        )

@@ -24,11 +24,11 @@ from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError, OverlapError
 from everytree.batches.batch import Roles
 from everytree.batches.sketch import SAMPLE_ROWS
-from everytree.estimators.availability import lacking, only_where
+from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
 from everytree.estimators.batches import fit_batches
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
-from everytree.estimators.outputs import fit_several, refuse_several_outputs
+from everytree.estimators.outputs import fit_several
 from everytree.estimators.parameters import CategoricalFeatures, check_parameters
 from everytree.estimators.showing import drawing_options, fitted_html
 from everytree.explaining.effect import Effect, effect_of

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from everytree.base.arrays import FloatArray, check_lengths
-from everytree.estimators.availability import only_where
+from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
-from everytree.estimators.outputs import columns_to_score, labels_of, refuse_several_outputs
+from everytree.estimators.outputs import columns_to_score, labels_of
 from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.targets.classes import ClassTarget

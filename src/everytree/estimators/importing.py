@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
-from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
+from everytree.estimators.registry import estimators_of
 from everytree.structure.importers import Imported, read_lightgbm, read_sklearn, read_xgboost
 
 
@@ -55,15 +54,12 @@ def from_xgboost(fitted: Any, X: Any = None, y: Any = None, **options: Any) -> A
 
 
 def _estimator(imported: Imported, X: Any, y: Any, options: dict[str, Any]) -> Any:
-    kinds: dict[tuple[bool, bool], Any] = {
-        (True, True): MetaTreeClassifier, (True, False): MetaForestClassifier,
-        (False, True): MetaTreeRegressor, (False, False): MetaForestRegressor,
-    }  # fmt: skip
     rows = {name: options.pop(name) for name in ("sample_weight", "exposure", "censored") if name in options}
-    kind = kinds[imported.classes is not None, len(imported.trees) == 1]
-    if kind in (MetaForestClassifier, MetaForestRegressor):
+    structure = "tree" if len(imported.trees) == 1 else "forest"
+    if structure == "forest":
         options = {"n_estimators": len(imported.trees), **options}
-    model = kind(**options)
+    of_classes, of_numbers = estimators_of(structure)
+    model = (of_numbers if imported.classes is None else of_classes)(**options)
     model.structures_ = imported
     if X is None and y is None:
         return model

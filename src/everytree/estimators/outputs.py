@@ -17,20 +17,6 @@ from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.outputs import fit_outputs, output_columns
 
 
-class OneOutputError(ValueError, AttributeError):
-    """A method that needs a model of one output was called on a model of several."""
-
-
-def refuse_several_outputs(model: Any) -> None:
-    """Raise if a model has several outputs, where a model of one is needed."""
-    outputs = vars(model).get("outputs_", ())
-    if outputs:
-        raise OneOutputError(
-            f"this {type(model).__name__} has {len(outputs)} outputs, but this is for models with one: use "
-            f"model.outputs_[0] .. model.outputs_[{len(outputs) - 1}], which are fitted estimators of one output each"
-        )
-
-
 def fit_several(model: Any, given: GivenRows, columns: Sequence[NDArray[Any]]) -> None:
     """Fit an estimator for each column of targets, with the same trees."""
     model._check_parameters()

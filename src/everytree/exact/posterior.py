@@ -35,7 +35,8 @@ from everytree.exact.prediction import (
 )
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
-from everytree.families.base import NativeFamily, mean_less
+from everytree.families.base import NativeFamily
+from everytree.families.traits import mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.explaining.tree_sums import mass_of_nodes
 from everytree.export.tables import TreeTable, column_names, read_inputs, table_of
-from everytree.posterior.forest import Forest
-from everytree.posterior.pooling import pool_nodes
+from everytree.posterior.forest import Forest, pool_nodes
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.pooled import NEGLIGIBLE, PooledPredictive
 from everytree.tables.schema import Schema

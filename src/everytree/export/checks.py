@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from everytree.estimators.base import MetaEstimator
-from everytree.estimators.outputs import refuse_several_outputs
-from everytree.estimators.registry import ESTIMATORS
+from everytree.estimators.availability import refuse_several_outputs
+from everytree.estimators.registry import estimator_names
 
 
 def check_exportable(model: Any) -> None:
     """Raise unless the model is a fitted estimator whose leaves are classes or constants."""
     name = type(model).__name__
-    if name not in ESTIMATORS or not isinstance(model, MetaEstimator):
-        raise TypeError(f"model must be one of {[*ESTIMATORS]}, fitted, not a {name}")
+    if name not in estimator_names():
+        raise TypeError(f"model must be one of {estimator_names()}, fitted, not a {name}")
     refuse_several_outputs(model)
     if not model.__sklearn_is_fitted__():
         how = "fit, or partial_fit," if model.counts_rows else "fit"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,21 +17,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
 from everytree.families.link import Link
 from everytree.families.prior_search import Search
-from everytree.families.traits import REAL_LINE, RowColumn, Seen, Support
-
-
-class Components(Protocol):
-    """Predictive distributions, one for each row of statistics they were made from."""
-
-    def mean(self) -> FloatArray: ...
-    def variance(self) -> FloatArray: ...
-    def log_prob(self, y: FloatArray) -> FloatArray: ...
-
-
-def mean_less(components: Any, centre: FloatArray | float) -> FloatArray:
-    """Means minus numbers near them; exact for components that know their means to more digits than a double has."""
-    exact = getattr(components, "mean_less", None)
-    return np.asarray(components.mean() - centre if exact is None else exact(centre))
+from everytree.families.traits import REAL_LINE, Components, RowColumn, Seen, Support
 
 
 class Family(ABC):

@@ -1,11 +1,11 @@
-"""Properties of a family that other packages use: its possible targets, and the data of its rows."""
+"""What other packages know of a family: its possible targets, the data of its rows, its predictive distributions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,3 +93,17 @@ class Seen(NamedTuple):
 
     amount: FloatArray
     unit: str
+
+
+class Components(Protocol):
+    """Predictive distributions, one for each row of statistics they were made from."""
+
+    def mean(self) -> FloatArray: ...
+    def variance(self) -> FloatArray: ...
+    def log_prob(self, y: FloatArray) -> FloatArray: ...
+
+
+def mean_less(components: Any, centre: FloatArray | float) -> FloatArray:
+    """Means minus numbers near them; exact for components that know their means to more digits than a double has."""
+    exact = getattr(components, "mean_less", None)
+    return np.asarray(components.mean() - centre if exact is None else exact(centre))

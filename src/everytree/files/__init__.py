@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any, Literal, get_args
 
+from everytree.estimators.registry import estimator_named, estimator_names
 from everytree.exact.posterior import ExactPosterior
 from everytree.files.container import ModelFileError, parse_json, read, to_json, write
 from everytree.files.others import read_exact, read_growing, write_exact, write_growing
@@ -184,12 +185,12 @@ def _kind(name: str) -> tuple[type, Write, Read] | None:
     """The class of a name, and the functions that write and read it; estimators import scikit-learn or river."""
     if name in _KINDS:
         return _KINDS[name]
-    from everytree.estimators.registry import ESTIMATORS
     from everytree.files import online
     from everytree.files.outputs import read_with_outputs, write_with_outputs
 
-    if name in ESTIMATORS:
-        return ESTIMATORS[name], write_with_outputs, lambda reader: read_with_outputs(reader, ESTIMATORS[name])
+    if name in estimator_names():
+        kind = estimator_named(name)
+        return kind, write_with_outputs, lambda reader: read_with_outputs(reader, kind)
     if name in online.KINDS:
         return online.KINDS[name], online.write_online, lambda reader: online.read_online(reader, online.KINDS[name])
     return None
@@ -197,10 +198,9 @@ def _kind(name: str) -> tuple[type, Write, Read] | None:
 
 def _names() -> list[str]:
     """Everything that files hold."""
-    from everytree.estimators.registry import ESTIMATORS
     from everytree.files import online
 
-    return [*_KINDS, *ESTIMATORS, *online.KINDS]
+    return [*_KINDS, *estimator_names(), *online.KINDS]
 
 
 def _only(reader: Reader, things: list[Any]) -> Any:

@@ -21,7 +21,6 @@ from everytree.posterior.forest import Forest
 from everytree.posterior.packing import (
     joined_arrays,
     pack_shapes,
-    posterior_of_terminals,
     slices,
     terminal_statistics,
     unpack_shapes,
@@ -174,7 +173,7 @@ def _read_packed(reader: Reader, models: list[Model], n_rows: NDArray[np.int64])
     posteriors = []
     for i, (terminals, (tree, family, prior)) in enumerate(zip(slices(n_terminals), models, strict=True)):
         with reader.checking(f"posterior {i}"):
-            posteriors.append(posterior_of_terminals(tree, family, prior, statistics[terminals], int(n_rows[i])))
+            posteriors.append(Posterior.from_terminals(tree, family, prior, statistics[terminals], int(n_rows[i])))
     return posteriors
 
 

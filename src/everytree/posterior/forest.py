@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths, readable
+from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths, narrowest, readable
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.errors import ArgumentError
-from everytree.families.base import Family, NativeFamily, mean_less
+from everytree.families.base import Family, NativeFamily
+from everytree.families.traits import mean_less
 from everytree.posterior.checks import check_is_other
-from everytree.posterior.packing import pack_posteriors, unpack_posteriors
-from everytree.posterior.pooling import pool_nodes
+from everytree.posterior.packing import pack_shapes, slices, terminal_statistics, unpack_shapes
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.split_prior import log_split_stop
 from everytree.predictive.pooled import Pool, PooledPredictive, sharpen
@@ -416,3 +416,75 @@ def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
     if not (np.isfinite(values) & (values >= 0.0)).all() or not abs(values.sum() - 1.0) < 1e-9:
         raise ValueError("weights must be numbers from 0 on that sum to 1")
     return read_only(values)
+
+
+def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
+    """Return a copy of the posteriors' nodes in one list."""
+    first = np.cumsum([0] + [post.tree.n_nodes for post in posteriors])
+    summaries, parents, reached, stop = [], [], [], []
+    for post, start in zip(posteriors, first, strict=False):
+        with post._kernel:
+            leaf, subtree = (post._arrays[name].copy() for name in ("leaf", "subtree"))
+            statistics = post._arrays["statistics"]
+            summary = post.family.summarise(statistics)
+            summaries.append(summary.copy() if summary is statistics else summary)
+        log_split, log_stop = log_split_stop(post._split_prior)
+        fates = _kernels.log_node_fates(
+            post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree
+        )
+        parents.append(np.where(post.tree.parent >= 0, post.tree.parent + start, -1).astype(np.int32))
+        reached.append(fates[0])
+        stop.append(fates[1])
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    join = np.concatenate
+    return Pool(
+        _of_any_node(posteriors[0].family),
+        join(summaries),
+        first[:-1],
+        join(parents),
+        join(reached),
+        join(stop),
+        log_weights,
+    )
+
+
+def _of_any_node(family: Family) -> Family:
+    """Return the family for summaries, which contain the prior of their node."""
+    return family if family.has_one_prior else family.at(np.zeros(1, dtype=np.int64))
+
+
+# ---- pickles of forests ---------------------------------------------------------------------------------------------
+
+
+def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
+    """Return plain arrays of all trees one after another, and what they have in common."""
+    trees = [post.tree for post in posteriors]
+    statistics, n_rows = terminal_statistics(posteriors)
+    models = [(post.family, post.split_prior_argument) for post in posteriors]
+    same = all(family == models[0][0] and np.array_equal(prior, models[0][1]) for family, prior in models)
+    return {
+        "n_nodes": np.array([tree.n_nodes for tree in trees]),
+        "widths": [tree.declared_width for tree in trees],
+        "shapes": {name: narrowest(array) for name, array in pack_shapes(trees).items()},
+        "statistics": [narrowest(column) for column in statistics.T],
+        "n_rows": n_rows,
+        "models": models[:1] if same else models,
+    }
+
+
+def unpack_posteriors(packed: dict[str, Any]) -> list[Posterior]:
+    """Return the posteriors, their trees checked and their evidences computed."""
+    n_nodes = np.asarray(packed["n_nodes"])
+    shapes = unpack_shapes(n_nodes, {name: array.astype(np.int32) for name, array in packed["shapes"].items()})
+    statistics = np.stack([np.asarray(column).astype(np.float64) for column in packed["statistics"]], axis=1)
+    posteriors, n_used = [], 0
+    for i, nodes in enumerate(slices(n_nodes)):
+        tree = MetaTree.from_checked_arrays({name: array[nodes] for name, array in shapes.items()}, packed["widths"][i])
+        family, split_prior = packed["models"][i % len(packed["models"])]
+        terminals = slice(n_used, n_used + tree.n_terminals)
+        posteriors.append(
+            Posterior.from_terminals(tree, family, split_prior, statistics[terminals], packed["n_rows"][i])
+        )
+        n_used = terminals.stop
+    return posteriors

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.arrays import FloatArray, NodeArray, narrowest
-from everytree.families.base import Family
-from everytree.posterior.posterior import Posterior
-from everytree.posterior.split_prior import SplitPriorLike
+from everytree.base.arrays import FloatArray, NodeArray
 from everytree.trees.metatree import MetaTree
+
+if TYPE_CHECKING:
+    from everytree.posterior.posterior import Posterior
 
 
 def slices(sizes: NDArray[np.integer]) -> list[slice]:
@@ -90,46 +90,3 @@ def _all_held(posteriors: Sequence[Posterior]) -> Iterator[None]:
         for post in sorted(posteriors, key=id):  # one order for all callers prevents deadlocks
             held.enter_context(post._kernel)
         yield
-
-
-def posterior_of_terminals(
-    tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
-) -> Posterior:
-    """Return the posterior whose terminals have these statistics, in their order."""
-    of_nodes = np.zeros((tree.n_nodes, statistics.shape[1]))
-    of_nodes[tree.is_terminal] = statistics
-    return Posterior.from_statistics(tree, family, split_prior, of_nodes, n_rows)
-
-
-# ---- pickles of forests ---------------------------------------------------------------------------------------------
-
-
-def pack_posteriors(posteriors: Sequence[Posterior]) -> dict[str, Any]:
-    """Return plain arrays of all trees one after another, and what they have in common."""
-    trees = [post.tree for post in posteriors]
-    statistics, n_rows = terminal_statistics(posteriors)
-    models = [(post.family, post.split_prior_argument) for post in posteriors]
-    same = all(family == models[0][0] and np.array_equal(prior, models[0][1]) for family, prior in models)
-    return {
-        "n_nodes": np.array([tree.n_nodes for tree in trees]),
-        "widths": [tree.declared_width for tree in trees],
-        "shapes": {name: narrowest(array) for name, array in pack_shapes(trees).items()},
-        "statistics": [narrowest(column) for column in statistics.T],
-        "n_rows": n_rows,
-        "models": models[:1] if same else models,
-    }
-
-
-def unpack_posteriors(packed: dict[str, Any]) -> list[Posterior]:
-    """Return the posteriors, their trees checked and their evidences computed."""
-    n_nodes = np.asarray(packed["n_nodes"])
-    shapes = unpack_shapes(n_nodes, {name: array.astype(np.int32) for name, array in packed["shapes"].items()})
-    statistics = np.stack([np.asarray(column).astype(np.float64) for column in packed["statistics"]], axis=1)
-    posteriors, n_used = [], 0
-    for i, nodes in enumerate(slices(n_nodes)):
-        tree = MetaTree.from_checked_arrays({name: array[nodes] for name, array in shapes.items()}, packed["widths"][i])
-        family, split_prior = packed["models"][i % len(packed["models"])]
-        terminals = slice(n_used, n_used + tree.n_terminals)
-        posteriors.append(posterior_of_terminals(tree, family, split_prior, statistics[terminals], packed["n_rows"][i]))
-        n_used = terminals.stop
-    return posteriors

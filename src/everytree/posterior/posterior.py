@@ -96,6 +96,15 @@ class Posterior(TreeQuestions):
         return post
 
     @classmethod
+    def from_terminals(
+        cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
+    ) -> Posterior:
+        """Return the posterior whose terminals have these statistics, in their order."""
+        of_nodes = np.zeros((tree.n_nodes, statistics.shape[1]))
+        of_nodes[tree.is_terminal] = statistics
+        return cls.from_statistics(tree, family, split_prior, of_nodes, n_rows)
+
+    @classmethod
     def from_arrays(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, arrays: dict[str, NDArray[Any]]
     ) -> Posterior:

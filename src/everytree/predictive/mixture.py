@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.lazy import cached_property
-from everytree.families.base import mean_less
+from everytree.families.traits import mean_less
 from everytree.predictive.quadrature import FIRST_PANEL, MIN_RUN, Panels, integral_rule, integrate, sum_rule
 
 ENTRIES_AT_ONCE = 1 << 18

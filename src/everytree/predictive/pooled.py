@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.lazy import cached_property
-from everytree.families.base import Family, mean_less
+from everytree.families.base import Family
+from everytree.families.traits import mean_less
 from everytree.predictive.mixture import Mixture
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive, VarianceParts

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from everytree.base.arrays import FloatArray
-from everytree.estimators.base import MetaEstimator
 from everytree.posterior.posterior import Posterior
 from everytree.report.charts import ranges
 from everytree.report.subject import Subject
@@ -51,7 +50,7 @@ def importances(subject: Subject) -> Importances:
     return _of_trees(subject.model) if subject.parts.exact is None else _of_exact(subject.model)
 
 
-def _of_boosted(model: MetaEstimator) -> Importances:
+def _of_boosted(model: Any) -> Importances:
     middle = model.feature_importances_
     both = model.model_.parts.forest is not None
     where = "the forest and the boosted trees, by their weights" if both else "the boosted trees"
@@ -59,7 +58,7 @@ def _of_boosted(model: MetaEstimator) -> Importances:
     return Importances(middle, middle, middle, None, meaning)
 
 
-def _of_trees(model: MetaEstimator) -> Importances:
+def _of_trees(model: Any) -> Importances:
     posts, weights = model.forest_.posteriors, model.forest_.weights
     by_tree = np.stack([_by_input(model, post.feature_importances()) for post in posts])
     asked = weights @ np.stack([_by_input(model, post.feature_inclusion_prob()) for post in posts])
@@ -91,7 +90,7 @@ def _drawn_gains(post: Posterior) -> FloatArray:
     return np.asarray(np.divide(positive, total, out=np.zeros_like(positive), where=total > 0.0))
 
 
-def _of_exact(model: MetaEstimator) -> Importances:
+def _of_exact(model: Any) -> Importances:
     posterior: Any = model.model_.parts.exact
     counts = np.zeros((DRAWS, len(posterior.n_codes)))
     for count, drawn in zip(counts, posterior.sample_trees(DRAWS, rng=0), strict=True):
@@ -105,7 +104,7 @@ def _of_exact(model: MetaEstimator) -> Importances:
     )  # fmt: skip
 
 
-def _by_input(model: MetaEstimator, of_feature: FloatArray) -> FloatArray:
+def _by_input(model: Any, of_feature: FloatArray) -> FloatArray:
     """Add up the columns of codes that read the same input."""
     total = np.zeros(model.schema_.n_inputs)
     np.add.at(total, model.schema_.input_of, of_feature)

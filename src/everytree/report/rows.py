@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.estimators.base import MetaEstimator
 from everytree.fitting.targets.weights import read_weight
 from everytree.tables.reading import in_memory, is_records, read_table
 from everytree.tables.repeats import read_groups
@@ -83,7 +82,7 @@ class JudgedRows:
 
 
 def read_rows(
-    model: MetaEstimator,
+    model: Any,
     table: Any,
     target: Any,
     sample_weight: Any,
@@ -198,7 +197,7 @@ def _column_of(frame: Any, role: str, given: Any) -> Any:
     return frame[given].to_numpy()
 
 
-def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
+def _inputs(model: Any, frame: Any, taken: list[str]) -> Any:
     """Return the columns of a data frame that the model reads: by name, or by position if it has no names."""
     known = model.schema_.input_names
     if known is None:
@@ -216,7 +215,7 @@ def _inputs(model: MetaEstimator, frame: Any, taken: list[str]) -> Any:
     return frame.select([nw.col(by_name[name]) for name in known])
 
 
-def _row_data(model: MetaEstimator, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:
+def _row_data(model: Any, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:
     """Return the row data, as at fit; inputs of linear leaves are read from the columns."""
     fitted = model.fitted_
     columns = fitted.target.row_data(len(rows), given)

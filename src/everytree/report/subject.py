@@ -9,8 +9,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
-from everytree.estimators.base import MetaEstimator
-from everytree.estimators.outputs import refuse_several_outputs
+from everytree.estimators.availability import refuse_several_outputs
+from everytree.estimators.registry import is_estimator
 from everytree.families.base import NativeFamily
 from everytree.models.model import Parts
 from everytree.posterior.posterior import Posterior
@@ -95,7 +95,7 @@ class Subject:
                 "model is a Pipeline, but a page is about one estimator: write_report(pipeline[-1], table, path, ...), "
                 "with table=pipeline[:-1].transform(rows)"
             )
-        if not isinstance(model, MetaEstimator):
+        if not is_estimator(model):
             raise TypeError(
                 "model must be a fitted MetaForest, MetaTree, MetaBoost, MetaEnsemble or ExactTree classifier or "
                 "regressor, or the snapshot() of an online forest, "

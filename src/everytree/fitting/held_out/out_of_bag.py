@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.fitting.held_out.held_out import HeldOut, every_held_out
-from everytree.fitting.held_out.search import Choice
 from everytree.posterior.rows import Rows
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.pooled import sharpened
 from everytree.structure.grown import Grown
+
+if TYPE_CHECKING:
+    from everytree.fitting.held_out.search import Choice
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _of_scores(trees: SummedTrees) -> dict[str, Any]:
     """Scores of classes, or centres of numbers."""
     n_scores, base = len(trees.base), trees.weight * trees.base
     of_boosting = [
-        _tree(tree, trees.schema, _in_column(trees.weight * tree.value[:, 0], t % n_scores, n_scores), _no_mass(tree))
+        _tree(tree, trees.schema, _in_columns(trees.weight * tree.value, t, n_scores), _no_mass(tree))
         for t, tree in enumerate(trees.trees)
     ]
     of_forest = []
@@ -158,10 +158,12 @@ def _tree(tree: TreeTable, schema: Schema, values: FloatArray, mass: FloatArray)
     }
 
 
-def _in_column(values: FloatArray, k: int, n_columns: int) -> FloatArray:
-    """(n_nodes, n_columns) the values in one column, zeros in the others."""
+def _in_columns(values: FloatArray, t: int, n_columns: int) -> FloatArray:
+    """(n_nodes, n_columns) the values of tree t; where it has one a node, zeros in the other columns."""
+    if values.shape[1] == n_columns:
+        return values
     found = np.zeros((len(values), n_columns))
-    found[:, k] = values
+    found[:, t % n_columns] = values[:, 0]
     return found
 
 

@@ -1,7 +1,8 @@
 // The sum of the values of many small trees, for each row and output.
 //
-// Tree t adds to output t % n_outputs. A row with a code that a tree has no branch for stops at the node that splits on
-// it: a category that was never seen, a value that was never missing.
+// A tree has a value for each output in every node, or one value, which tree t adds to output t % n_outputs. A row with
+// a code that a tree has no branch for stops at the node that splits on it: a category that was never seen, a value
+// that was never missing.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,16 +19,18 @@ namespace everytree::boost {
 
 class AdditiveTrees {
   public:
-    // value[s]: of node s, the nodes of all trees one after another.
-    AdditiveTrees(SmallTrees trees, std::vector<double> value, int n_outputs, std::vector<std::uint16_t> known)
+    // value: (n_nodes, n_values), the nodes of all trees one after another.
+    AdditiveTrees(SmallTrees trees, std::vector<double> value, int n_values, int n_outputs,
+                  std::vector<std::uint16_t> known)
         : trees_(std::move(trees)),
           value_(std::move(value)),
+          n_values_(n_values),
           n_outputs_(n_outputs),
           known_(std::move(known)),
           limit_(known_.size(), 65535),
           shift_(known_.size(), 1) {}
     int n_outputs() const { return n_outputs_; }
-    std::size_t n_nodes() const { return value_.size(); }
+    std::size_t n_nodes() const { return value_.size() / static_cast<std::size_t>(n_values_); }
     std::int64_t n_features() const { return static_cast<std::int64_t>(known_.size()); }
 
     // out[row, output], which is zero at first.
@@ -82,12 +85,13 @@ class AdditiveTrees {
             route(trees_.view(tree, true), codes, begin, n, at.data());
             for (const std::int64_t i : unusual)
                 at[static_cast<std::size_t>(i)] = careful_end(tree, codes.row(begin + i));
-            const double* const value = value_.data() + trees_.first_node(tree);
-            double* to =
-                out + begin * n_outputs_ + static_cast<std::int64_t>(tree % static_cast<std::size_t>(n_outputs_));
+            const auto n_values = static_cast<std::size_t>(n_values_), n_outputs = static_cast<std::size_t>(n_outputs_);
+            const double* const value = value_.data() + trees_.first_node(tree) * n_values;
+            double* to = out + static_cast<std::size_t>(begin) * n_outputs + tree * n_values % n_outputs;
             for (const std::int32_t end : at) {
-                *to += value[end];
-                to += n_outputs_;
+                const double* const own = value + static_cast<std::size_t>(end) * n_values;
+                for (std::size_t k = 0; k < n_values; ++k) to[k] += own[k];
+                to += n_outputs;
             }
         }
     }
@@ -109,7 +113,7 @@ class AdditiveTrees {
 
     SmallTrees trees_;
     std::vector<double> value_;
-    int n_outputs_;
+    int n_values_, n_outputs_;
     std::vector<std::uint16_t> known_, limit_, shift_;
 };
 

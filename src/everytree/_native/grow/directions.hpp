@@ -1,0 +1,47 @@
+// What trees of many scores are grown by: the derivatives of a row in all scores, seen along a few random directions.
+//
+// Along a direction whose entries are drawn from N(0, 1/4), the sum of the first derivatives of a node squares to a
+// quarter of the square of the whole vector of sums, on average. Four of them estimate what a split wins for all scores
+// together, however many there are.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grow/criteria.hpp"
+
+namespace everytree::grow {
+
+class DirectionsCriterion {
+  public:
+    using Cell = double;
+    static constexpr int n_directions = 4;
+    static constexpr int fixed_cells = n_directions + 2;
+    struct Row {
+        float along[n_directions];  // first derivatives
+        float second;               // the mean of the second derivatives
+    };
+
+    // `rows` has an entry for every row of the table; those that no tree is grown on are never read.
+    DirectionsCriterion(const std::vector<Row>& rows, double tau) : rows_(rows.data()), tau_(tau) {}
+    int n_cells() const { return fixed_cells; }
+    Row row(std::int64_t i) const { return rows_[i]; }
+    void add(Cell* cells, const Row& row) const {
+        cells[0] += 1.0;
+        cells[1] += static_cast<double>(row.second);
+        for (int d = 0; d < n_directions; ++d) cells[2 + d] += static_cast<double>(row.along[d]);
+    }
+    std::int64_t n_rows(const Cell* cells) const { return static_cast<std::int64_t>(cells[0]); }
+    double value(const Cell* cells) const {
+        double squares = 0.0;
+        for (int d = 0; d < n_directions; ++d) squares += cells[2 + d] * cells[2 + d];
+        return squares / (cells[1] + tau_);
+    }
+    bool all_same(const Cell*, std::span<const SampledRow<DirectionsCriterion>>) const { return false; }
+
+  private:
+    const Row* rows_;
+    double tau_;
+};
+
+}  // namespace everytree::grow

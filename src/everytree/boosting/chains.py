@@ -105,10 +105,14 @@ class BoostRule:
     max_rows: int = 20_000
 
     def for_rows(self, n_rows: int, loss: str = "") -> BoostRule:
-        """Set what is None, for rows of a loss: many small steps up to `SMALL_TABLE` rows, then larger and fewer ones, up to four times."""
+        """Set what is None: many small steps up to `SMALL_TABLE` rows, then larger and fewer ones, up to four times.
+
+        By trees of all classes, steps are larger from the start.
+        """
         larger = float(np.clip((n_rows / SMALL_TABLE) ** 0.45, 1.0, 4.0))
         by_rows = {
-            "learning_rate": (SHARED_RATE if loss == SHARED else 0.08) * larger, "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * larger),
+            "learning_rate": (SHARED_RATE if loss == SHARED else 0.08) * larger,
+            "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * larger),
             "max_depth": round(6.0 + np.log2(larger)),
         }  # fmt: skip
         return replace(self, **{name: value for name, value in by_rows.items() if getattr(self, name) is None})

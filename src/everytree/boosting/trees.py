@@ -27,8 +27,8 @@ class AdditiveTrees:
     nodes : mapping of str to (n nodes of all trees,) int32
         `feature`, `first_child`, `threshold` and `missing_child` of each tree as in `MetaTree`, one after another.
     value : (n nodes of all trees, n_values) float64
-        Of each output, or one number, which may be given as (n nodes of all trees,). Added to the scores of a row that ends in the node: a terminal, or a node above that splits on a value which it
-        has not seen.
+        Of each output, or one number, which may be given as (n nodes of all trees,). Added to the scores of a row that
+        ends in the node: a terminal, or a node above that splits on a value which it has not seen.
     base : (n_outputs,) float64
         Score without any tree.
     n_codes : (n_features,) int

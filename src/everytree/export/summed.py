@@ -23,7 +23,8 @@ class SummedTrees:
     """The predictions of a boosted model, or of one mixed with a forest, as plain trees.
 
     The scores of a row are `base` plus the `value` of the leaf in which the row ends in each tree. A tree has a value
-    for each score, or one value, which tree t adds to score t % len(base). Values are the average of all chains, times the sharpness of a classifier.
+    for each score, or one value, which tree t adds to score t % len(base). Values are the average of all chains, times
+    the sharpness of a classifier.
 
     **Classes.** Of two classes there is one score, the logit of the second; otherwise there is one for each class, and
     probabilities are their softmax. With a `forest`, the logarithms of these probabilities times `weight`, and those of
@@ -42,8 +43,8 @@ class SummedTrees:
     Attributes
     ----------
     trees : tuple of TreeTable
-        With one value in each node, or one for each score. Boosted trees do not know how many rows of fit were in their nodes:
-        `weighted_n_node_samples` is NaN.
+        With one value in each node, or one for each score. Boosted trees do not know how many rows of fit were in their
+        nodes: `weighted_n_node_samples` is NaN.
     base : (n_scores,) float64
     schema : Schema
         Of the columns that the trees split on.

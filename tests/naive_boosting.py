@@ -104,7 +104,7 @@ def add_value(score: np.ndarray, t: int, value: Any) -> None:
 
 
 def project(probs: np.ndarray, labels: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """(n_rows, 5) the first derivatives of each row along four directions, and the mean of the second ones."""
+    """(n_rows, 5) the first derivatives of each row along four directions, and the mean of the second ones, rounded."""
     is_label = np.eye(probs.shape[1])[labels]
     first = weight[:, None] * (probs - is_label)
     second = weight[:, None] * np.maximum(probs * (1.0 - probs), 1e-6)

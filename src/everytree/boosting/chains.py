@@ -38,6 +38,9 @@ SHARED = "shared softmax"
 SHARED_RATE = 0.16
 """Learning rate of such trees."""
 
+SHARED_SMALL_TABLE = 1_000
+"""Rows up to which they are smallest."""
+
 NUMBERS = ("squared", "rate")
 """Losses of numbers."""
 
@@ -107,13 +110,14 @@ class BoostRule:
     def for_rows(self, n_rows: int, loss: str = "") -> BoostRule:
         """Set what is None: many small steps up to `SMALL_TABLE` rows, then larger and fewer ones, up to four times.
 
-        By trees of all classes, steps are larger from the start.
+        By trees of all classes, steps are larger from the start, and trees grow from `SHARED_SMALL_TABLE` rows on.
         """
         larger = float(np.clip((n_rows / SMALL_TABLE) ** 0.45, 1.0, 4.0))
+        wider = larger if loss != SHARED else float(np.clip((n_rows / SHARED_SMALL_TABLE) ** 0.45, 1.0, 4.0))
         by_rows = {
             "learning_rate": (SHARED_RATE if loss == SHARED else 0.08) * larger,
-            "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * larger),
-            "max_depth": round(6.0 + np.log2(larger)),
+            "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * wider),
+            "max_depth": round(6.0 + np.log2(wider)),
         }  # fmt: skip
         return replace(self, **{name: value for name, value in by_rows.items() if getattr(self, name) is None})
 

@@ -44,7 +44,8 @@ struct Chain {
     std::vector<double> gain;    // expected gain in log evidence by the split of each node
     std::vector<double> base;    // score before the first step, of each output
     std::vector<double> losses;  // mean over the rows that stop, before the first step and after each
-    std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step
+    std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step; by trees of
+                                 // all classes less a constant that is the row's own
     int n_values = 1;            // of each node: 1, or one for each output
     int n_steps = 0;
     int n_steps_of_aside = 0;  // that suit all rows set aside best; those left out have no say in n_steps
@@ -81,6 +82,8 @@ class ChainBooster {
             keep_scores();
         }
         cut(n_kept);
+        if constexpr (SharesTrees<Loss>)
+            for (double& each : chain_.aside) each = std::log(each);
         return std::move(chain_);
     }
 
@@ -89,13 +92,12 @@ class ChainBooster {
         const auto n = static_cast<std::size_t>(rows_.n_rows), n_outputs = static_cast<std::size_t>(loss_.n_outputs());
         chain_.base.resize(n_outputs);
         loss_.base(train_, chain_.base.data());
-        scores_.resize(n * n_outputs);
-        for (std::size_t i = 0; i < n; ++i)
-            for (std::size_t k = 0; k < n_outputs; ++k) scores_[place(i, k)] = chain_.base[k];
         if constexpr (SharesTrees<Loss>) {
             chain_.n_values = loss_.n_outputs();
-            loss_.start(scores_.data());
+            loss_.start(chain_.base);
         } else {
+            scores_.resize(n * n_outputs);
+            for (std::size_t k = 0; k < n_outputs; ++k) std::fill_n(scores_.begin() + k * n, n, chain_.base[k]);
             first_.assign(n * n_outputs, 0.0);
             second_.assign(n * n_outputs, 0.0);
         }
@@ -109,22 +111,27 @@ class ChainBooster {
         double total = 0.0, sum = 0.0;
         for (const std::uint32_t i : some) {
             total += rows_.weight_of(i);
-            sum += rows_.weight_of(i) * loss_.loss(i, scores_.data());
+            sum += rows_.weight_of(i) * loss_of(i);
         }
         return sum / total;
     }
     void keep_scores() {
         const auto n_outputs = static_cast<std::size_t>(loss_.n_outputs());
+        const auto n = static_cast<std::size_t>(rows_.n_rows);
         chain_.aside.resize(aside_.size() * n_outputs);
         for (std::size_t i = 0; i < aside_.size(); ++i)
-            for (std::size_t k = 0; k < n_outputs; ++k) chain_.aside[i * n_outputs + k] = scores_[place(aside_[i], k)];
+            for (std::size_t k = 0; k < n_outputs; ++k) {
+                if constexpr (SharesTrees<Loss>)
+                    chain_.aside[i * n_outputs + k] = loss_.probs(aside_[i])[k];  // logarithms are taken at the end
+                else
+                    chain_.aside[i * n_outputs + k] = scores_[k * n + aside_[i]];
+            }
     }
-    // Where score k of row i is.
-    std::size_t place(std::size_t i, std::size_t k) const {
+    double loss_of(std::int64_t i) const {
         if constexpr (SharesTrees<Loss>)
-            return i * static_cast<std::size_t>(loss_.n_outputs()) + k;
+            return loss_.loss(i);
         else
-            return k * static_cast<std::size_t>(rows_.n_rows) + i;
+            return loss_.loss(i, scores_.data());
     }
 
     void add_step(grow::NodeRandom random) {
@@ -148,7 +155,7 @@ class ChainBooster {
         loss_.add_up(train_, end_, sums);
         LeafValues leaves = leaf_values_of_classes(tree, sums, n_outputs, {rule_.tau, rule_.split_prior});
         for (double& each : leaves.value) each *= rule_.learning_rate;
-        loss_.move(end_, leaves.value, scores_.data());
+        loss_.move(end_, leaves.value);
         append(tree, leaves);
     }
 

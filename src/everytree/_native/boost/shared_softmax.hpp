@@ -1,12 +1,14 @@
 // Many classes, one tree a step: a leaf has a value for each class.
 //
-// Scores and probabilities are row by row: those of row i begin at i * n_classes. A step multiplies the probabilities
-// of a row by the exponentials of its leaf's values, so that exponentials are taken leaf by leaf.
+// Of the scores of a row only the probabilities of its classes are kept, those of row i from i * n_classes on: they are
+// the same for scores that differ by a constant. A step multiplies them by the exponentials of the values of the row's
+// leaf, so that exponentials are taken leaf by leaf.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include "boost/leaf_values.hpp"
@@ -28,19 +30,18 @@ class SharedSoftmaxLoss {
     int n_outputs() const { return static_cast<int>(n_classes_); }
     void base(RowNumbers train, double* out) const { SoftmaxLoss(rows_, n_outputs()).base(train, out); }
 
-    // Takes the scores of all rows.
-    void start(const double* score) {
+    // All rows have the same scores.
+    void start(const std::vector<double>& score) {
         probs_.resize(n_rows() * n_classes_);
-        for (std::size_t i = 0; i < n_rows(); ++i) take(i, score);
+        for (std::size_t i = 0; i < n_rows(); ++i) set(score.data(), probs_.data() + i * n_classes_);
     }
 
-    double loss(std::int64_t i, const double* score) const {
-        const auto row = static_cast<std::size_t>(i), label = label_of(row);
-        const double p = probs_[row * n_classes_ + label];
-        if (p > least_prob) return -std::log(p);
-        const double* const own = score + row * n_classes_;
-        return log_sum(own) - own[label];
+    double loss(std::int64_t i) const {
+        const auto row = static_cast<std::size_t>(i);
+        return -std::log(probs_[row * n_classes_ + label_of(row)]);
     }
+    // The probabilities of a row.
+    std::span<const double> probs(std::size_t i) const { return {probs_.data() + i * n_classes_, n_classes_}; }
 
     static Directions directions(grow::NodeRandom random, std::size_t n_classes) {
         constexpr auto n_directions = static_cast<std::size_t>(grow::DirectionsCriterion::n_directions);
@@ -64,8 +65,10 @@ class SharedSoftmaxLoss {
                 second += curvature(p[k]);
             }
             const double w = rows_.weight_of(i);
-            for (int d = 0; d < n_directions; ++d) out[row].along[d] = static_cast<float>(w * along[d]);
-            out[row].second = static_cast<float>(w * second / static_cast<double>(n_classes_));
+            float* const cells = out[row].of_cell;
+            cells[0] = 1.0F;
+            cells[1] = static_cast<float>(w * second / static_cast<double>(n_classes_));
+            for (int d = 0; d < n_directions; ++d) cells[2 + d] = static_cast<float>(w * along[d]);
         }
     }
 
@@ -86,24 +89,24 @@ class SharedSoftmaxLoss {
     }
 
     // Adds the values (n_nodes, n_classes) of the terminals of all rows to their scores.
-    void move(const std::vector<std::int32_t>& end, const std::vector<double>& value, double* score) {
+    void move(const std::vector<std::int32_t>& end, const std::vector<double>& value) {
         factor_.resize(value.size());
         for (std::size_t at = 0; at < value.size(); at += n_classes_) {
             const double largest = *std::max_element(value.begin() + at, value.begin() + at + n_classes_);
             for (std::size_t k = at; k < at + n_classes_; ++k) factor_[k] = std::exp(value[k] - largest);
         }
-        const bool take_all = ++n_moves_ % moves_between == 0;  // so that rounding does not add up
         for (std::size_t i = 0; i < n_rows(); ++i) {
-            const std::size_t from = static_cast<std::size_t>(end[i]) * n_classes_, to = i * n_classes_;
-            for (std::size_t k = 0; k < n_classes_; ++k) score[to + k] += value[from + k];
-            if (take_all || !multiply(factor_.data() + from, probs_.data() + to)) take(i, score);
+            const std::size_t from = static_cast<std::size_t>(end[i]) * n_classes_;
+            double* const p = probs_.data() + i * n_classes_;
+            if (!multiply(factor_.data() + from, p)) multiply_logs(value.data() + from, p);
         }
     }
 
   private:
-    // Smaller probabilities are no longer exact.
+    // No probability becomes less, so that any can grow again.
     static constexpr double least_prob = 1e-280;
-    static constexpr int moves_between = 16;
+    // Products whose sum is less may have lost digits.
+    static constexpr double least_sum = 1e-20;
 
     static double curvature(double p) { return std::max(p * (1.0 - p), least_curvature); }
     static double standard_normal(grow::NodeRandom& random) {
@@ -115,36 +118,33 @@ class SharedSoftmaxLoss {
     std::size_t n_rows() const { return static_cast<std::size_t>(rows_.n_rows); }
     std::size_t label_of(std::size_t i) const { return static_cast<std::size_t>(rows_.y[i]); }
 
-    double log_sum(const double* score) const {
+    // The probabilities that belong to scores.
+    void set(const double* score, double* p) const {
         const double largest = *std::max_element(score, score + n_classes_);
         double sum = 0.0;
         for (std::size_t k = 0; k < n_classes_; ++k) sum += std::exp(score[k] - largest);
-        return largest + std::log(sum);
+        const double log_total = largest + std::log(sum);
+        for (std::size_t k = 0; k < n_classes_; ++k) p[k] = std::max(std::exp(score[k] - log_total), least_prob);
     }
-    // The probabilities of a row by its scores.
-    void take(std::size_t i, const double* score) {
-        const double* const own = score + i * n_classes_;
-        double* const p = probs_.data() + i * n_classes_;
-        const double total = log_sum(own);
-        for (std::size_t k = 0; k < n_classes_; ++k) p[k] = std::max(std::exp(own[k] - total), least_prob);
-    }
-    // Returns whether the products are far enough from 0 to be exact.
+    // Returns whether the products say enough; if not, nothing is changed.
     bool multiply(const double* factor, double* p) const {
         double sum = 0.0;
-        for (std::size_t k = 0; k < n_classes_; ++k) {
-            p[k] *= factor[k];
-            sum += p[k];
-        }
-        if (!(sum > 1e-100)) return false;
+        for (std::size_t k = 0; k < n_classes_; ++k) sum += p[k] * factor[k];
+        if (!(sum > least_sum)) return false;
         const double scale = 1.0 / sum;
-        for (std::size_t k = 0; k < n_classes_; ++k) p[k] = std::max(p[k] * scale, least_prob);
+        for (std::size_t k = 0; k < n_classes_; ++k) p[k] = std::max(p[k] * factor[k] * scale, least_prob);
         return true;
+    }
+    // The same in logarithms.
+    void multiply_logs(const double* value, double* p) const {
+        std::vector<double> score(n_classes_);
+        for (std::size_t k = 0; k < n_classes_; ++k) score[k] = std::log(p[k]) + value[k];
+        set(score.data(), p);
     }
 
     BoostRows rows_;
     std::size_t n_classes_;
     std::vector<double> probs_, factor_;
-    std::int64_t n_moves_ = 0;
 };
 
 // Values and gains of a tree of many classes, each class with a posterior over prunings of its own: values (n_nodes,

@@ -14,12 +14,11 @@ namespace everytree::grow {
 
 class DirectionsCriterion {
   public:
-    using Cell = double;
+    using Cell = float;  // enough to compare splits
     static constexpr int n_directions = 4;
     static constexpr int fixed_cells = n_directions + 2;
     struct Row {
-        float along[n_directions];  // first derivatives
-        float second;               // the mean of the second derivatives
+        float of_cell[fixed_cells];  // 1, the mean of the second derivatives, and the first ones along each direction
     };
 
     // `rows` has an entry for every row of the table; those that no tree is grown on are never read.
@@ -27,15 +26,13 @@ class DirectionsCriterion {
     int n_cells() const { return fixed_cells; }
     Row row(std::int64_t i) const { return rows_[i]; }
     void add(Cell* cells, const Row& row) const {
-        cells[0] += 1.0;
-        cells[1] += static_cast<double>(row.second);
-        for (int d = 0; d < n_directions; ++d) cells[2 + d] += static_cast<double>(row.along[d]);
+        for (int c = 0; c < fixed_cells; ++c) cells[c] += row.of_cell[c];
     }
     std::int64_t n_rows(const Cell* cells) const { return static_cast<std::int64_t>(cells[0]); }
     double value(const Cell* cells) const {
         double squares = 0.0;
-        for (int d = 0; d < n_directions; ++d) squares += cells[2 + d] * cells[2 + d];
-        return squares / (cells[1] + tau_);
+        for (int c = 2; c < fixed_cells; ++c) squares += static_cast<double>(cells[c]) * static_cast<double>(cells[c]);
+        return squares / (static_cast<double>(cells[1]) + tau_);
     }
     bool all_same(const Cell*, std::span<const SampledRow<DirectionsCriterion>>) const { return false; }
 

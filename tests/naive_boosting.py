@@ -104,7 +104,7 @@ def add_value(score: np.ndarray, t: int, value: Any) -> None:
 
 
 def project(probs: np.ndarray, labels: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """(n_rows, 5) the first derivatives of each row along four directions, and the mean of the second ones, rounded."""
+    """(n_rows, 7) the first derivatives of each row along six directions, and the mean of the second ones, rounded."""
     is_label = np.eye(probs.shape[1])[labels]
     first = weight[:, None] * (probs - is_label)
     second = weight[:, None] * np.maximum(probs * (1.0 - probs), 1e-6)
@@ -112,10 +112,10 @@ def project(probs: np.ndarray, labels: np.ndarray, weight: np.ndarray, direction
 
 
 def directions_of(seed: int, step: int, n_classes: int) -> np.ndarray:
-    """(n_classes, 4) standard normals over two, drawn for one step."""
+    """(n_classes, 6) standard normals over the root of six, drawn for one step."""
     random = NodeRandom(seed + step).child(1)
     drawn = []
-    for _ in range(4 * n_classes):
+    for _ in range(6 * n_classes):
         radius, angle = ((random.below(2**32) + 0.5) / 2**32 for _ in range(2))
-        drawn.append(0.5 * math.sqrt(-2.0 * math.log(radius)) * math.cos(2.0 * math.pi * angle))
-    return np.array(drawn).reshape(n_classes, 4)
+        drawn.append(math.sqrt(-2.0 / 6.0 * math.log(radius)) * math.cos(2.0 * math.pi * angle))
+    return np.array(drawn).reshape(n_classes, 6)

@@ -53,7 +53,7 @@ def test_each_split_is_the_best_one_along_the_directions_of_its_step(n_classes):
 
         def value(rows: np.ndarray, seen: np.ndarray = seen) -> float:
             sums = seen[rows].sum(axis=0)
-            return float((sums[:4] ** 2).sum() / (sums[4] + RULE["tau"]))
+            return float((sums[:6] ** 2).sum() / (sums[6] + RULE["tau"]))
 
         ends = np.array([path(tree, row)[-1] for row in given["codes"]])
         rule = Rule(value, lambda rows: False, False, 3, RULE["min_samples_leaf"], RULE["max_depth"])
@@ -72,7 +72,7 @@ def test_directions_differ_from_step_to_step_and_estimate_the_whole_gradient():
     estimates = ((gradient @ drawn) ** 2).sum(axis=1)
     assert len(np.unique(estimates)) == 20
     assert estimates.mean() == pytest.approx(float(gradient @ gradient), rel=0.4)
-    assert drawn.std() == pytest.approx(0.5, rel=0.02)
+    assert drawn.std() == pytest.approx(6.0**-0.5, rel=0.02)
 
 
 def test_a_class_without_rows_in_a_chain_is_never_certain_to_be_absent():

@@ -46,7 +46,8 @@ class SharedSoftmaxLoss {
     static Directions directions(grow::NodeRandom random, std::size_t n_classes) {
         constexpr auto n_directions = static_cast<std::size_t>(grow::DirectionsCriterion::n_directions);
         Directions drawn(n_classes * n_directions);
-        for (double& each : drawn) each = 0.5 * standard_normal(random);
+        const double size = 1.0 / std::sqrt(static_cast<double>(n_directions));
+        for (double& each : drawn) each = size * standard_normal(random);
         return drawn;
     }
 

@@ -67,9 +67,9 @@ class SharedSoftmaxLoss {
             }
             const double w = rows_.weight_of(i);
             float* const cells = out[row].of_cell;
-            cells[0] = 1.0F;
-            cells[1] = static_cast<float>(w * second / static_cast<double>(n_classes_));
-            for (int d = 0; d < n_directions; ++d) cells[2 + d] = static_cast<float>(w * along[d]);
+            for (int d = 0; d < n_directions; ++d) cells[d] = static_cast<float>(w * along[d]);
+            cells[n_directions] = static_cast<float>(w * second / static_cast<double>(n_classes_));
+            cells[n_directions + 1] = 1.0F;
         }
     }
 

@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "core/forest.hpp"
 #include "core/parallel.hpp"
 #include "core/route.hpp"
+#include "numerics/lanes.hpp"
 
 namespace everytree::boost {
 
@@ -89,11 +91,20 @@ class AdditiveTrees {
             const double* const value = value_.data() + trees_.first_node(tree) * n_values;
             double* to = out + static_cast<std::size_t>(begin) * n_outputs + tree * n_values % n_outputs;
             for (const std::int32_t end : at) {
-                const double* const own = value + static_cast<std::size_t>(end) * n_values;
-                for (std::size_t k = 0; k < n_values; ++k) to[k] += own[k];
+                add_values(value + static_cast<std::size_t>(end) * n_values, n_values, to);
                 to += n_outputs;
             }
         }
+    }
+
+    // Two at once: a compiler does not know that values and scores do not overlap.
+    static void add_values(const double* value, std::size_t n, double* to) {
+        std::size_t k = 0;
+        for (; k + 2 <= n; k += 2) {
+            const numerics::Lanes sum = numerics::load_lanes(to + k) + numerics::load_lanes(value + k);
+            std::memcpy(to + k, &sum, sizeof sum);
+        }
+        if (k < n) to[k] += value[k];
     }
 
     template <class Code>

@@ -20,6 +20,7 @@ from everytree.families.registry import NUMBER_FAMILIES
 
 SIGNAL = {
     "two classes": lambda r, s: (np.where(s + r.normal(size=len(s)) > 0.0, "yes", "no"), {}),
+    "six classes": lambda r, s: (np.searchsorted([-1.2, -0.6, 0.0, 0.6, 1.2], s + 0.5 * r.normal(size=len(s))), {}),
     "three classes": lambda r, s: (np.searchsorted([-0.7, 0.7], s + 0.5 * r.normal(size=len(s))), {}),
     "normal": lambda r, s: (s + 0.3 * r.normal(size=len(s)), {}),
     "linear": lambda r, s: (3.0 * s + 0.3 * r.normal(size=len(s)), {}),

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from naive_grower import NodeRandom
+
 
 def derivatives(loss: str, score: np.ndarray, y: float, exposure: float) -> list[tuple[float, float]]:
     """First and second derivative of the loss of one row in each of its scores."""
@@ -83,6 +85,37 @@ def values(
 
 
 def trees_of(run: dict[str, Any]) -> list[dict[str, np.ndarray]]:
-    ends = np.cumsum(run["n_nodes"])
-    names = ("feature", "first_child", "threshold", "missing_child", "value")
-    return [{name: run[name][end - n : end] for name in names} for n, end in zip(run["n_nodes"], ends, strict=True)]
+    """Each tree; its values have two dimensions where a node has several."""
+    ends, value = np.cumsum(run["n_nodes"]), run["value"]
+    arrays = {name: run[name] for name in ("feature", "first_child", "threshold", "missing_child")}
+    arrays["value"] = value[:, 0] if value.shape[1] == 1 else value
+    return [
+        {name: array[end - n : end] for name, array in arrays.items()}
+        for n, end in zip(run["n_nodes"], ends, strict=True)
+    ]
+
+
+def add_value(score: np.ndarray, t: int, value: Any) -> None:
+    """Add the value, or the values, of a node of tree t to the scores of a row."""
+    if np.ndim(value):
+        score += value
+    else:
+        score[t % len(score)] += value
+
+
+def project(probs: np.ndarray, labels: np.ndarray, weight: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """(n_rows, 7) the first derivatives of each row along six directions, and the mean of the second ones, rounded."""
+    is_label = np.eye(probs.shape[1])[labels]
+    first = weight[:, None] * (probs - is_label)
+    second = weight[:, None] * np.maximum(probs * (1.0 - probs), 1e-6)
+    return np.column_stack([first @ directions, second.mean(axis=1)]).astype(np.float32).astype(float)
+
+
+def directions_of(seed: int, step: int, n_classes: int) -> np.ndarray:
+    """(n_classes, 6) standard normals over the root of six, drawn for one step."""
+    random = NodeRandom(seed + step).child(1)
+    drawn = []
+    for _ in range(6 * n_classes):
+        radius, angle = ((random.below(2**32) + 0.5) / 2**32 for _ in range(2))
+        drawn.append(math.sqrt(-2.0 / 6.0 * math.log(radius)) * math.cos(2.0 * math.pi * angle))
+    return np.array(drawn).reshape(n_classes, 6)

@@ -139,7 +139,7 @@ def squares(y: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], float]:
 
 def check_tree(
     arrays: dict[str, np.ndarray], table: np.ndarray, n_codes: Any, has_missing: Any, sample: np.ndarray, rule: Rule,
-    seed: int, *, stopped_early: bool = False,
+    seed: int, *, stopped_early: bool = False, rounding: float = 1e-9,
 ) -> int:  # fmt: skip
     """Walk down a grown tree and compare each node with its candidates; returns how many splits were compared."""
     nodes = [(0, np.asarray(sample), NodeRandom(seed), 0)]
@@ -158,7 +158,7 @@ def check_tree(
         assert found, f"node {node} is split, but should not be"
         split = int(arrays["feature"][node]), int(arrays["threshold"][node])
         best = max(each.score for each in found)
-        close = 1e-9 * (1.0 + abs(best))
+        close = rounding * (1.0 + abs(best))
         same = [each for each in found if (each.feature, each.threshold) == split and each.score >= best - close]
         assert same, f"node {node}: {split} is not the best split"
         n_compared += 1

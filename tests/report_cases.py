@@ -51,7 +51,7 @@ def signal(table: pd.DataFrame) -> np.ndarray:
 
 def classes_of(table: pd.DataFrame, n_classes: int = 2) -> np.ndarray:
     noisy = signal(table) + np.random.default_rng(1).normal(size=len(table))
-    names = [EVIL_CLASS, "no", "perhaps"][:n_classes]
+    names = [EVIL_CLASS, "no", "perhaps", "often", "mostly", "yes"][:n_classes]
     return np.array(names, dtype=object)[pd.qcut(noisy, n_classes, labels=False)]
 
 
@@ -81,6 +81,8 @@ def models() -> dict[str, object]:
     made |= {
         "boosted": et.MetaBoostClassifier(**chains).fit(table, two),
         "boosted three": et.MetaBoostClassifier(**chains).fit(table, three),
+        "boosted six": et.MetaBoostClassifier(**chains).fit(table, classes_of(table, 6)),
+        "ensemble six": et.MetaEnsembleClassifier(**both).fit(table, classes_of(table, 6)),
         "boosted one class": et.MetaBoostClassifier(**chains).fit(table, np.repeat("only", len(table))),
         "ensemble": et.MetaEnsembleClassifier(**both).fit(table, two),
         "ensemble three": et.MetaEnsembleClassifier(**both).fit(table, three),
@@ -110,7 +112,7 @@ def from_lightgbm(table: pd.DataFrame, y: np.ndarray):
 NAMES = (
     "forest", "forest by evidence", "tree", "one class", "exact", "exact numbers", "normal", "poisson", "exponential",
     "geometric", "imported", "imported categories", "boosted", "boosted three", "boosted one class", "ensemble",
-    "ensemble three",
+    "ensemble three", "boosted six", "ensemble six",
 )  # fmt: skip
 
 WITHOUT_WHAT_IF = ("boosted numbers", "ensemble numbers")

@@ -10,10 +10,10 @@ import pytest
 from everytree import _kernels
 from everytree.boosting.folds import folds
 from everytree.boosting.trees import AdditiveTrees
-from naive_boosting import trees_of
+from naive_boosting import add_value, trees_of
 
 
-def random_trees(seed: int, n_outputs: int) -> AdditiveTrees:
+def random_trees(seed: int, n_outputs: int, loss: str | None = None) -> AdditiveTrees:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 7, (80, 4)).astype(np.uint8)
     codes[rng.random(codes.shape) < 0.1] = 255
@@ -22,7 +22,7 @@ def random_trees(seed: int, n_outputs: int) -> AdditiveTrees:
     run = _kernels.booster(
         codes=codes, n_codes=np.full(4, 7, dtype=np.int32), has_missing=has_missing, exposure=None, weight=None,
         y=rng.integers(0, max(n_outputs, 2), 80).astype(float), n_classes=max(n_outputs, 2),
-        loss="logit" if n_outputs == 1 else "softmax",
+        loss=loss or ("logit" if n_outputs == 1 else "softmax"),
     ).run(
         role=np.zeros(80, dtype=np.uint8), columns=np.arange(4, dtype=np.int32), seed=seed,
         learning_rate=0.3, tau=1.0, split_prior=0.7, max_steps=9,
@@ -49,14 +49,15 @@ def literal_scores(trees: AdditiveTrees, X: np.ndarray) -> np.ndarray:
                     break
                 else:
                     node = int(tree["first_child"][node]) + int(code > tree["threshold"][node])
-            out[i, t % trees.n_outputs] += tree["value"][node]
+            add_value(out[i], t, tree["value"][node])
     return out
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64])
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_scores_are_the_sums_of_walks(n_outputs, dtype):
-    trees, rng = random_trees(2, n_outputs), np.random.default_rng(0)
+@pytest.mark.parametrize(("n_outputs", "loss"), [(1, "logit"), (3, "softmax"), (6, "shared softmax")])
+def test_scores_are_the_sums_of_walks(n_outputs, loss, dtype):
+    trees, rng = random_trees(2, n_outputs, loss), np.random.default_rng(0)
+    assert trees.n_values == (6 if loss == "shared softmax" else 1)
     X = rng.integers(0, 9, (700, 4)).astype(dtype)  # 7 and 8 are unknown
     if dtype is not np.int64:
         X[rng.random(X.shape) < 0.1] = np.iinfo(dtype).max
@@ -70,8 +71,9 @@ def test_scores_are_the_sums_of_walks(n_outputs, dtype):
     assert max(by_tree) > 2
 
 
-def test_an_average_has_the_mean_score():
-    each = [random_trees(seed, 3) for seed in (1, 2, 3)]
+@pytest.mark.parametrize("loss", ["softmax", "shared softmax"])
+def test_an_average_has_the_mean_score(loss):
+    each = [random_trees(seed, 3, loss) for seed in (1, 2, 3)]
     X = np.random.default_rng(1).integers(0, 7, (50, 4)).astype(np.uint8)
     base = np.mean([trees.base for trees in each], axis=0)
     departure = np.mean([trees.scores(X) for trees in each], axis=0) - base
@@ -96,6 +98,15 @@ def test_trees_that_lead_nowhere_are_refused(name, value):
     nodes[name][0] = value
     with pytest.raises(ValueError, match="is not a split"):
         AdditiveTrees(trees.n_nodes, nodes, trees.value, trees.base, trees.n_codes)
+
+
+def test_values_must_belong_to_outputs():
+    trees = random_trees(4, 3)
+    with pytest.raises(ValueError, match="one value, or one for each output"):
+        AdditiveTrees(trees.n_nodes, trees.nodes, trees.value.repeat(2, axis=1), trees.base, trees.n_codes)
+    shared = random_trees(4, 3, "shared softmax")
+    with pytest.raises(ValueError, match="one entry a node"):
+        AdditiveTrees(shared.n_nodes, shared.nodes, shared.value[:-1], shared.base, shared.n_codes)
 
 
 def test_folds_keep_groups_together_and_are_alike():

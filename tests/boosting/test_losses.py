@@ -17,17 +17,21 @@ from everytree.fitting.structures.boost import likelihood_of
 from everytree.posterior.rows import Rows
 from naive_boosting import derivatives, loss_of
 
-LOSSES = ["logit", "softmax", "squared", "rate"]
+LOSSES = ["logit", "softmax", "shared softmax", "squared", "rate"]
+N_CLASSES = {"logit": 2, "softmax": 3, "shared softmax": 5}
 
 
 def likelihood(loss: str, n_rows: int = 12) -> Likelihood:
     rng = rng_for("losses", loss)
     y = {
-        "logit": np.arange(n_rows) % 2, "softmax": np.arange(n_rows) % 3, "squared": rng.normal(3.0, 2.0, n_rows),
-        "rate": rng.poisson(2.0, n_rows),
-    }[loss].astype(float)  # fmt: skip
+        "squared": rng.normal(3.0, 2.0, n_rows), "rate": rng.poisson(2.0, n_rows),
+    }.get(loss, np.arange(n_rows) % N_CLASSES.get(loss, 1)).astype(float)  # fmt: skip
     exposure = rng.uniform(0.5, 2.0, n_rows) if loss == "rate" else None
-    return Likelihood(loss, y, exposure, {"logit": 2, "softmax": 3}.get(loss, 0))
+    return Likelihood(loss, y, exposure, N_CLASSES.get(loss, 0))
+
+
+def n_scores(loss: str) -> int:
+    return N_CLASSES[loss] if "softmax" in loss else 1
 
 
 def constant_chain(given: Likelihood, weight: np.ndarray, tau: float, n_steps: int = 4) -> dict[str, Any]:
@@ -57,7 +61,7 @@ def test_steps_of_the_kernel_are_made_of_the_derivatives_of_the_loss(loss):
             scores[:, k] += move
             return float(weight @ given.losses(scores))
 
-        steps = {tau: float(run["value"][k]) for tau, run in runs.items()}
+        steps = {tau: float(run["value"].ravel()[k]) for tau, run in runs.items()}
         # value = -G / (tau + H), for tau = 1 and 3
         second = (3.0 * steps[3.0] - steps[1.0]) / (steps[1.0] - steps[3.0])
         first = -steps[1.0] * (1.0 + second)
@@ -76,7 +80,7 @@ def test_constant_steps_lead_to_the_best_constant(loss):
     run = constant_chain(given, np.ones(len(given.y)), 1e-6, 40)
     n_outputs = len(run["base"])
     scores = run["base"] + run["value"].reshape(-1, n_outputs).sum(axis=0)
-    if loss in ("logit", "softmax"):
+    if loss in N_CLASSES:
         shares = np.bincount(given.y.astype(int)) / len(given.y)
         wide = class_scores(scores[None])[0]
         np.testing.assert_allclose(np.exp(wide) / np.exp(wide).sum(), shares, rtol=1e-5)
@@ -91,7 +95,7 @@ def test_derivatives_of_the_twin_are_those_of_its_loss(loss):
     given, h = likelihood(loss), 1e-4
     rng = rng_for("twin", loss)
     for y, exposure in zip(given.y, np.ones(12) if given.exposure is None else given.exposure, strict=True):
-        score = rng.normal(size=3 if loss == "softmax" else 1)
+        score = rng.normal(size=n_scores(loss))
         for k, (first, second) in enumerate(derivatives(loss, score, y, exposure)):
             move = h * np.eye(len(score))[k]
             below, here, above = (loss_of(loss, score + i * move, y, exposure) for i in (-1, 0, 1))
@@ -102,7 +106,7 @@ def test_derivatives_of_the_twin_are_those_of_its_loss(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_losses_in_python_are_those_of_the_twin(loss):
     given = likelihood(loss)
-    scores = rng_for("python", loss).normal(size=(12, 3 if loss == "softmax" else 1))
+    scores = rng_for("python", loss).normal(size=(12, n_scores(loss)))
     exposure = np.ones(12) if given.exposure is None else given.exposure
     literal = [loss_of(loss, *row) for row in zip(scores, given.y, exposure, strict=True)]
     np.testing.assert_allclose(given.losses(scores), literal, rtol=1e-12)
@@ -121,16 +125,17 @@ def test_no_score_has_less_than_the_least_loss(loss):
 
 
 def test_classes_that_are_certain_have_no_loss_left():
-    for loss in ("logit", "softmax"):
+    for loss, n_classes in N_CLASSES.items():
         given = likelihood(loss)
-        scores = 40.0 * (2.0 * given.y[:, None] - 1.0) if loss == "logit" else 40.0 * np.eye(3)[given.y.astype(int)]
+        of_classes = 40.0 * np.eye(n_classes)[given.y.astype(int)]
+        scores = 40.0 * (2.0 * given.y[:, None] - 1.0) if loss == "logit" else of_classes
         np.testing.assert_allclose(given.losses(scores), given.least_losses(), atol=1e-12)
 
 
 def test_losses_of_far_scores_stay_finite():
-    for loss in ("logit", "softmax", "squared"):
+    for loss in ("logit", "softmax", "shared softmax", "squared"):
         given = likelihood(loss)
-        far = np.full((12, 3 if loss == "softmax" else 1), 800.0)
+        far = np.full((12, n_scores(loss)), 800.0)
         far[:, 0] *= -1.0
         assert np.isfinite(given.losses(far)).all()
 

@@ -18,7 +18,7 @@ from estimator_cases import Case, answers, ids, of_prediction
 SMALL: dict[str, Any] = {"max_iter": 40}
 NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
 CASES = [
-    *(Case(et.MetaBoostClassifier, target, SMALL) for target in ("two classes", "three classes")),
+    *(Case(et.MetaBoostClassifier, target, SMALL) for target in ("two classes", "three classes", "six classes")),
     *(
         Case(et.MetaBoostRegressor, family, {"family": family, **NUMBERS})
         for family in ("normal", "lognormal", "poisson", "exponential")
@@ -65,7 +65,7 @@ def test_new_rows_are_predicted_better_than_by_the_prior(case):
     assert score > constant.log_scores(np.zeros((400, 1)), y, **row_data).mean() + 0.01
 
 
-@pytest.mark.parametrize("case", **ids(CASES[2:]))
+@pytest.mark.parametrize("case", **ids(CASES[3:]))
 def test_distributions_are_whole(case):
     model, (X, _, row_data) = case.fitted()
     dist = model.predictive(X[:20], **{name: values[:20] for name, values in of_prediction(row_data).items()})

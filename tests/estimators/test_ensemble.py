@@ -16,7 +16,7 @@ from everytree.fitting.structures.ensemble import PRIOR_ROWS, best_weight
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
 NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
 CASES = [
-    *(Case(et.MetaEnsembleClassifier, target, SMALL) for target in ("two classes", "three classes")),
+    *(Case(et.MetaEnsembleClassifier, target, SMALL) for target in ("two classes", "six classes")),
     *(
         Case(et.MetaEnsembleRegressor, family, {"family": family, **NUMBERS})
         for family in ("normal", "lognormal", "poisson", "exponential")

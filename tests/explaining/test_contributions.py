@@ -159,12 +159,15 @@ CLASSIFIERS = {
         *((name, 2 + place % 2) for place, name in enumerate(CLASSIFIERS)),
         ("forest", 2),
         ("boost", 3),
+        ("boost", 6),
         ("ensemble", 2),
+        ("ensemble", 6),
     ],
 )
 def test_contributions_add_up_to_the_probabilities(name, n_classes):
     X, score, new = mixed_table(120, name)
-    y = np.array(["a", "b", "c"])[np.digitize(score, [0.5, 1.5][: n_classes - 1])]
+    cuts = [0.5, 1.5][: n_classes - 1] if n_classes < 4 else np.quantile(score, np.arange(1, n_classes) / n_classes)
+    y = np.array(list("abcdef"))[np.digitize(score, cuts)]
     model = CLASSIFIERS[name].fit(X, y)
     why = model.explain(new)
     assert why.values.shape == (len(new), 4, n_classes)
@@ -265,6 +268,7 @@ NOT_SUMS = {
     "forest": (et.MetaForestClassifier(8, **FAST), 3),
     "two classes": (et.MetaBoostClassifier(12, n_chains=2, **FAST), 2),
     "boost": (et.MetaBoostClassifier(12, n_chains=2, **FAST), 3),
+    "many classes": (et.MetaBoostClassifier(12, n_chains=2, **FAST), 5),
     "ensemble": (et.MetaEnsembleClassifier(8, max_iter=12, **FAST), 3),
     **{
         family: (et.MetaBoostRegressor(12, n_chains=2, family=family, **FAST_NUMBERS), 0)
@@ -285,7 +289,8 @@ def test_explanations_start_from_the_mean_prediction(name, tmp_path):
     X, score, new = mixed_table(150, "mean " + name)
     weight = rng_for("weights", name).integers(1, 5, 150).astype(float)
     model, n_classes = NOT_SUMS[name]
-    y = np.digitize(3.0 * score, [1.5, 4.5][: n_classes - 1]) if n_classes else np.round(np.exp(score / 2)) + 1.0
+    cuts = [1.5, 4.5, 6.0, 7.5][: n_classes - 1]
+    y = np.digitize(3.0 * score, cuts) if n_classes else np.round(np.exp(score / 2)) + 1.0
     model.fit(X, y, sample_weight=weight)
     why = model.explain(new)
     np.testing.assert_allclose(why.base, mean_predicted(model, X, weight), rtol=1e-9)

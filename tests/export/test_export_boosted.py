@@ -26,10 +26,11 @@ pytest.importorskip("onnxruntime")
 SMALL = {"boost": {"max_iter": 20}, "ensemble": {"max_iter": 20, "n_estimators": 5}}
 NUMBERS = {name: {**options, "n_residual_trees": 8} for name, options in SMALL.items()}
 FAMILIES = ("normal", "lognormal", "poisson", "exponential")
+CLASSES = ("two classes", "three classes", "six classes")
 CASES = [
-    *(Case(et.MetaBoostClassifier, target, SMALL["boost"]) for target in ("two classes", "three classes")),
+    *(Case(et.MetaBoostClassifier, target, SMALL["boost"]) for target in CLASSES),
     *(Case(et.MetaBoostRegressor, family, {"family": family, **NUMBERS["boost"]}) for family in FAMILIES),
-    *(Case(et.MetaEnsembleClassifier, target, SMALL["ensemble"]) for target in ("two classes", "three classes")),
+    *(Case(et.MetaEnsembleClassifier, target, SMALL["ensemble"]) for target in CLASSES),
     *(Case(et.MetaEnsembleRegressor, family, {"family": family, **NUMBERS["ensemble"]}) for family in FAMILIES),
 ]
 KINDS = ["Boost", "Ensemble"]
@@ -77,6 +78,17 @@ def test_more_trees_than_are_looked_up_at_once(kind):
     assert len(et.to_tables(model).trees) > 512
     check_equal(model, X)
     model = small(kind, "numbers").set_params(max_iter=60).fit(X, X[:, 0])
+    check_equal(model, X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_of_many_classes_have_a_value_for_each(kind):
+    X, y, _ = Case(et.MetaBoostClassifier, "six classes").draw(300)
+    model = small(kind, "classes").set_params(max_iter=120).fit(X, y)
+    tables = et.to_tables(model)
+    assert tables.n_values == 6
+    assert tables.trees[0].value.shape == (tables.trees[0].node_count, 6)
+    assert len(tables.trees) > 256  # more than are looked up at once
     check_equal(model, X)
 
 
@@ -129,7 +141,11 @@ def summed_scores(tables: SummedTrees, rows: NDArray[Any]) -> NDArray[Any]:
     """(n_rows, n_scores) tree after tree."""
     scores = np.tile(tables.base, (len(rows), 1))
     for t, tree in enumerate(tables.trees):
-        scores[:, t % len(tables.base)] += [tree.value[leaf_of(tree, row), 0] for row in rows]
+        of_rows = np.array([tree.value[leaf_of(tree, row)] for row in rows])
+        if tables.n_values == 1:
+            scores[:, t % len(tables.base)] += of_rows[:, 0]
+        else:
+            scores += of_rows
     return scores
 
 
@@ -223,7 +239,7 @@ def test_residuals_of_columns_without_names_read_the_centre_last():
 
 
 def test_a_loaded_model_has_the_same_tables(tmp_path):
-    model, (X, _, _) = CASES[8].fitted(100)
+    model, (X, _, _) = CASES[10].fitted(100)
     et.save(model, tmp_path / "model")
     first, second = et.to_tables(model), et.to_tables(et.load(tmp_path / "model"))
     rows = first.inputs(X[:20])
@@ -231,7 +247,7 @@ def test_a_loaded_model_has_the_same_tables(tmp_path):
 
 
 def test_what_the_parts_are_put_together_by():
-    model, _ = CASES[6].fitted(200)
+    model, _ = CASES[7].fitted(200)
     tables = et.to_tables(model)
     assert tables.weight == model.boost_weight_
     assert tables.sharpness == model.model_.sharpness

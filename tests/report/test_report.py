@@ -155,8 +155,9 @@ def test_boosted_trees_that_do_not_fit_are_left_out_as_a_whole(fitted, name, mon
         assert data["trees"] is None
 
 
-def test_boosted_nodes_are_in_the_order_that_the_script_counts_on(fitted):
-    trees = fitted["boosted three"].model_.trees
+@pytest.mark.parametrize("name", ["boosted three", "boosted six"])
+def test_boosted_nodes_are_in_the_order_that_the_script_counts_on(fitted, name):
+    trees = fitted[name].model_.trees
     start = 0
     for size in trees.n_nodes:
         first = trees.nodes["first_child"][start : start + size]

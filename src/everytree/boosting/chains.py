@@ -32,6 +32,15 @@ FEW_ROWS = 1_000
 MAX_REFIT_ROWS = 50_000
 """Rows up to which each chain is refitted on all rows; with more, its own training rows are enough."""
 
+SHARED = "shared softmax"
+"""The loss of many classes: a step is one tree, with a value for each class in every leaf."""
+
+SHARED_RATE = 0.16
+"""Learning rate of such trees."""
+
+SHARED_SMALL_TABLE = 1_000
+"""Rows up to which they are smallest."""
+
 NUMBERS = ("squared", "rate")
 """Losses of numbers."""
 
@@ -98,12 +107,17 @@ class BoostRule:
     max_features: float = 0.5
     max_rows: int = 20_000
 
-    def for_rows(self, n_rows: int) -> BoostRule:
-        """Set what is None: many small steps up to `SMALL_TABLE` rows, then larger and fewer ones, up to four times."""
+    def for_rows(self, n_rows: int, loss: str = "") -> BoostRule:
+        """Set what is None: many small steps up to `SMALL_TABLE` rows, then larger and fewer ones, up to four times.
+
+        By trees of all classes, steps are larger from the start, and trees grow from `SHARED_SMALL_TABLE` rows on.
+        """
         larger = float(np.clip((n_rows / SMALL_TABLE) ** 0.45, 1.0, 4.0))
+        wider = larger if loss != SHARED else float(np.clip((n_rows / SHARED_SMALL_TABLE) ** 0.45, 1.0, 4.0))
         by_rows = {
-            "learning_rate": 0.08 * larger, "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * larger),
-            "max_depth": round(6.0 + np.log2(larger)),
+            "learning_rate": (SHARED_RATE if loss == SHARED else 0.08) * larger,
+            "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * wider),
+            "max_depth": round(6.0 + np.log2(wider)),
         }  # fmt: skip
         return replace(self, **{name: value for name, value in by_rows.items() if getattr(self, name) is None})
 
@@ -121,7 +135,8 @@ class Likelihood(NamedTuple):
 
     Attributes
     ----------
-    loss : {"logit", "softmax", "squared", "rate"}
+    loss : {"logit", "softmax", "shared softmax", "squared", "rate"}
+        "softmax" has a tree for each class, `SHARED` trees of all classes.
     y : (n_rows,) float64
     exposure : (n_rows,) float64 or None
     n_classes : int
@@ -237,7 +252,7 @@ def boost(
 
     `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
-    rule = rule.for_rows(len(rows))
+    rule = rule.for_rows(len(rows), likelihood.loss)
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
     fold = folds(likelihood.order, rows.group, n_chains, rng)

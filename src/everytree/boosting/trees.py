@@ -17,16 +17,18 @@ NODE_ARRAYS = ("feature", "first_child", "threshold", "missing_child")
 
 
 class AdditiveTrees:
-    """Trees whose values add up to scores; tree t adds to output t % n_outputs.
+    """Trees whose values add up to scores.
+
+    A tree has a value for each output in every node, or one value, which tree t adds to output t % n_outputs.
 
     Parameters
     ----------
     n_nodes : (n_trees,) int32
     nodes : mapping of str to (n nodes of all trees,) int32
         `feature`, `first_child`, `threshold` and `missing_child` of each tree as in `MetaTree`, one after another.
-    value : (n nodes of all trees,) float64
-        Added to the score of a row that ends in the node: a terminal, or a node above that splits on a value which it
-        has not seen.
+    value : (n nodes of all trees, n_values) float64
+        Of each output, or one number, which may be given as (n nodes of all trees,). Added to the scores of a row that
+        ends in the node: a terminal, or a node above that splits on a value which it has not seen.
     base : (n_outputs,) float64
         Score without any tree.
     n_codes : (n_features,) int
@@ -45,7 +47,8 @@ class AdditiveTrees:
         mass: FloatArray | None = None,
     ) -> None:
         self.mass = None if mass is None else read_only(mass)
-        self.n_nodes, self.value, self.base = read_only(n_nodes), read_only(value), read_only(base)
+        self.n_nodes, self.base = read_only(n_nodes), read_only(base)
+        self.value = read_only(value if value.ndim == 2 else value[:, None])
         self.nodes = {name: read_only(nodes[name]) for name in NODE_ARRAYS}
         self.n_codes = read_only(np.asarray(n_codes, dtype=np.uint16))
         self._kernel = _kernels.additive_trees(
@@ -80,6 +83,16 @@ class AdditiveTrees:
     def n_outputs(self) -> int:
         return len(self.base)
 
+    @property
+    def n_values(self) -> int:
+        """Values of a node: one, or one for each output."""
+        return int(self.value.shape[1])
+
+    @property
+    def first_output(self) -> NDArray[np.int32]:
+        """(n_trees,) the output to which the first value of each tree is added."""
+        return (np.arange(len(self)) * self.n_values % self.n_outputs).astype(np.int32)
+
     def scores(self, X: Any, *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, n_outputs) for a table of codes."""
         jobs = resolve_n_jobs(n_jobs)
@@ -107,7 +120,7 @@ class AdditiveTrees:
         return AdditiveTrees(self.n_nodes, self.nodes, self.value, self.base, self.n_codes, mass)
 
     def metatrees(self) -> list[tuple[MetaTree, FloatArray]]:
-        """Each tree, and the value of each of its nodes."""
+        """Each tree, and the (n_nodes, n_values) values of its nodes."""
         ends = np.cumsum(self.n_nodes)
         found = []
         for start, end in zip(ends - self.n_nodes, ends, strict=True):

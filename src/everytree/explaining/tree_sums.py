@@ -112,8 +112,7 @@ def additive_sum(asked: Asked, trees: AdditiveTrees) -> Contributions:
         )
     found = tree_sum(
         asked, [tree for tree, _ in every], np.split(mass, np.cumsum(trees.n_nodes)[:-1]),
-        [value[:, None] for _, value in every], np.ones(len(every)), trees.n_codes, trees.n_outputs,
-        (np.arange(len(every)) % trees.n_outputs).astype(np.int32),
+        [value for _, value in every], np.ones(len(every)), trees.n_codes, trees.n_outputs, trees.first_output,
     )  # fmt: skip
     return Contributions(found.base + trees.base, found.values)
 

@@ -39,14 +39,16 @@ def summed(graph: Graph, trees: SummedTrees, table: str) -> str:
     Values are added one after another, as the model does: a row whose score is close to a cut point of `residuals` is
     then on the same side of it. The order in which a plain sum adds is up to the runtime.
     """
-    n_scores = len(trees.base)
-    at_once = max(TREES_AT_ONCE // n_scores, 1) * n_scores
+    n_scores, n_values = len(trees.base), trees.n_values
+    at_once = TREES_AT_ONCE if n_values == n_scores else max(TREES_AT_ONCE // n_scores, 1) * n_scores
     axis, total = graph.constant(np.array(1)), None
     for start in range(0, len(trees.trees), at_once):
         some = trees.trees[start : start + at_once]
-        values = graph.constant(np.concatenate([tree.value[tree.is_leaf, 0] for tree in some]))
+        of_leaves = np.concatenate([tree.value[tree.is_leaf] for tree in some])
+        values = graph.constant(of_leaves if n_values > 1 else of_leaves[:, 0])
         values = graph.add("Gather", values, _leaves(graph, some, table))
-        by_score = graph.constant(np.array([0, len(some) // n_scores, n_scores]))  # 0: as many rows as there are
+        # 0: as many rows as there are
+        by_score = graph.constant(np.array([0, len(some) * n_values // n_scores, n_scores]))
         values = graph.add("Reshape", values, by_score)
         if total is not None:
             values = graph.add("Concat", total, values, axis=1)

@@ -22,8 +22,9 @@ from everytree.trees.metatree import MetaTree
 class SummedTrees:
     """The predictions of a boosted model, or of one mixed with a forest, as plain trees.
 
-    The scores of a row are `base` plus the `value` of the leaf in which the row ends in each tree; tree t adds to score
-    t % len(base). Values are the average of all chains, times the sharpness of a classifier.
+    The scores of a row are `base` plus the `value` of the leaf in which the row ends in each tree. A tree has a value
+    for each score, or one value, which tree t adds to score t % len(base). Values are the average of all chains, times
+    the sharpness of a classifier.
 
     **Classes.** Of two classes there is one score, the logit of the second; otherwise there is one for each class, and
     probabilities are their softmax. With a `forest`, the logarithms of these probabilities times `weight`, and those of
@@ -42,8 +43,8 @@ class SummedTrees:
     Attributes
     ----------
     trees : tuple of TreeTable
-        With one value in each node. Boosted trees do not know how many rows of fit were in their nodes:
-        `weighted_n_node_samples` is NaN.
+        With one value in each node, or one for each score. Boosted trees do not know how many rows of fit were in their
+        nodes: `weighted_n_node_samples` is NaN.
     base : (n_scores,) float64
     schema : Schema
         Of the columns that the trees split on.
@@ -71,6 +72,11 @@ class SummedTrees:
     def link(self) -> Link | None:
         """Link between centres and targets; None for classes."""
         return None if self.family is None else NUMBER_FAMILIES[self.family].link
+
+    @property
+    def n_values(self) -> int:
+        """Values of a node: one, or one for each score."""
+        return int(self.trees[0].value.shape[1])
 
     def inputs(self, X: Any) -> FloatArray:
         """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
@@ -100,7 +106,7 @@ def summed_trees(model: Any) -> SummedTrees:
 
 def _table(tree: MetaTree, value: FloatArray, schema: Schema) -> TreeTable:
     """A boosted tree, which has no counts of rows."""
-    table = table_of(tree, schema.columns, value[:, None], np.zeros(len(value)))
+    table = table_of(tree, schema.columns, value, np.zeros(len(value)))
     return replace(table, weighted_n_node_samples=np.full(table.node_count, np.nan))
 
 

@@ -163,7 +163,9 @@ def _read_numbers(reader: Reader, table: Table) -> BoostedNumbers:
 
 
 def _write_chains(writer: Writer, trees: AdditiveTrees, chains: Chains) -> None:
-    writer.put_arrays(n_nodes=trees.n_nodes, value=trees.value, base=trees.base, gains=chains.gains, **trees.nodes)
+    writer.put_arrays(
+        n_nodes=trees.n_nodes, value=trees.value.ravel(), base=trees.base, gains=chains.gains, **trees.nodes
+    )
     if trees.mass is not None:
         writer.put_arrays(mass=trees.mass)
     writer.put(n_steps=[int(n) for n in chains.n_steps], split_prior=float(chains.split_prior))
@@ -206,7 +208,11 @@ def _read_trees(reader: Reader, schema: Schema) -> AdditiveTrees:
     n_nodes = reader.array("n_nodes", np.int32, (None,))
     n_all = int(n_nodes.astype(np.int64).sum())
     nodes: dict[str, Any] = {name: reader.array(name, np.int32, (n_all,)) for name in NODE_ARRAYS}
-    value, base = reader.array("value", np.float64, (n_all,)), reader.array("base", np.float64, (None,))
+    base = reader.array("base", np.float64, (None,))
+    value = reader.array("value", np.float64, (None,))
+    if len(value) not in (n_all, n_all * len(base)):
+        raise reader.error("value", f"must have one entry a node, or one for each of {len(base)} scores")
+    value = value.reshape(n_all, -1) if n_all else value
     check_all(reader, "value", value, np.isfinite(value), "must be finite")
     check_all(reader, "base", base, np.isfinite(base), "must be finite")
     mass = None

@@ -325,9 +325,12 @@ def boosted_data(trees: AdditiveTrees, parts: Parts, n_codes: NDArray[Any]) -> d
         "feature": packed(feature + 1),
         "threshold": packed(np.minimum(threshold[inner], n_codes[feature[inner]] - 1) + 1),
         "missing_child": packed(trees.nodes["missing_child"][inner] + 1),
-        "value": packed(trees.value),
+        "value": packed(trees.value.ravel()),
     }
-    return {"arrays": arrays, "base": trees.base.tolist(), "weight": parts.weight, "sharpness": parts.sharpness}
+    return {
+        "arrays": arrays, "base": trees.base.tolist(), "n_values": trees.n_values, "weight": parts.weight,
+        "sharpness": parts.sharpness,
+    }  # fmt: skip
 
 
 # ---- exact models ---------------------------------------------------------------------------------------------------

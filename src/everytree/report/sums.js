@@ -3,7 +3,7 @@
 // Children of nodes in level order follow each other by twos, so counting finds the first ones.
 function unpackSums(packed) {
   const sizes = unpack(packed.sizes), value = unpack(packed.value), questions = unpack(packed.feature);
-  const thresholds = unpack(packed.threshold), missing = unpack(packed.missing_child), n = value.length;
+  const thresholds = unpack(packed.threshold), missing = unpack(packed.missing_child), n = questions.length;
   const sums = { sizes, value, feature: new Int32Array(n), threshold: new Int32Array(n), missingChild: new Int32Array(n), firstChild: new Int32Array(n) };
   let start = 0, inner = 0;
   for (const size of sizes) {
@@ -24,9 +24,9 @@ function unpackSums(packed) {
 
 const sums = data.boosted && unpackSums(data.boosted.arrays);
 
-// One score, or one a class; tree t adds to score t modulo their number.
+// One score, or one a class. A tree has a value for each of them in every node, or one value, which tree t adds to score t modulo their number.
 function boostedScores(codes) {
-  const scores = Float64Array.from(data.boosted.base);
+  const scores = Float64Array.from(data.boosted.base), width = data.boosted.n_values;
   let start = 0;
   sums.sizes.forEach((size, t) => {
     let s = start;
@@ -35,7 +35,7 @@ function boostedScores(codes) {
       if (next < 0) break;
       s = next;
     }
-    scores[t % scores.length] += sums.value[s];
+    for (let k = 0; k < width; k++) scores[(t * width + k) % scores.length] += sums.value[s * width + k];
     start += size;
   });
   return scores;

@@ -84,9 +84,10 @@ std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t
     const BoostRows rows = target.rows();
     if (loss == "logit") return of(LogitLoss(rows));
     if (loss == "softmax") return of(SoftmaxLoss(rows, target.n_classes));
+    if (loss == "shared softmax") return of(SharedSoftmaxLoss(rows, target.n_classes));
     if (loss == "squared") return of(SquaredLoss(rows));
     if (loss == "rate") return of(RateLoss(rows));
-    throw std::invalid_argument("loss must be 'logit', 'softmax', 'squared' or 'rate'");
+    throw std::invalid_argument("loss must be 'logit', 'softmax', 'shared softmax', 'squared' or 'rate'");
 }
 
 std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, Input<bool> has_missing,
@@ -95,7 +96,7 @@ std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, 
     for (const auto& each : {weight, exposure})
         if (each && each->size() != y.size())
             throw std::invalid_argument("weight and exposure must have one entry a row");
-    if (loss == "logit" || loss == "softmax")
+    if (loss == "logit" || loss == "softmax" || loss == "shared softmax")
         for (const double label : to_span(y))
             if (!(label >= 0.0 && label < n_classes)) throw std::invalid_argument("y must be below n_classes");
     const TargetArrays target{y, weight, exposure, n_classes};
@@ -131,7 +132,8 @@ nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> 
     out["n_children"] = to_numpy(std::move(chain.n_children));
     out["threshold"] = to_numpy(std::move(chain.threshold));
     out["missing_child"] = to_numpy(std::move(chain.missing_child));
-    out["value"] = to_numpy(std::move(chain.value));
+    const auto n_values = static_cast<std::size_t>(chain.n_values), n_nodes = chain.gain.size();
+    out["value"] = to_numpy(std::move(chain.value), {n_nodes, n_values});
     out["gain"] = to_numpy(std::move(chain.gain));
     out["losses"] = to_numpy(std::move(chain.losses));
     const std::size_t n_outputs = chain.base.size(), n_aside = chain.aside.size() / n_outputs;
@@ -151,10 +153,14 @@ std::unique_ptr<AdditiveTrees> additive_trees(Input<std::int32_t> n_nodes, Input
         total += n;
     }
     const auto n_all = static_cast<std::size_t>(total);
+    if (value.ndim() != 2) throw std::invalid_argument("value must be a table");
     for (const std::size_t size :
-         {feature.size(), first_child.size(), threshold.size(), missing_child.size(), value.size()})
+         {feature.size(), first_child.size(), threshold.size(), missing_child.size(), value.shape(0)})
         if (size != n_all) throw std::invalid_argument("arrays must have one entry a node");
-    if (n_outputs < 1 || n_nodes.size() % static_cast<std::size_t>(n_outputs) != 0)
+    const auto n_values = static_cast<int>(value.shape(1));
+    if (n_outputs < 1 || (n_values != 1 && n_values != n_outputs))
+        throw std::invalid_argument("a node must have one value, or one for each output");
+    if (n_nodes.size() * value.shape(1) % static_cast<std::size_t>(n_outputs) != 0)
         throw std::invalid_argument("there must be as many trees for each output");
     SmallTrees trees;
     std::size_t first = 0;
@@ -172,9 +178,9 @@ std::unique_ptr<AdditiveTrees> additive_trees(Input<std::int32_t> n_nodes, Input
                   missing_child.data() + first, n);
         first += static_cast<std::size_t>(n);
     }
-    return std::make_unique<AdditiveTrees>(std::move(trees),
-                                           std::vector<double>(value.data(), value.data() + value.size()), n_outputs,
-                                           std::vector<std::uint16_t>(known.data(), known.data() + known.size()));
+    return std::make_unique<AdditiveTrees>(
+        std::move(trees), std::vector<double>(value.data(), value.data() + value.size()), n_values, n_outputs,
+        std::vector<std::uint16_t>(known.data(), known.data() + known.size()));
 }
 
 // (n_rows, n_outputs), or None for a table that cannot be read in place.

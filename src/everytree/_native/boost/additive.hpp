@@ -1,10 +1,12 @@
 // The sum of the values of many small trees, for each row and output.
 //
-// Tree t adds to output t % n_outputs. A row with a code that a tree has no branch for stops at the node that splits on
-// it: a category that was never seen, a value that was never missing.
+// A tree has a value for each output in every node, or one value, which tree t adds to output t % n_outputs. A row with
+// a code that a tree has no branch for stops at the node that splits on it: a category that was never seen, a value
+// that was never missing.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -13,21 +15,24 @@
 #include "core/forest.hpp"
 #include "core/parallel.hpp"
 #include "core/route.hpp"
+#include "numerics/lanes.hpp"
 
 namespace everytree::boost {
 
 class AdditiveTrees {
   public:
-    // value[s]: of node s, the nodes of all trees one after another.
-    AdditiveTrees(SmallTrees trees, std::vector<double> value, int n_outputs, std::vector<std::uint16_t> known)
+    // value: (n_nodes, n_values), the nodes of all trees one after another.
+    AdditiveTrees(SmallTrees trees, std::vector<double> value, int n_values, int n_outputs,
+                  std::vector<std::uint16_t> known)
         : trees_(std::move(trees)),
           value_(std::move(value)),
+          n_values_(n_values),
           n_outputs_(n_outputs),
           known_(std::move(known)),
           limit_(known_.size(), 65535),
           shift_(known_.size(), 1) {}
     int n_outputs() const { return n_outputs_; }
-    std::size_t n_nodes() const { return value_.size(); }
+    std::size_t n_nodes() const { return value_.size() / static_cast<std::size_t>(n_values_); }
     std::int64_t n_features() const { return static_cast<std::int64_t>(known_.size()); }
 
     // out[row, output], which is zero at first.
@@ -82,14 +87,24 @@ class AdditiveTrees {
             route(trees_.view(tree, true), codes, begin, n, at.data());
             for (const std::int64_t i : unusual)
                 at[static_cast<std::size_t>(i)] = careful_end(tree, codes.row(begin + i));
-            const double* const value = value_.data() + trees_.first_node(tree);
-            double* to =
-                out + begin * n_outputs_ + static_cast<std::int64_t>(tree % static_cast<std::size_t>(n_outputs_));
+            const auto n_values = static_cast<std::size_t>(n_values_), n_outputs = static_cast<std::size_t>(n_outputs_);
+            const double* const value = value_.data() + trees_.first_node(tree) * n_values;
+            double* to = out + static_cast<std::size_t>(begin) * n_outputs + tree * n_values % n_outputs;
             for (const std::int32_t end : at) {
-                *to += value[end];
-                to += n_outputs_;
+                add_values(value + static_cast<std::size_t>(end) * n_values, n_values, to);
+                to += n_outputs;
             }
         }
+    }
+
+    // Two at once: a compiler does not know that values and scores do not overlap.
+    static void add_values(const double* value, std::size_t n, double* to) {
+        std::size_t k = 0;
+        for (; k + 2 <= n; k += 2) {
+            const numerics::Lanes sum = numerics::load_lanes(to + k) + numerics::load_lanes(value + k);
+            std::memcpy(to + k, &sum, sizeof sum);
+        }
+        if (k < n) to[k] += value[k];
     }
 
     template <class Code>
@@ -109,7 +124,7 @@ class AdditiveTrees {
 
     SmallTrees trees_;
     std::vector<double> value_;
-    int n_outputs_;
+    int n_values_, n_outputs_;
     std::vector<std::uint16_t> known_, limit_, shift_;
 };
 

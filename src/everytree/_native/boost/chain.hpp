@@ -13,6 +13,7 @@
 #include "boost/leaf_values.hpp"
 #include "boost/losses.hpp"
 #include "boost/routes.hpp"
+#include "boost/shared_softmax.hpp"
 #include "core/route.hpp"
 #include "core/scramble.hpp"
 #include "grow/tree.hpp"
@@ -32,14 +33,20 @@ struct BoostRule {
 // What a row is there for.
 enum class Role : std::uint8_t { trains, stops, left_out };
 
-// Trees one after another; step after step, and of each step one tree for each output.
+// Whether the trees of a loss have a value for each output, and a step is one tree.
+template <class Loss>
+concept SharesTrees = requires { Loss::shares_trees; };
+
+// Trees one after another; step after step, and of each step one tree, or one for each output.
 struct Chain {
     std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
-    std::vector<double> value;   // of each node, the learning rate included
+    std::vector<double> value;   // (n_nodes, n_values) the learning rate included
     std::vector<double> gain;    // expected gain in log evidence by the split of each node
     std::vector<double> base;    // score before the first step, of each output
     std::vector<double> losses;  // mean over the rows that stop, before the first step and after each
-    std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step
+    std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step; by trees of
+                                 // all classes less a constant that is the row's own
+    int n_values = 1;            // of each node: 1, or one for each output
     int n_steps = 0;
     int n_steps_of_aside = 0;  // that suit all rows set aside best; those left out have no say in n_steps
 };
@@ -75,6 +82,8 @@ class ChainBooster {
             keep_scores();
         }
         cut(n_kept);
+        if constexpr (SharesTrees<Loss>)
+            for (double& each : chain_.aside) each = std::log(each);
         return std::move(chain_);
     }
 
@@ -83,10 +92,15 @@ class ChainBooster {
         const auto n = static_cast<std::size_t>(rows_.n_rows), n_outputs = static_cast<std::size_t>(loss_.n_outputs());
         chain_.base.resize(n_outputs);
         loss_.base(train_, chain_.base.data());
-        scores_.resize(n * n_outputs);
-        for (std::size_t k = 0; k < n_outputs; ++k) std::fill_n(scores_.begin() + k * n, n, chain_.base[k]);
-        first_.assign(n * n_outputs, 0.0);
-        second_.assign(n * n_outputs, 0.0);
+        if constexpr (SharesTrees<Loss>) {
+            chain_.n_values = loss_.n_outputs();
+            loss_.start(chain_.base);
+        } else {
+            scores_.resize(n * n_outputs);
+            for (std::size_t k = 0; k < n_outputs; ++k) std::fill_n(scores_.begin() + k * n, n, chain_.base[k]);
+            first_.assign(n * n_outputs, 0.0);
+            second_.assign(n * n_outputs, 0.0);
+        }
         end_.resize(n);
         chain_.losses.push_back(mean_loss(stopping_));
         keep_scores();
@@ -97,7 +111,7 @@ class ChainBooster {
         double total = 0.0, sum = 0.0;
         for (const std::uint32_t i : some) {
             total += rows_.weight_of(i);
-            sum += rows_.weight_of(i) * loss_.loss(i, scores_.data());
+            sum += rows_.weight_of(i) * loss_of(i);
         }
         return sum / total;
     }
@@ -106,22 +120,49 @@ class ChainBooster {
         const auto n = static_cast<std::size_t>(rows_.n_rows);
         chain_.aside.resize(aside_.size() * n_outputs);
         for (std::size_t i = 0; i < aside_.size(); ++i)
-            for (std::size_t k = 0; k < n_outputs; ++k) chain_.aside[i * n_outputs + k] = scores_[k * n + aside_[i]];
+            for (std::size_t k = 0; k < n_outputs; ++k) {
+                if constexpr (SharesTrees<Loss>)
+                    chain_.aside[i * n_outputs + k] = loss_.probs(aside_[i])[k];  // logarithms are taken at the end
+                else
+                    chain_.aside[i * n_outputs + k] = scores_[k * n + aside_[i]];
+            }
+    }
+    double loss_of(std::int64_t i) const {
+        if constexpr (SharesTrees<Loss>)
+            return loss_.loss(i);
+        else
+            return loss_.loss(i, scores_.data());
     }
 
     void add_step(grow::NodeRandom random) {
-        loss_.derivatives(train_, scores_.data(), first_.data(), second_.data());
-        for (int k = 0; k < loss_.n_outputs(); ++k) add_tree(k, random.child(k));
+        if constexpr (SharesTrees<Loss>) {
+            add_shared_tree(random.child(0), random.child(1));
+        } else {
+            loss_.derivatives(train_, scores_.data(), first_.data(), second_.data());
+            for (int k = 0; k < loss_.n_outputs(); ++k) add_tree(k, random.child(k));
+        }
+    }
+
+    // A tree with a value for each output in every leaf.
+    void add_shared_tree(grow::NodeRandom random, grow::NodeRandom of_directions) {
+        const auto n_outputs = static_cast<std::size_t>(loss_.n_outputs());
+        const Sample sample = some_of_table(random);
+        loss_.project(sample.rows, Loss::directions(of_directions, n_outputs), along_);
+        const grow::GrownTree tree = grown(grow::DirectionsCriterion(along_, rule_.tau), sample);
+        find_ends(tree);
+        NodeSums sums;
+        sums.clear(tree.feature.size() * n_outputs);
+        loss_.add_up(train_, end_, sums);
+        LeafValues leaves = leaf_values_of_classes(tree, sums, n_outputs, {rule_.tau, rule_.split_prior});
+        for (double& each : leaves.value) each *= rule_.learning_rate;
+        loss_.move(end_, leaves.value);
+        append(tree, leaves);
     }
 
     void add_tree(int output, grow::NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
         const grow::NewtonCriterion criterion(first_.data() + offset, second_.data() + offset, rule_.tau);
-        const grow::GrowRule rule{grow::Splitter::best, columns_.n_columns(), rule_.min_samples_leaf,
-                                  rule_.max_depth,      rule_.max_leaf_nodes, 0.0};
-        grow::TreeGrower<Code, grow::NewtonCriterion> grower(columns_, criterion, rule);
-        grower.use_columns(some_columns(random));
-        const grow::GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
+        const grow::GrownTree tree = grown(criterion, some_of_table(random));
         find_ends(tree);
         NodeSums sums;
         sums.clear(tree.feature.size());
@@ -135,6 +176,26 @@ class ChainBooster {
         double* const scores = scores_.data() + offset;
         for (std::size_t i = 0; i < end_.size(); ++i) scores[i] += leaves.value[static_cast<std::size_t>(end_[i])];
         append(tree, leaves);
+    }
+
+    // The columns and rows that a tree is grown on, and the seed of its ties.
+    struct Sample {
+        std::vector<int> columns;
+        std::uint64_t seed;
+        std::vector<std::int64_t> rows;
+    };
+    Sample some_of_table(grow::NodeRandom& random) const {
+        Sample sample{some_columns(random), random.below(std::uint64_t{1} << 32), {}};
+        sample.rows = some_rows(random);
+        return sample;
+    }
+    template <class Criterion>
+    grow::GrownTree grown(const Criterion& criterion, const Sample& sample) const {
+        const grow::GrowRule rule{grow::Splitter::best, columns_.n_columns(), rule_.min_samples_leaf,
+                                  rule_.max_depth,      rule_.max_leaf_nodes, 0.0};
+        grow::TreeGrower<Code, Criterion> grower(columns_, criterion, rule);
+        grower.use_columns(sample.columns);
+        return grower.grow(sample.rows, has_missing_, sample.seed);
     }
 
     std::vector<int> some_columns(grow::NodeRandom& random) const {
@@ -192,13 +253,14 @@ class ChainBooster {
     // Removes the steps after the best one.
     void cut(int n_steps) {
         chain_.n_steps = n_steps;
-        chain_.n_nodes.resize(static_cast<std::size_t>(n_steps) * static_cast<std::size_t>(loss_.n_outputs()));
+        const int n_trees = n_steps * loss_.n_outputs() / chain_.n_values;
+        chain_.n_nodes.resize(static_cast<std::size_t>(n_trees));
         std::size_t n = 0;
         for (const std::int32_t each : chain_.n_nodes) n += static_cast<std::size_t>(each);
         for (auto* each :
              {&chain_.feature, &chain_.first_child, &chain_.n_children, &chain_.threshold, &chain_.missing_child})
             each->resize(n);
-        chain_.value.resize(n);
+        chain_.value.resize(n * static_cast<std::size_t>(chain_.n_values));
         chain_.gain.resize(n);
     }
 
@@ -211,6 +273,7 @@ class ChainBooster {
     std::vector<std::uint32_t> train_, aside_, stopping_;
     std::vector<std::int32_t> end_;  // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;
+    std::vector<grow::DirectionsCriterion::Row> along_;  // derivatives of each row, for trees of all outputs
     Chain chain_;
 };
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.boosting.chains import Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.chains import SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.link import Link
@@ -42,6 +42,9 @@ MAX_CENTRE_CODES = 255
 
 DIGIT = 2.0**-32
 """To which exposures are rounded, as a share of their size."""
+
+MANY_CLASSES = 5
+"""Classes from which on a step is one tree, with a value for each class in every leaf."""
 
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
@@ -93,7 +96,7 @@ class BoostStructure:
     ) -> tuple[BoostedClasses, FloatArray, NDArray[np.int64]]:
         """The model, and of each row its probabilities by the chain that left it out, and the number of this one."""
         n_classes = target.n_leaf_classes
-        likelihood = Likelihood("logit" if n_classes == 2 else "softmax", rows.y, None, n_classes)
+        likelihood = Likelihood(loss_of_classes(n_classes), rows.y, None, n_classes)
         boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
         trees = self._counted(AdditiveTrees.average(boosted.chains, boosted.factor), rows, settings)
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
@@ -140,6 +143,11 @@ class BoostedCentres(NamedTuple):
     left_out: FloatArray
     fold: NDArray[np.int64]
     chains: Chains
+
+
+def loss_of_classes(n_classes: int) -> str:
+    """Of two classes one score; of a few, a tree for each; of more, trees of all of them."""
+    return "logit" if n_classes == 2 else "softmax" if n_classes < MANY_CLASSES else SHARED
 
 
 def link_of(target: NumberTarget) -> Link:

@@ -411,7 +411,16 @@ def test_rows_through_each_node_are_counted(loss):
             own[path(tree, row)] += w
         literal.append(own)
     np.testing.assert_allclose(mass, np.concatenate(literal), rtol=1e-12)
-    np.testing.assert_array_equal(trees.counting(given["codes"]).mass, trees.mass_of(given["codes"]))
+
+
+@losses
+def test_chains_know_the_rows_in_each_node(loss):
+    given = table(loss)
+    weight = rng_for("known mass", loss).integers(1, 4, N).astype(float)
+    for own in (None, weight):
+        trees = AdditiveTrees.average(boosted(given | {"weight": own}, factors=KEPT).chains)
+        assert trees.mass is not None
+        np.testing.assert_array_equal(trees.mass, trees.mass_of(given["codes"], own))
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------------

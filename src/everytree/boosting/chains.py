@@ -295,7 +295,7 @@ def boost(
             raise
     chains = [
         AdditiveTrees(
-            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes
+            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes, own["mass"]
         ) for own, *_ in runs
     ]  # fmt: skip
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]

@@ -133,6 +133,7 @@ nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> 
     out["missing_child"] = to_numpy(std::move(chain.missing_child));
     out["value"] = to_numpy(std::move(chain.value));
     out["gain"] = to_numpy(std::move(chain.gain));
+    out["mass"] = to_numpy(std::move(chain.mass));
     out["losses"] = to_numpy(std::move(chain.losses));
     const std::size_t n_outputs = chain.base.size(), n_aside = chain.aside.size() / n_outputs;
     out["aside"] = to_numpy(std::move(chain.aside), {n_aside, n_outputs});

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "boost/leaf_values.hpp"
@@ -37,6 +38,7 @@ struct Chain {
     std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
     std::vector<double> value;   // of each node, the learning rate included
     std::vector<double> gain;    // expected gain in log evidence by the split of each node
+    std::vector<double> mass;    // weight of the rows of the table in each node, whatever they are there for
     std::vector<double> base;    // score before the first step, of each output
     std::vector<double> losses;  // mean over the rows that stop, before the first step and after each
     std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step
@@ -133,8 +135,13 @@ class ChainBooster {
         LeafValues leaves = leaf_values(tree, sums, {rule_.tau, rule_.split_prior, dispersion()});
         for (double& each : leaves.value) each *= rule_.learning_rate;
         double* const scores = scores_.data() + offset;
-        for (std::size_t i = 0; i < end_.size(); ++i) scores[i] += leaves.value[static_cast<std::size_t>(end_[i])];
-        append(tree, leaves);
+        std::vector<double> mass(tree.feature.size(), 0.0);
+        for (std::size_t i = 0; i < end_.size(); ++i) {
+            const auto end = static_cast<std::size_t>(end_[i]);
+            scores[i] += leaves.value[end];
+            mass[end] += rows_.weight_of(static_cast<std::int64_t>(i));
+        }
+        append(tree, leaves, std::move(mass));
     }
 
     std::vector<int> some_columns(grow::NodeRandom& random) const {
@@ -177,7 +184,11 @@ class ChainBooster {
         return std::max(2.0 * (std::isnan(last) ? mean_loss(train_) : last), std::numeric_limits<double>::min());
     }
 
-    void append(const grow::GrownTree& tree, const LeafValues& leaves) {
+    // `mass` is known for terminals and summed up here for the others.
+    void append(const grow::GrownTree& tree, const LeafValues& leaves, std::vector<double> mass) {
+        for (std::size_t s = mass.size(); s-- > 0;)
+            for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
+                mass[s] += mass[static_cast<std::size_t>(tree.first_child[s] + c)];
         const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
         chain_.n_nodes.push_back(static_cast<std::int32_t>(tree.feature.size()));
         add(chain_.feature, tree.feature);
@@ -187,6 +198,7 @@ class ChainBooster {
         add(chain_.missing_child, tree.missing_child);
         add(chain_.value, leaves.value);
         add(chain_.gain, leaves.gain);
+        add(chain_.mass, mass);
     }
 
     // Removes the steps after the best one.
@@ -200,6 +212,7 @@ class ChainBooster {
             each->resize(n);
         chain_.value.resize(n);
         chain_.gain.resize(n);
+        chain_.mass.resize(n);
     }
 
     const grow::CodeColumns<Code>& columns_;

@@ -95,7 +95,7 @@ class BoostStructure:
         n_classes = target.n_leaf_classes
         likelihood = Likelihood("logit" if n_classes == 2 else "softmax", rows.y, None, n_classes)
         boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
-        trees = self._counted(AdditiveTrees.average(boosted.chains, boosted.factor), rows, settings)
+        trees = AdditiveTrees.average(boosted.chains, boosted.factor)
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         model = BoostedClasses(trees, sharpness, chains, len(rows))
@@ -108,14 +108,8 @@ class BoostStructure:
         trees = AdditiveTrees.average(boosted.chains, boosted.factor, unit=scale, shift=centre)
         # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
-        counted = self._counted(trees, rows, settings)
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
-        return BoostedCentres(counted, left_out, boosted.fold, chains)
-
-    @staticmethod
-    def _counted(trees: AdditiveTrees, rows: Rows, settings: Settings) -> AdditiveTrees:
-        """The trees with the rows in each node, by which contributions of columns are weighted."""
-        return trees.counting(rows.codes, rows.weight, n_jobs=settings.n_jobs)
+        return BoostedCentres(trees, left_out, boosted.fold, chains)
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray

@@ -13,6 +13,7 @@
 
 #include "boost/leaf_values.hpp"
 #include "boost/losses.hpp"
+#include "boost/newton_grower.hpp"
 #include "boost/routes.hpp"
 #include "core/route.hpp"
 #include "core/scramble.hpp"
@@ -52,7 +53,12 @@ class ChainBooster {
     // `codes` are the same table as `columns`, row after row.
     ChainBooster(const grow::CodeColumns<Code>& columns, const Codes<Code>& codes, const std::uint8_t* has_missing,
                  const Loss& loss, const BoostRows& rows, const BoostRule& rule)
-        : columns_(columns), codes_(codes), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
+        : has_missing_(has_missing),
+          loss_(loss),
+          rows_(rows),
+          rule_(rule),
+          codes_(codes),
+          grower_(columns, codes, {rule.tau, rule.min_samples_leaf, rule.max_depth, rule.max_leaf_nodes}) {}
 
     Chain run(const std::uint8_t* role, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
         for (std::int64_t i = 0; i < rows_.n_rows; ++i) {
@@ -81,6 +87,8 @@ class ChainBooster {
     }
 
   private:
+    static constexpr std::int64_t most_grown_on = std::int64_t{1} << 23;
+
     void start() {
         const auto n = static_cast<std::size_t>(rows_.n_rows), n_outputs = static_cast<std::size_t>(loss_.n_outputs());
         chain_.base.resize(n_outputs);
@@ -118,12 +126,9 @@ class ChainBooster {
 
     void add_tree(int output, grow::NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
-        const grow::NewtonCriterion criterion(first_.data() + offset, second_.data() + offset, rule_.tau);
-        const grow::GrowRule rule{grow::Splitter::best, columns_.n_columns(), rule_.min_samples_leaf,
-                                  rule_.max_depth,      rule_.max_leaf_nodes, 0.0};
-        grow::TreeGrower<Code, grow::NewtonCriterion> grower(columns_, criterion, rule);
-        grower.use_columns(some_columns(random));
-        const grow::GrownTree tree = grower.grow(some_rows(random), has_missing_, random.below(std::uint64_t{1} << 32));
+        const std::vector<int> used = some_columns(random);
+        const grow::GrownTree tree =
+            grower_.grow(some_rows(random), first_.data() + offset, second_.data() + offset, used, has_missing_);
         find_ends(tree);
         NodeSums sums;
         sums.clear(tree.feature.size());
@@ -144,6 +149,7 @@ class ChainBooster {
         append(tree, leaves, std::move(mass));
     }
 
+    // In random order, which decides between splits that are equally good.
     std::vector<int> some_columns(grow::NodeRandom& random) const {
         const int n = static_cast<int>(rule_.columns.size());
         const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.max_features * n)));
@@ -151,16 +157,16 @@ class ChainBooster {
         std::vector<int> used;
         while (static_cast<int>(used.size()) < std::min(n, n_used))
             used.push_back(rule_.columns[static_cast<std::size_t>(order.next(random))]);
-        std::sort(used.begin(), used.end());
         return used;
     }
     // Each row of the training set with the same probability.
-    std::vector<std::int64_t> some_rows(grow::NodeRandom& random) const {
+    std::vector<std::uint32_t> some_rows(grow::NodeRandom& random) const {
         const auto n = static_cast<double>(train_.size());
-        const double share = std::min(rule_.subsample, static_cast<double>(rule_.max_rows) / std::max(n, 1.0));
+        const auto most = static_cast<double>(std::min(rule_.max_rows, most_grown_on));
+        const double share = std::min(rule_.subsample, most / std::max(n, 1.0));
         const auto limit = static_cast<std::uint64_t>(share * 4294967296.0);
         const std::uint64_t key = scramble(random.below(std::uint64_t{1} << 32));
-        std::vector<std::int64_t> sample;
+        std::vector<std::uint32_t> sample;
         sample.reserve(static_cast<std::size_t>(1.1 * share * n) + 16);
         for (const std::uint32_t i : train_)
             if (scramble(key + i) >> 32 < limit) sample.push_back(i);
@@ -215,12 +221,12 @@ class ChainBooster {
         chain_.mass.resize(n);
     }
 
-    const grow::CodeColumns<Code>& columns_;
-    Codes<Code> codes_;
     const std::uint8_t* has_missing_;
     Loss loss_;
     BoostRows rows_;
     BoostRule rule_;
+    Codes<Code> codes_;
+    NewtonGrower<Code> grower_;
     std::vector<std::uint32_t> train_, aside_, stopping_;
     std::vector<std::int32_t> end_;  // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;

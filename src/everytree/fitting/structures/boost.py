@@ -43,6 +43,9 @@ MAX_CENTRE_CODES = 255
 DIGIT = 2.0**-32
 """To which exposures are rounded, as a share of their size."""
 
+MAX_RESIDUAL_ROWS = 20_000
+"""Rows that are enough to grow the forest of residuals and to choose its priors; all others are counted in it too."""
+
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
 
@@ -197,17 +200,33 @@ def fit_residuals(
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
     of_leaves = centres.link.to_leaf(rows.y, out_of_fold)
     about_rows = Rows(with_centre(rows.codes, out_of_fold, own), of_leaves, rows.weight, row_data, rows.group)
-    learnt = residuals.fit(about_rows, target, with_own, settings)
-    model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
+    some = _drawn(len(rows), residuals.random_state)
+    learnt = residuals.fit(about_rows.at(some), target, with_own, settings)
+    forest, others = learnt.model.parts.averaged, np.setdiff1d(np.arange(len(rows)), some)
+    if len(others):
+        rest = about_rows.at(others)
+        forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
+    model = BoostedNumbers(centres, centres.link, own, forest, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):
-        unseen = partial(_shifted, unseen, centres.link, out_of_fold)
+        unseen = partial(_shifted, unseen, centres.link, out_of_fold, some)
     return Learnt(model, unseen=unseen)
 
 
-def _shifted(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
-    """Shift predictions of residuals by the centres of the rows."""
+def _drawn(n_rows: int, random_state: Any) -> NDArray[np.int64]:
+    """All rows in their order, or as many of them as are enough, drawn at random."""
+    if n_rows <= MAX_RESIDUAL_ROWS:
+        return np.arange(n_rows)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, MAX_RESIDUAL_ROWS, replace=False))
+
+
+def _shifted(
+    about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray, numbers: NDArray[np.int64]
+) -> UnseenRows:
+    """Shift predictions of residuals by the centres of the rows; they are of rows with these numbers."""
     unseen = about_centres()
+    unseen = replace(unseen, numbers=numbers[unseen.numbers])
     if link.in_exposure:
         return unseen
     shift_and_scale = link.shift_and_scale(centres[unseen.numbers])

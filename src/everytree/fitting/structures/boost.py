@@ -186,30 +186,33 @@ def fit_residuals(
     ----------
     rows : Rows
     out_of_fold : (n_rows,) float64
-        Out-of-fold centre of each row, from models that have not seen it.
+        Out-of-fold centre of each row, from models that have not seen it; rows where it is NaN are not used.
     centres : Centres
         To predict other rows by.
     residuals : ForestStructure
     """
-    own = Schema.fit(out_of_fold[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
+    used = np.flatnonzero(~np.isnan(out_of_fold))
+    centre, some = out_of_fold[used], _drawn(len(used), residuals.random_state)
+    rows = rows if len(used) == len(rows) else rows.at(used)
+    own = Schema.fit(centre[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
-    row_data = centres.link.row_data_of_leaf(rows.row_data, out_of_fold)
+    row_data = centres.link.row_data_of_leaf(rows.row_data, centre)
     if "exposure" in row_data:
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
-    of_leaves = centres.link.to_leaf(rows.y, out_of_fold)
-    about_rows = Rows(with_centre(rows.codes, out_of_fold, own), of_leaves, rows.weight, row_data, rows.group)
-    some = _drawn(len(rows), residuals.random_state)
-    learnt = residuals.fit(about_rows.at(some), target, with_own, settings)
-    forest, others = learnt.model.parts.averaged, np.setdiff1d(np.arange(len(rows)), some)
-    if len(others):
-        rest = about_rows.at(others)
+    of_leaves = centres.link.to_leaf(rows.y, centre)
+    about_rows = Rows(with_centre(rows.codes, centre, own), of_leaves, rows.weight, row_data, rows.group)
+    is_drawn = len(some) < len(rows)
+    learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
+    forest = learnt.model.parts.averaged
+    if is_drawn:
+        rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
         forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
     model = BoostedNumbers(centres, centres.link, own, forest, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):
-        unseen = partial(_shifted, unseen, centres.link, out_of_fold, some)
+        unseen = partial(_shifted, unseen, centres.link, out_of_fold, used[some])
     return Learnt(model, unseen=unseen)
 
 

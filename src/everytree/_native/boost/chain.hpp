@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "boost/leaf_values.hpp"
@@ -140,13 +139,8 @@ class ChainBooster {
         LeafValues leaves = leaf_values(tree, sums, {rule_.tau, rule_.split_prior, dispersion()});
         for (double& each : leaves.value) each *= rule_.learning_rate;
         double* const scores = scores_.data() + offset;
-        std::vector<double> mass(tree.feature.size(), 0.0);
-        for (std::size_t i = 0; i < end_.size(); ++i) {
-            const auto end = static_cast<std::size_t>(end_[i]);
-            scores[i] += leaves.value[end];
-            mass[end] += rows_.weight_of(static_cast<std::int64_t>(i));
-        }
-        append(tree, leaves, std::move(mass));
+        for (std::size_t i = 0; i < end_.size(); ++i) scores[i] += leaves.value[static_cast<std::size_t>(end_[i])];
+        append(tree, leaves);
     }
 
     // In random order, which decides between splits that are equally good.
@@ -190,11 +184,7 @@ class ChainBooster {
         return std::max(2.0 * (std::isnan(last) ? mean_loss(train_) : last), std::numeric_limits<double>::min());
     }
 
-    // `mass` is known for terminals and summed up here for the others.
-    void append(const grow::GrownTree& tree, const LeafValues& leaves, std::vector<double> mass) {
-        for (std::size_t s = mass.size(); s-- > 0;)
-            for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
-                mass[s] += mass[static_cast<std::size_t>(tree.first_child[s] + c)];
+    void append(const grow::GrownTree& tree, const LeafValues& leaves) {
         const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
         chain_.n_nodes.push_back(static_cast<std::int32_t>(tree.feature.size()));
         add(chain_.feature, tree.feature);
@@ -204,7 +194,18 @@ class ChainBooster {
         add(chain_.missing_child, tree.missing_child);
         add(chain_.value, leaves.value);
         add(chain_.gain, leaves.gain);
-        add(chain_.mass, mass);
+        add(chain_.mass, mass_of_nodes(tree));
+    }
+
+    // Weight of the rows in each node, by their terminals.
+    std::vector<double> mass_of_nodes(const grow::GrownTree& tree) const {
+        std::vector<double> mass(tree.feature.size(), 0.0);
+        for (std::size_t i = 0; i < end_.size(); ++i)
+            mass[static_cast<std::size_t>(end_[i])] += rows_.weight_of(static_cast<std::int64_t>(i));
+        for (std::size_t s = mass.size(); s-- > 0;)
+            for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
+                mass[s] += mass[static_cast<std::size_t>(tree.first_child[s] + c)];
+        return mass;
     }
 
     // Removes the steps after the best one.

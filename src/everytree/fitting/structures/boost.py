@@ -46,6 +46,9 @@ DIGIT = 2.0**-32
 MAX_RESIDUAL_ROWS = 20_000
 """Rows that are enough to grow the forest of residuals and to choose its priors; all others are counted in it too."""
 
+ROWS_OF_LEAF_OF_DRAWN = 5
+"""Rows of the smallest leaf of that forest where its rows are drawn."""
+
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
 
@@ -204,6 +207,8 @@ def fit_residuals(
     of_leaves = centres.link.to_leaf(rows.y, centre)
     about_rows = Rows(with_centre(rows.codes, centre, own), of_leaves, rows.weight, row_data, rows.group)
     is_drawn = len(some) < len(rows)
+    if is_drawn:
+        residuals = replace(residuals, growth=replace(residuals.growth, min_samples_leaf=ROWS_OF_LEAF_OF_DRAWN))
     learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
     forest = learnt.model.parts.averaged
     if is_drawn:

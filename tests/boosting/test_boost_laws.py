@@ -11,7 +11,18 @@ from scipy.special import logsumexp
 
 from cases import rng_for
 from everytree import _kernels
-from everytree.boosting.chains import SMALL_TABLE, SPLIT_PRIORS, Boosted, BoostRule, Likelihood, Role, boost
+from everytree.boosting import chains
+from everytree.boosting.chains import (
+    SMALL_TABLE,
+    SPLIT_PRIORS,
+    Boosted,
+    BoostRule,
+    Likelihood,
+    Role,
+    boost,
+    clear,
+    hopeful,
+)
 from everytree.boosting.scales import KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
 from everytree.explaining.contributions import LEAST
@@ -418,7 +429,16 @@ def test_rows_through_each_node_are_counted(loss):
             own[path(tree, row)] += w
         literal.append(own)
     np.testing.assert_allclose(mass, np.concatenate(literal), rtol=1e-12)
-    np.testing.assert_array_equal(trees.counting(given["codes"]).mass, trees.mass_of(given["codes"]))
+
+
+@losses
+def test_chains_know_the_rows_in_each_node(loss):
+    given = table(loss)
+    weight = rng_for("known mass", loss).integers(1, 4, N).astype(float)
+    for own in (None, weight):
+        trees = AdditiveTrees.average(boosted(given | {"weight": own}, factors=KEPT).chains)
+        assert trees.mass is not None
+        np.testing.assert_array_equal(trees.mass, trees.mass_of(given["codes"], own))
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------------
@@ -437,7 +457,72 @@ def test_larger_tables_are_boosted_in_fewer_larger_steps():
 def test_what_is_given_stays():
     given = BoostRule(learning_rate=0.5, patience=3, max_leaf_nodes=4, max_depth=2)
     assert given.for_rows(10**6) == given
-    assert given.kernel_options(0.9)["split_prior"] == 0.9
+    assert given.kernel_options(0.9, 0.5)["split_prior"] == 0.9
+
+
+# ---- the share of columns -------------------------------------------------------------------------------------------
+
+
+def product(n: int, what: object = "") -> dict[str, Any]:
+    """The first two of six columns say which sign the target has, and neither of them anything alone."""
+    rng = rng_for("share of columns", n, what)
+    codes = rng.integers(0, N_CODES, (n, 6)).astype(np.uint8)
+    y = np.where((codes[:, 0] > 5) == (codes[:, 1] > 5), 1.0, -1.0) + 0.3 * rng.normal(size=n)
+    return {
+        "codes": codes, "n_codes": np.full(6, N_CODES, dtype=np.int32), "has_missing": np.zeros(6, dtype=bool), "y": y,
+        "weight": None, "exposure": None, "n_classes": 0, "loss": "squared",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Shares of columns of all chains that are run; the choice is made on tables of any size."""
+    shares, options = [], BoostRule.kernel_options
+
+    def kernel_options(self, split_prior, max_features):
+        shares.append(max_features)
+        return options(self, split_prior, max_features)
+
+    monkeypatch.setattr(BoostRule, "kernel_options", kernel_options)
+    monkeypatch.setattr(chains, "FEW_ROWS", 0)
+    return shares
+
+
+AUDITIONED = BoostRule(n_chains=4, max_steps=40, learning_rate=0.3, patience=10, max_leaf_nodes=6, split_prior=0.8)
+
+
+def test_all_columns_are_used_where_an_interaction_asks_for_them(tried):
+    found = boosted(product(600), AUDITIONED)
+    assert tried == [0.5] * 4 + [1.0] * 8  # once more on all rows
+    given = boosted(product(600), replace(AUDITIONED, max_features=0.5))
+    errors = [np.mean((one.base + one.departure - product(600)["y"][:, None]) ** 2) for one in (found, given)]
+    assert errors[0] < 0.8 * errors[1]
+
+
+def test_where_nothing_is_gained_half_of_the_columns_stay(tried):
+    noise = product(600) | {"y": rng_for("share of columns, noise").normal(size=600)}
+    found = boosted(noise, AUDITIONED, factors=KEPT)
+    same_rule = boosted(noise, replace(AUDITIONED, max_features=0.5), factors=KEPT)
+    assert all(np.array_equal(a.value, b.value) for a, b in zip(found.chains, same_rule.chains, strict=True))
+    assert max(tried[-4:]) == 0.5
+
+
+@pytest.mark.parametrize("fold", range(4))
+def test_rows_that_are_scored_have_no_say_in_the_share_of_columns(fold):
+    rng = rng_for("gains", fold)
+    gains = [rng.normal(0.1, 1.0, 500) for _ in range(4)]
+    for own in (np.full(500, 1e3), np.full(500, -1e3)):
+        others = [*gains[:fold], own, *gains[fold + 1 :]]
+        assert hopeful(others[:2], 4)[fold] == hopeful(gains[:2], 4)[fold]
+        assert clear(others, 1.0)[fold] == clear(gains, 1.0)[fold]
+
+
+def test_gains_are_clear_by_the_number_of_independent_rows():
+    gains = [rng_for("gains", k).normal(0.2, 1.0, 300) for k in range(4)]
+    assert all(clear(gains, 1.0))
+    assert not any(clear(gains, 0.05))  # rows in groups of 20
+    assert not any(clear([-each for each in gains], 1.0))
+    assert hopeful([np.array([2.0]), np.array([-1.0])], 3) == [False, True, True, True]
 
 
 # ---- mixtures -------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss
 
 import everytree as et
 from estimator_cases import Case, answers, ids, of_prediction
+from everytree.fitting.structures import boost
 
 SMALL: dict[str, Any] = {"max_iter": 40}
 NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
@@ -240,6 +241,21 @@ def test_a_model_without_trees_does_what_others_do(kind, tmp_path):
     np.testing.assert_array_equal(et.load(tmp_path / "model").predict(X), model.predict(X))
     np.testing.assert_allclose(model.explain(X[:2], scale="trees").values, 0.0)
     model.report(tmp_path / "page.html", table, target="y")
+
+
+def test_forests_of_residuals_of_large_tables_are_grown_on_some_rows_and_count_all(monkeypatch):
+    X, y = make_friedman1(400, noise=0.5, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, 400)
+    options: dict[str, Any] = {"random_state": 0, "max_iter": 40, "n_residual_trees": 8}
+    whole = et.MetaBoostRegressor(**options).fit(X, y, sample_weight=weight)
+    monkeypatch.setattr(boost, "MAX_RESIDUAL_ROWS", 150)
+    some = et.MetaBoostRegressor(**options).fit(X, y, sample_weight=weight)
+    assert 75 < some.unseen_.n_rows <= 150 < whole.unseen_.n_rows
+    assert some.model_.n_rows == 400
+    total = [post.statistics[0] for post in some.model_.residuals.posteriors]
+    np.testing.assert_allclose(total, np.tile(whole.model_.residuals.posteriors[0].statistics[0], (8, 1)), rtol=1e-9)
+    spread = [float(model.predictive(X).variance().mean()) for model in (whole, some)]
+    assert spread[1] == pytest.approx(spread[0], rel=0.3)
 
 
 @pytest.mark.parametrize("kind", [et.MetaBoostRegressor, et.MetaEnsembleRegressor])

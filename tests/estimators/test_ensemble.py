@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import everytree as et
 from estimator_cases import Case, answers, ids
+from everytree.fitting.structures import ensemble
 from everytree.fitting.structures.ensemble import PRIOR_ROWS, best_weight
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
@@ -64,6 +65,19 @@ def test_the_weight_has_the_smallest_loss_with_its_prior():
     penalised = [loss(w) - 0.5 * PRIOR_ROWS * (np.log(w) + np.log(1.0 - w)) for w in grid]
     assert abs(best_weight(loss) - grid[np.argmin(penalised)]) < 2e-3
     assert abs(best_weight(lambda weight: 0.0) - 0.5) < 1e-3
+
+
+@pytest.mark.parametrize("case", **ids(CASES))
+def test_on_large_tables_one_fold_says_how_both_are_mixed(case, tmp_path, monkeypatch):
+    """Each half of its rows is mixed by a weight of the other half, and only they are scored."""
+    monkeypatch.setattr(ensemble, "ONE_FOLD_ROWS", 100)
+    model, (X, y, row_data) = case.fitted()
+    n_rows, fold = len(y), len(y) // 5
+    assert n_rows > ensemble.ONE_FOLD_ROWS
+    assert model.model_.n_rows == n_rows
+    assert 0.5 * fold < model.unseen_.n_rows <= fold + 5
+    et.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(answers(et.load(tmp_path / "model"), X, row_data), answers(model, X, row_data))
 
 
 @pytest.mark.parametrize("case", **ids(CASES))

@@ -47,6 +47,15 @@ NUMBERS = ("squared", "rate")
 MIN_STANDARD_ERRORS = 1.5
 """Standard errors by which the second split prior must predict better to be chosen."""
 
+SHARES_OF_COLUMNS = (0.5, 1.0)
+"""The usual one, and one for targets with interactions that trees of half of the columns seldom see."""
+
+N_PILOTS = 2
+"""Chains that try the second share of columns first; it is dropped unless they gain by it."""
+
+MIN_ERRORS_OF_SHARE = 2.5
+"""Standard errors by which left-out rows of all chains must be predicted better for it to be chosen."""
+
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
 
@@ -86,8 +95,11 @@ class BoostRule:
     max_leaf_nodes, max_depth : int or None
         Of each tree; depth 0 is any depth.
     min_samples_leaf : int
-    subsample, max_features : float
-        Share of the rows and columns by which the splits of a tree are chosen. Its leaves count all rows.
+    subsample : float
+        Share of the rows by which the splits of a tree are chosen. Its leaves count all rows.
+    max_features : float or None
+        Share of the columns. None: one of `SHARES_OF_COLUMNS`, chosen by the rows that all chains leave out, on tables
+        of more than `FEW_ROWS` rows.
     max_rows : int
         Number of rows that are enough to choose splits by.
 
@@ -104,7 +116,7 @@ class BoostRule:
     max_depth: int | None = None
     min_samples_leaf: int = 1
     subsample: float = 0.5
-    max_features: float = 0.5
+    max_features: float | None = None
     max_rows: int = 20_000
 
     def for_rows(self, n_rows: int, loss: str = "") -> BoostRule:
@@ -121,12 +133,12 @@ class BoostRule:
         }  # fmt: skip
         return replace(self, **{name: value for name, value in by_rows.items() if getattr(self, name) is None})
 
-    def kernel_options(self, split_prior: float) -> dict[str, Any]:
+    def kernel_options(self, split_prior: float, max_features: float) -> dict[str, Any]:
         return {
             "learning_rate": self.learning_rate, "tau": self.tau, "split_prior": split_prior,
             "max_steps": self.max_steps, "patience": self.patience, "max_leaf_nodes": self.max_leaf_nodes,
             "max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf, "subsample": self.subsample,
-            "max_features": self.max_features, "max_rows": self.max_rows,
+            "max_features": max_features, "max_rows": self.max_rows,
         }  # fmt: skip
 
 
@@ -216,10 +228,11 @@ class Boosted(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A chain as it comes from the kernel, its split prior, and the role of each row in it."""
+    """A chain as it comes from the kernel, its split prior and share of columns, and the role of each row in it."""
 
     chain: dict[str, Any]
     split_prior: float
+    max_features: float
     role: NDArray[np.int64]
 
     def scores(self, role: Role) -> FloatArray:
@@ -265,40 +278,68 @@ def boost(
         n_classes=likelihood.n_classes, loss=likelihood.loss,
     )  # fmt: skip
 
-    def run(chain: int, role: NDArray[np.int64], split_prior: float, most_steps: int) -> _Run:
-        options = rule.kernel_options(split_prior) | {"max_steps": most_steps}
+    def run(chain: int, role: NDArray[np.int64], split_prior: float, max_features: float, most_steps: int) -> _Run:
+        options = rule.kernel_options(split_prior, max_features) | {"max_steps": most_steps}
         return _Run(
             booster.run(role=role.astype(np.uint8), columns=columns[chain], seed=seeds[chain], **options),
             split_prior,
+            max_features,
             role,
         )
 
-    def one(chain: int) -> _Run:
+    def one(chain: int, split_prior: float, max_features: float) -> _Run:
         """The chain by the rows that it does not leave out; without any to stop by it takes no step."""
         role = roles[chain]
         most_steps = rule.max_steps if (role == Role.STOPS).any() else 0
-        first = run(chain, role, SPLIT_PRIORS[0] if rule.split_prior is None else rule.split_prior, most_steps)
-        if rule.split_prior is not None or not _has_hardly_noise(first, likelihood, rows.weight):
-            return first
-        second = run(chain, role, SPLIT_PRIORS[1], most_steps)
-        return second if _is_clearly_better(second, first, likelihood, rows.weight) else first
+        return run(chain, role, split_prior, max_features, most_steps)
+
+    def first(chain: int) -> _Run:
+        return one(
+            chain, SPLIT_PRIORS[0] if rule.split_prior is None else rule.split_prior,
+            SHARES_OF_COLUMNS[0] if rule.max_features is None else rule.max_features,
+        )  # fmt: skip
+
+    def with_second_prior(chain: int, before: _Run) -> _Run:
+        """The chain with the split prior that predicts the rows that it stops by better."""
+        if rule.split_prior is not None or not _has_hardly_noise(before, likelihood, rows.weight):
+            return before
+        second = one(chain, SPLIT_PRIORS[1], before.max_features)
+        return second if _is_clearly_better(second, before, likelihood, rows.weight) else before
+
+    def with_all_columns(chain: int, before: _Run) -> _Run:
+        return one(chain, before.split_prior, SHARES_OF_COLUMNS[1])
 
     def again(chain: int, before: _Run, role: NDArray[np.int64], name: str) -> _Run:
         """With these rows, for as many steps as were found with fewer; more rows bear more."""
         of_before, of_now = (max(int((each == Role.TRAINS).sum()), 1) for each in (roles[chain], role))
         n_steps = min(round(before.chain[name] * np.sqrt(of_now / of_before)), rule.max_steps)
-        return run(chain, role, before.split_prior, n_steps)
+        return run(chain, role, before.split_prior, before.max_features, n_steps)
+
+    def with_chosen_columns(halves: list[_Run]) -> tuple[list[_Run], list[_Run]]:
+        """The chains to go on with; and those that score the rows they left out, which have no say in the choice."""
+        if rule.max_features is not None or len(rows) <= FEW_ROWS or n_chains <= N_PILOTS:
+            return halves, halves
+        wholes = list(pool.map(with_all_columns, range(N_PILOTS), halves))
+        gains = [_gain_of(whole, half, likelihood, rows.weight) for whole, half in zip(wholes, halves, strict=False)]
+        is_hopeful = hopeful(gains, n_chains)
+        if not any(is_hopeful):
+            return halves, halves
+        wholes += pool.map(with_all_columns, range(N_PILOTS, n_chains), halves[N_PILOTS:])
+        gains = [_gain_of(whole, half, likelihood, rows.weight) for whole, half in zip(wholes, halves, strict=True)]
+        *of_fold, of_all = np.logical_and(is_hopeful, clear(gains, n_groups / len(rows))).tolist()
+        scored = [whole if own else half for whole, half, own in zip(wholes, halves, of_fold, strict=True)]
+        return wholes if of_all else halves, scored
 
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
             runs = []
-            for own in pool.map(one, range(n_chains)):
+            for own in pool.map(first, range(n_chains)):
                 runs.append(own)
                 progress()
-            scored = runs
+            runs, scored = with_chosen_columns(list(pool.map(with_second_prior, range(n_chains), runs)))
             if likelihood.loss in NUMBERS and len(rows) <= FEW_ROWS:
                 without = [np.where(fold == chain, Role.LEFT_OUT, Role.TRAINS) for chain in range(n_chains)]
-                scored = list(pool.map(again, range(n_chains), runs, without, ["n_steps"] * n_chains))
+                scored = list(pool.map(again, range(n_chains), scored, without, ["n_steps"] * n_chains))
             base = np.array([own.chain["base"] for own in scored])[fold]
             departure = _left_out(scored, fold) - base
             factor, of_fold = _factors(likelihood, base, departure, fold, rows.weight, n_groups, factors)
@@ -310,7 +351,7 @@ def boost(
             raise
     chains = [
         AdditiveTrees(
-            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes
+            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes, own["mass"]
         ) for own, *_ in runs
     ]  # fmt: skip
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
@@ -349,6 +390,46 @@ def _is_clearly_better(second: _Run, first: _Run, likelihood: Likelihood, weight
     of_first, of_second = (likelihood.at(stops).losses(own.scores(Role.STOPS)) for own in (first, second))
     gain = (of_first - of_second) * (1.0 if weight is None else weight[stops])
     return len(gain) > 1 and bool(gain.mean() > MIN_STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)))
+
+
+def _gain_of(second: _Run, first: _Run, likelihood: Likelihood, weight: FloatArray | None) -> FloatArray:
+    """(n,) how much better the second of two chains predicts each of the rows that both left out."""
+    left_out = first.role == Role.LEFT_OUT
+    of_first, of_second = (likelihood.at(left_out).losses(own.scores(Role.LEFT_OUT)) for own in (first, second))
+    return np.asarray((of_first - of_second) * (1.0 if weight is None else weight[left_out]))
+
+
+def hopeful(gains: Sequence[FloatArray], n_chains: int) -> list[bool]:
+    """For each fold, and at last for all rows: whether the pilots of other folds gain at all.
+
+    Parameters
+    ----------
+    gains : sequence of (n,) float64
+        Of the rows that each pilot leaves out.
+    """
+    return [sum(float(each.sum()) for each in _of_others(gains, k)) > 0.0 for k in (*range(n_chains), None)]
+
+
+def clear(gains: Sequence[FloatArray], share: float) -> list[bool]:
+    """For each fold, and at last for all rows: whether the rows of other folds clearly gain on average.
+
+    Parameters
+    ----------
+    gains : sequence of (n,) float64
+        Of the rows that each chain leaves out.
+    share : float
+        Of independent rows among all.
+    """
+    found = []
+    for k in (*range(len(gains)), None):
+        gain = np.concatenate(_of_others(gains, k))
+        error = gain.std() / np.sqrt(max(len(gain) * share, 1.0))
+        found.append(bool(gain.mean() > MIN_ERRORS_OF_SHARE * error))
+    return found
+
+
+def _of_others(gains: Sequence[FloatArray], fold: int | None) -> list[FloatArray]:
+    return [each for k, each in enumerate(gains) if k != fold]
 
 
 def _left_out(runs: Sequence[_Run], fold: NDArray[np.int64]) -> FloatArray:

@@ -66,14 +66,16 @@ class AdditiveTrees:
         base = shift + unit * np.mean([one.base for one in every], axis=0)
         if factor == 0.0:
             none = np.empty(0, dtype=np.int32)
-            return cls(none, dict.fromkeys(NODE_ARRAYS, none), np.empty(0), base, every[0].n_codes)
+            return cls(none, dict.fromkeys(NODE_ARRAYS, none), np.empty(0), base, every[0].n_codes, np.empty(0))
         share = unit * factor / len(every)
+        known = [one.mass for one in every if one.mass is not None]
         return cls(
             np.concatenate([one.n_nodes for one in every]),
             {name: np.concatenate([one.nodes[name] for one in every]) for name in NODE_ARRAYS},
             np.concatenate([one.value * share for one in every]),
             base,
             every[0].n_codes,
+            np.concatenate(known) if len(known) == len(every) else None,
         )
 
     def __len__(self) -> int:
@@ -113,11 +115,6 @@ class AdditiveTrees:
             mass = self._kernel.count(as_codes(X), weight, jobs)
         assert mass is not None, "as_codes promises arrays that the kernels read"
         return mass
-
-    def counting(self, X: Any, weight: FloatArray | None = None, *, n_jobs: int | None = None) -> AdditiveTrees:
-        """Add to each node the weight of these rows in it."""
-        mass = self.mass_of(X, weight, n_jobs=n_jobs)
-        return AdditiveTrees(self.n_nodes, self.nodes, self.value, self.base, self.n_codes, mass)
 
     def metatrees(self) -> list[tuple[MetaTree, FloatArray]]:
         """Each tree, and the (n_nodes, n_values) values of its nodes."""

@@ -51,7 +51,7 @@ class _Boost(MetaEstimator):
     max_depth: int | Auto | None = parameter(DEPTH_OF_BOOSTED, default="auto")
     min_samples_leaf: int = parameter(ROWS_OF_LEAF_OF_BOOSTED, default=1)
     subsample: float = parameter(ROWS_OF_BOOSTED, default=0.5)
-    max_features: float = parameter(COLUMNS_OF_BOOSTED, default=0.5)
+    max_features: float | Auto = parameter(COLUMNS_OF_BOOSTED, default="auto")
     split_prior: float | Auto = parameter(SPLIT_PRIOR_OF_BOOSTED, default="auto")
     n_iter_no_change: int | Auto = parameter(N_ITER_NO_CHANGE, default="auto")
     max_bins: int = parameter(MAX_BINS, default=255)
@@ -76,10 +76,11 @@ class _Boost(MetaEstimator):
         given: dict[str, Any] = {
             "learning_rate": self.learning_rate, "split_prior": self.split_prior, "patience": self.n_iter_no_change,
             "max_leaf_nodes": self.max_leaf_nodes, "max_depth": 0 if self.max_depth is None else self.max_depth,
+            "max_features": self.max_features,
         }  # fmt: skip
         rule = BoostRule(
             n_chains=int(self.n_chains), max_steps=int(self.max_iter), min_samples_leaf=int(self.min_samples_leaf),
-            subsample=float(self.subsample), max_features=float(self.max_features),
+            subsample=float(self.subsample),
             **{name: value for name, value in given.items() if not is_auto(value)},
         )  # fmt: skip
         return BoostStructure(rule, self.random_state, self._calibration() == "auto", self._n_residual_trees())

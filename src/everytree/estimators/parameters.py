@@ -372,7 +372,13 @@ DEPTH_OF_BOOSTED = Rule(
 )  # fmt: skip
 ROWS_OF_LEAF_OF_BOOSTED = Rule("int", "Minimum number of rows of a leaf.", whole(1))
 ROWS_OF_BOOSTED = Rule("float", "Share of the rows by which the splits of a tree are chosen.", share)
-COLUMNS_OF_BOOSTED = Rule("float", "Share of the columns from which the splits of a tree are chosen.", share)
+COLUMNS_OF_BOOSTED = Rule(
+    'float or "auto"',
+    """Share of the columns from which the splits of a tree are chosen. "auto" is 0.5, or 1 where that predicts
+    out-of-fold rows clearly better: an interaction of two columns is seen by trees that have both. Tables of up to
+    1,000 rows keep 0.5.""",
+    or_auto(share),
+)
 SPLIT_PRIOR_OF_BOOSTED = Rule(
     'float or "auto"',
     """Prior probability that a node is split; with 1, nothing is averaged over prunings. "auto" is 0.8, or 0.99 where

@@ -163,7 +163,7 @@ class BoostedNumbers(Model):
 
     @property
     def n_rows(self) -> int:
-        return int(self.residuals.n_rows)
+        return int((self.centres.forest or self.residuals).n_rows)
 
     # ---- predictions ----------------------------------------------------------------------------------------------
 

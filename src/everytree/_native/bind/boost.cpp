@@ -135,6 +135,7 @@ nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> 
     const auto n_values = static_cast<std::size_t>(chain.n_values), n_nodes = chain.gain.size();
     out["value"] = to_numpy(std::move(chain.value), {n_nodes, n_values});
     out["gain"] = to_numpy(std::move(chain.gain));
+    out["mass"] = to_numpy(std::move(chain.mass));
     out["losses"] = to_numpy(std::move(chain.losses));
     const std::size_t n_outputs = chain.base.size(), n_aside = chain.aside.size() / n_outputs;
     out["aside"] = to_numpy(std::move(chain.aside), {n_aside, n_outputs});

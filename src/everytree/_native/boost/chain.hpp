@@ -4,6 +4,7 @@
 // Rows that are set aside are only scored. The loss of some of them says after which step to stop; the others are left
 // out altogether.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "boost/leaf_values.hpp"
 #include "boost/losses.hpp"
+#include "boost/newton_grower.hpp"
 #include "boost/routes.hpp"
 #include "boost/shared_softmax.hpp"
 #include "core/route.hpp"
@@ -42,6 +44,7 @@ struct Chain {
     std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
     std::vector<double> value;   // (n_nodes, n_values) the learning rate included
     std::vector<double> gain;    // expected gain in log evidence by the split of each node
+    std::vector<double> mass;    // weight of the rows of the table in each node, whatever they are there for
     std::vector<double> base;    // score before the first step, of each output
     std::vector<double> losses;  // mean over the rows that stop, before the first step and after each
     std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step; by trees of
@@ -57,7 +60,13 @@ class ChainBooster {
     // `codes` are the same table as `columns`, row after row.
     ChainBooster(const grow::CodeColumns<Code>& columns, const Codes<Code>& codes, const std::uint8_t* has_missing,
                  const Loss& loss, const BoostRows& rows, const BoostRule& rule)
-        : columns_(columns), codes_(codes), has_missing_(has_missing), loss_(loss), rows_(rows), rule_(rule) {}
+        : columns_(columns),
+          has_missing_(has_missing),
+          loss_(loss),
+          rows_(rows),
+          rule_(rule),
+          codes_(codes),
+          grower_(columns, codes, {rule.tau, rule.min_samples_leaf, rule.max_depth, rule.max_leaf_nodes}) {}
 
     Chain run(const std::uint8_t* role, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
         for (std::int64_t i = 0; i < rows_.n_rows; ++i) {
@@ -88,6 +97,8 @@ class ChainBooster {
     }
 
   private:
+    static constexpr std::int64_t most_grown_on = std::int64_t{1} << 23;
+
     void start() {
         const auto n = static_cast<std::size_t>(rows_.n_rows), n_outputs = static_cast<std::size_t>(loss_.n_outputs());
         chain_.base.resize(n_outputs);
@@ -161,8 +172,9 @@ class ChainBooster {
 
     void add_tree(int output, grow::NodeRandom random) {
         const std::int64_t offset = output * rows_.n_rows;
-        const grow::NewtonCriterion criterion(first_.data() + offset, second_.data() + offset, rule_.tau);
-        const grow::GrownTree tree = grown(criterion, some_of_table(random));
+        const std::vector<int> used = some_columns(random);
+        const grow::GrownTree tree =
+            grower_.grow(some_rows(random), first_.data() + offset, second_.data() + offset, used, has_missing_);
         find_ends(tree);
         NodeSums sums;
         sums.clear(tree.feature.size());
@@ -186,7 +198,9 @@ class ChainBooster {
     };
     Sample some_of_table(grow::NodeRandom& random) const {
         Sample sample{some_columns(random), random.below(std::uint64_t{1} << 32), {}};
-        sample.rows = some_rows(random);
+        std::sort(sample.columns.begin(), sample.columns.end());
+        const std::vector<std::uint32_t> rows = some_rows(random);
+        sample.rows.assign(rows.begin(), rows.end());
         return sample;
     }
     template <class Criterion>
@@ -198,6 +212,7 @@ class ChainBooster {
         return grower.grow(sample.rows, has_missing_, sample.seed);
     }
 
+    // In random order, which decides between splits that are equally good.
     std::vector<int> some_columns(grow::NodeRandom& random) const {
         const int n = static_cast<int>(rule_.columns.size());
         const int n_used = std::max(1, static_cast<int>(std::ceil(rule_.max_features * n)));
@@ -205,16 +220,16 @@ class ChainBooster {
         std::vector<int> used;
         while (static_cast<int>(used.size()) < std::min(n, n_used))
             used.push_back(rule_.columns[static_cast<std::size_t>(order.next(random))]);
-        std::sort(used.begin(), used.end());
         return used;
     }
     // Each row of the training set with the same probability.
-    std::vector<std::int64_t> some_rows(grow::NodeRandom& random) const {
+    std::vector<std::uint32_t> some_rows(grow::NodeRandom& random) const {
         const auto n = static_cast<double>(train_.size());
-        const double share = std::min(rule_.subsample, static_cast<double>(rule_.max_rows) / std::max(n, 1.0));
+        const auto most = static_cast<double>(std::min(rule_.max_rows, most_grown_on));
+        const double share = std::min(rule_.subsample, most / std::max(n, 1.0));
         const auto limit = static_cast<std::uint64_t>(share * 4294967296.0);
         const std::uint64_t key = scramble(random.below(std::uint64_t{1} << 32));
-        std::vector<std::int64_t> sample;
+        std::vector<std::uint32_t> sample;
         sample.reserve(static_cast<std::size_t>(1.1 * share * n) + 16);
         for (const std::uint32_t i : train_)
             if (scramble(key + i) >> 32 < limit) sample.push_back(i);
@@ -248,6 +263,18 @@ class ChainBooster {
         add(chain_.missing_child, tree.missing_child);
         add(chain_.value, leaves.value);
         add(chain_.gain, leaves.gain);
+        add(chain_.mass, mass_of_nodes(tree));
+    }
+
+    // Weight of the rows in each node, by their terminals.
+    std::vector<double> mass_of_nodes(const grow::GrownTree& tree) const {
+        std::vector<double> mass(tree.feature.size(), 0.0);
+        for (std::size_t i = 0; i < end_.size(); ++i)
+            mass[static_cast<std::size_t>(end_[i])] += rows_.weight_of(static_cast<std::int64_t>(i));
+        for (std::size_t s = mass.size(); s-- > 0;)
+            for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
+                mass[s] += mass[static_cast<std::size_t>(tree.first_child[s] + c)];
+        return mass;
     }
 
     // Removes the steps after the best one.
@@ -262,14 +289,16 @@ class ChainBooster {
             each->resize(n);
         chain_.value.resize(n * static_cast<std::size_t>(chain_.n_values));
         chain_.gain.resize(n);
+        chain_.mass.resize(n);
     }
 
     const grow::CodeColumns<Code>& columns_;
-    Codes<Code> codes_;
     const std::uint8_t* has_missing_;
     Loss loss_;
     BoostRows rows_;
     BoostRule rule_;
+    Codes<Code> codes_;
+    NewtonGrower<Code> grower_;
     std::vector<std::uint32_t> train_, aside_, stopping_;
     std::vector<std::int32_t> end_;  // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;

@@ -46,6 +46,12 @@ DIGIT = 2.0**-32
 MANY_CLASSES = 5
 """Classes from which on a step is one tree, with a value for each class in every leaf."""
 
+MAX_RESIDUAL_ROWS = 20_000
+"""Rows that are enough to grow the forest of residuals and to choose its priors; all others are counted in it too."""
+
+ROWS_OF_LEAF_OF_DRAWN = 5
+"""Rows of the smallest leaf of that forest where its rows are drawn."""
+
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
 
@@ -98,7 +104,7 @@ class BoostStructure:
         n_classes = target.n_leaf_classes
         likelihood = Likelihood(loss_of_classes(n_classes), rows.y, None, n_classes)
         boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
-        trees = self._counted(AdditiveTrees.average(boosted.chains, boosted.factor), rows, settings)
+        trees = AdditiveTrees.average(boosted.chains, boosted.factor)
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         model = BoostedClasses(trees, sharpness, chains, len(rows))
@@ -111,14 +117,8 @@ class BoostStructure:
         trees = AdditiveTrees.average(boosted.chains, boosted.factor, unit=scale, shift=centre)
         # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
-        counted = self._counted(trees, rows, settings)
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
-        return BoostedCentres(counted, left_out, boosted.fold, chains)
-
-    @staticmethod
-    def _counted(trees: AdditiveTrees, rows: Rows, settings: Settings) -> AdditiveTrees:
-        """The trees with the rows in each node, by which contributions of columns are weighted."""
-        return trees.counting(rows.codes, rows.weight, n_jobs=settings.n_jobs)
+        return BoostedCentres(trees, left_out, boosted.fold, chains)
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
@@ -197,31 +197,52 @@ def fit_residuals(
     ----------
     rows : Rows
     out_of_fold : (n_rows,) float64
-        Out-of-fold centre of each row, from models that have not seen it.
+        Out-of-fold centre of each row, from models that have not seen it; rows where it is NaN are not used.
     centres : Centres
         To predict other rows by.
     residuals : ForestStructure
     """
-    own = Schema.fit(out_of_fold[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
+    used = np.flatnonzero(~np.isnan(out_of_fold))
+    centre, some = out_of_fold[used], _drawn(len(used), residuals.random_state)
+    rows = rows if len(used) == len(rows) else rows.at(used)
+    own = Schema.fit(centre[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
     nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
-    row_data = centres.link.row_data_of_leaf(rows.row_data, out_of_fold)
+    row_data = centres.link.row_data_of_leaf(rows.row_data, centre)
     if "exposure" in row_data:
         row_data = {**row_data, "exposure": _rounded(row_data["exposure"])}
-    of_leaves = centres.link.to_leaf(rows.y, out_of_fold)
-    about_rows = Rows(with_centre(rows.codes, out_of_fold, own), of_leaves, rows.weight, row_data, rows.group)
-    learnt = residuals.fit(about_rows, target, with_own, settings)
-    model = BoostedNumbers(centres, centres.link, own, learnt.model.parts.averaged, chains)
+    of_leaves = centres.link.to_leaf(rows.y, centre)
+    about_rows = Rows(with_centre(rows.codes, centre, own), of_leaves, rows.weight, row_data, rows.group)
+    is_drawn = len(some) < len(rows)
+    if is_drawn:
+        residuals = replace(residuals, growth=replace(residuals.growth, min_samples_leaf=ROWS_OF_LEAF_OF_DRAWN))
+    learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
+    forest = learnt.model.parts.averaged
+    if is_drawn:
+        rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
+        forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
+    model = BoostedNumbers(centres, centres.link, own, forest, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):
-        unseen = partial(_shifted, unseen, centres.link, out_of_fold)
+        unseen = partial(_shifted, unseen, centres.link, out_of_fold, used[some])
     return Learnt(model, unseen=unseen)
 
 
-def _shifted(about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray) -> UnseenRows:
-    """Shift predictions of residuals by the centres of the rows."""
+def _drawn(n_rows: int, random_state: Any) -> NDArray[np.int64]:
+    """All rows in their order, or as many of them as are enough, drawn at random."""
+    if n_rows <= MAX_RESIDUAL_ROWS:
+        return np.arange(n_rows)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, MAX_RESIDUAL_ROWS, replace=False))
+
+
+def _shifted(
+    about_centres: Callable[[], UnseenRows], link: Link, centres: FloatArray, numbers: NDArray[np.int64]
+) -> UnseenRows:
+    """Shift predictions of residuals by the centres of the rows; they are of rows with these numbers."""
     unseen = about_centres()
+    unseen = replace(unseen, numbers=numbers[unseen.numbers])
     if link.in_exposure:
         return unseen
     shift_and_scale = link.shift_and_scale(centres[unseen.numbers])

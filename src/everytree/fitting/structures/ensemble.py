@@ -1,6 +1,7 @@
 """Blending of a forest and boosted trees, by weights that out-of-fold predictions of both choose.
 
-The folds are those that the chains of boosting leave out; a forest of all other rows predicts each fold too.
+The folds are those that the chains of boosting leave out; a forest of all other rows predicts each fold too. On large
+tables the rows of one fold are enough.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from sklearn.utils import check_random_state
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.folds import folds
 from everytree.explaining.contributions import LEAST
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.sharpness import best_sharpness
@@ -30,6 +33,7 @@ from everytree.models.centres import Centres, mix
 from everytree.models.mixed import MixedClasses, mix_probs
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
+from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
 PRIOR_ROWS = 1.0
@@ -37,6 +41,9 @@ PRIOR_ROWS = 1.0
 
 SHARE_OF_TREES = 2
 """Forests that predict the rows of a fold have one of so many trees of the forest of all rows."""
+
+ONE_FOLD_ROWS = 50_000
+"""Above so many rows, forests predict those of one fold only: they say enough about the weight and the residuals."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class EnsembleStructure:
         forest = self._learn(rows, target, schema, settings, self.forest.n_structures)
         by_forest = self._by_others(rows, fold, target, schema, settings, lambda own, codes: own.probs(codes))
         by_forest = by_boosting if by_forest is None else by_forest
+        known = _known(fold)
         of_row, every = np.ones(len(rows)) if rows.weight is None else rows.weight, np.arange(len(rows))
 
         def mixture(some: NDArray[np.bool_]) -> tuple[float, float]:
@@ -83,10 +91,10 @@ class EnsembleStructure:
             honest = mix_probs(by_forest[some], by_boosting[some], weight)
             return weight, best_sharpness(honest, rows.y[some], of_row[some], self.boost.sharpen)[1]
 
-        left_out = np.empty_like(by_boosting)
-        for own in _each(fold):
-            left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(~own))
-        mixed = MixedClasses(forest, boosted, *mixture(np.ones(len(rows), dtype=bool)))
+        left_out = np.full_like(by_boosting, np.nan)
+        for own in _each(self._parts(rows, fold, known)):
+            left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(known & ~own))
+        mixed = MixedClasses(forest, boosted, *mixture(known))
         return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
@@ -100,6 +108,7 @@ class EnsembleStructure:
             on_scale, boosted.fold, own, schema, settings, lambda own, codes: own.moments(codes)[0]
         )  # fmt: skip
         by_forest = by_boosting if mean is None else link.centre_of(mean)
+        known = _known(boosted.fold)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
         errors = likelihood.losses(by_boosting[:, None])
@@ -112,10 +121,10 @@ class EnsembleStructure:
 
             return best_weight(loss)
 
-        left_out = np.empty_like(by_boosting)
-        for each in _each(boosted.fold):
-            left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(~each))
-        centres = Centres(boosted.trees, link, forest, weight_by(np.ones(len(rows), dtype=bool)))
+        left_out = np.full_like(by_boosting, np.nan)
+        for each in _each(self._parts(rows, boosted.fold, known)):
+            left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(known & ~each))
+        centres = Centres(boosted.trees, link, forest, weight_by(known))
         return fit_residuals(
             rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
         )
@@ -136,21 +145,38 @@ class EnsembleStructure:
     ) -> FloatArray | None:
         """Out-of-fold predictions by forests of the rows of all other folds; None if there is one fold.
 
+        They are NaN for rows that need not be known.
+
         Leave-one-out predictions would not do: the larger a target, the smaller is the mean of the other rows.
         """
         if not fold.any():
             return None
         n_trees, quiet = -(-self.forest.n_structures // SHARE_OF_TREES), replace(settings, verbose=0)
-        of_fold = []
+        every = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the forest of all rows has said it
-            for own in _each(fold):
+            for number in np.unique(fold[_known(fold)]):
+                own = fold == number
                 forest = self._learn(rows.at(~own), target, schema, quiet, n_trees)
-                of_fold.append(predict(forest, rows.codes[own]))
-        every = np.empty((len(rows), *of_fold[0].shape[1:]))
-        for own, values in zip(_each(fold), of_fold, strict=True):
-            every[own] = values
+                values = predict(forest, rows.codes[own])
+                every = np.full((len(rows), *values.shape[1:]), np.nan) if every is None else every
+                every[own] = values
         return every
+
+    def _parts(self, rows: Rows, fold: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(n_rows,) parts of the rows, each mixed by the others: the folds, or two parts of the one that is known."""
+        if known.all():
+            return fold
+        group = row_groups(rows.codes, rows.group)
+        rng = np.random.default_rng(check_random_state(self.boost.random_state).randint(np.iinfo(np.int32).max))
+        parts = np.full(len(rows), -1)
+        parts[known] = folds(rows.y[known], None if group is None else group[known], 2, rng)
+        return parts
+
+
+def _known(fold: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(n_rows,) rows that forests of other folds predict: all, or on large tables those of one fold."""
+    return fold == 0 if len(fold) > ONE_FOLD_ROWS else np.ones(len(fold), dtype=bool)
 
 
 def _each(fold: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:

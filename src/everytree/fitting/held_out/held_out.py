@@ -28,6 +28,15 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
+MOST_NODES = 1_000_000
+"""Nodes of all the trees by which priors are chosen, about: each prior asks for the evidence of every node."""
+
+LEAST_TREES = 20
+"""Priors are chosen by so many trees at least, where there are as many."""
+
+MIN_GROUPS = 300
+"""Fewer groups of rows would not tell priors apart."""
+
 TREES_PER_CALL = 16
 """Number of trees per thread that predict in one call of the kernel."""
 
@@ -245,6 +254,31 @@ def held_out(
     involved = np.concatenate([scored, companions(scored, rows.group)])
     held = _routed(rows, grown, statistics, unseen, involved, n_jobs)
     return replace(held, n_scored=len(scored), is_counted=is_counted or not is_honest, is_honest=is_honest)
+
+
+def held_out_by_few(
+    held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
+) -> HeldOut:
+    """Return fewer trees and other rows, by which priors are chosen; the same ones where the trees are small.
+
+    The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
+    than the forest. Which rows these are has nothing to do with their targets.
+    """
+    n_nodes = sum(one.tree.n_nodes for one in grown)
+    n_trees = max(int(len(grown) * MOST_NODES / n_nodes), LEAST_TREES)
+    if n_trees >= len(grown) or not held.is_honest:
+        return held
+    some = grown[:n_trees]
+    unseen = _unseen(rows, some)
+    times = unseen.sum(axis=0)
+    order = rng.permutation(len(rows))
+    scored = order[np.argsort(-times[order], kind="stable")][: held.n_scored]
+    scored = scored[times[scored] > 0]
+    if rows.group is not None and len(np.unique(rows.group[scored])) < MIN_GROUPS:
+        return held
+    involved = np.concatenate([scored, companions(scored, rows.group)])
+    few = _routed(rows, some, statistics[:n_trees], unseen, involved, held.n_jobs)
+    return replace(few, n_scored=len(scored), is_counted=held.is_counted)
 
 
 def every_held_out(

@@ -95,18 +95,20 @@ class HeldOut {
     }
 
     // The mixture that predicts each scored row: log weights of the nodes on its path, the end first, and the posterior
-    // parameters of each, all without the row's group.
+    // parameters of each, all without the row's group; and what it says of the row, as `predict` does.
     void components(const HeldOutRows& held, const HeldOutPaths& paths, const SplitPriors& splits,
-                    std::vector<std::int64_t>& start, std::vector<double>& log_weights,
-                    std::vector<double>& parameters) {
+                    std::vector<std::int64_t>& start, std::vector<double>& log_weights, std::vector<double>& parameters,
+                    std::vector<double>& values) {
         take_out_groups(held, paths, &parameters);
         lanes_.assign(1, 0);
         sweep(splits);
         start.assign(1, 0);
         for (const Group& group : paths.groups)
-            for_each_prior_and_row(paths, group, [&](std::size_t, std::size_t) {
+            for_each_prior_and_row(paths, group, [&](std::size_t, std::size_t k) {
                 for (const double weight : weight_) log_weights.push_back(std::log(weight));
                 start.push_back(static_cast<std::int64_t>(log_weights.size()));
+                values.resize(values.size() + static_cast<std::size_t>(n_values(family_)));
+                predict_row(k, values.data() + values.size() - n_values(family_));
             });
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,26 @@ TREES_PER_CALL = 16
 
 TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
 """A tree, the scored rows that it predicts, and its predictions of them."""
+
+
+class PathMixtures(NamedTuple):
+    """Mixtures over the nodes on the paths of some rows of a tree, each without its row.
+
+    Attributes
+    ----------
+    start : (n_rows + 1,) int64
+        The first node of each row.
+    log_weights : (n_entries,) float64
+    parameters : (n_entries, n_parameters) float64
+        Posterior parameters of the nodes without the row.
+    values : (n_rows, n_values) float64
+        What each mixture says of its row: class probabilities, or the log density of its target.
+    """
+
+    start: NDArray[np.int64]
+    log_weights: FloatArray
+    parameters: FloatArray
+    values: FloatArray
 
 
 @dataclass(frozen=True)
@@ -164,10 +184,15 @@ class HeldOut:
         many = np.maximum(counts, 1.0)[:, None]
         return pooled / many if is_classes else pooled - np.log(many), counts > 0.0
 
-    def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
-        """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""
+    def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> PathMixtures:
+        """The mixtures over the nodes on the paths of the rows that a tree predicts."""
         log_split, log_stop = _stacked([split_prior], self.trees[tree])
-        return self._kernel(tree, family).components(prior=family.kernel_prior, log_split=log_split, log_stop=log_stop)
+        kernel = self._kernel(tree, family)
+        start, log_weights, parameters, values = kernel.components(
+            prior=family.kernel_prior, log_split=log_split, log_stop=log_stop
+        )
+        n_nodes, n_rows = len(log_weights), len(start) - 1
+        return PathMixtures(start, log_weights, parameters.reshape(n_nodes, -1), values.reshape(n_rows, -1))
 
     def _asked(
         self, trees: Sequence[int], families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]

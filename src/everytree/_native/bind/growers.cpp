@@ -71,7 +71,12 @@ struct SearchOf {
 template <>
 struct SearchOf<PlainNumbers> {
     template <class Code>
-    using Type = NumberSearch<Code>;
+    using Type = NumberSearch<Code, PlainNumbers>;
+};
+template <>
+struct SearchOf<TwoClasses> {
+    template <class Code>
+    using Type = NumberSearch<Code, TwoClasses>;
 };
 
 template <class Criterion, class Kept>
@@ -109,6 +114,9 @@ std::unique_ptr<Grower> make_of_impurity(const TableArrays& table, Input<std::in
         const WeightedClassCriterion<impurity> criterion(labels.data(), weight->data(), n_classes);
         return make(table, n, criterion, std::pair(labels, *weight));
     }
+    if constexpr (impurity == Impurity::gini)
+        if (n_classes == 2 && static_cast<std::int64_t>(n) < Packed::most_rows)
+            return make(table, n, TwoClasses(labels.data()), labels);
     if (n_classes == 2) return make(table, n, ClassCriterion<impurity, 2>(labels.data(), 2), labels);
     return make(table, n, ClassCriterion<impurity, 0>(labels.data(), n_classes), labels);
 }

@@ -1,4 +1,5 @@
-// The split of a node's rows whose targets are numbers that count once each, by the squared error.
+// The split of a node's rows that count once each and whose targets are numbers, by the squared error, or two classes,
+// by the Gini impurity: that is twice the squared error of 0 and 1.
 //
 // In every node the targets become whole numbers q: their distances from the node's mean, in 2^-22 of the largest one
 // or finer than that where sums have room. Whole numbers are summed without rounding in any order, and a sum fits
@@ -29,6 +30,8 @@ namespace everytree::grow {
 // Numbers of rows that count once each.
 class PlainNumbers {
   public:
+    static constexpr bool are_whole = false;
+    static constexpr double value_of_error = 1.0;
     struct Row {
         double y;
     };
@@ -37,6 +40,21 @@ class PlainNumbers {
 
   private:
     const double* y_;
+};
+
+// Two classes of rows that count once each.
+class TwoClasses {
+  public:
+    static constexpr bool are_whole = true;
+    static constexpr double value_of_error = 2.0;
+    struct Row {
+        std::uint32_t y;
+    };
+    explicit TwoClasses(const std::int64_t* labels) : labels_(labels) {}
+    Row row(std::int64_t i) const { return {static_cast<std::uint32_t>(labels_[i])}; }
+
+  private:
+    const std::int64_t* labels_;
 };
 
 // Sums of whole numbers beside counts of them.
@@ -52,13 +70,13 @@ struct Packed {
     Packed with(Packed other) const { return {bits + other.bits}; }
 };
 
-template <class Code>
+template <class Code, class Targets>
 class NumberSearch {
   public:
     using Table = CodeRows<Code>;
-    using Rows = std::span<const SampledRow<PlainNumbers>>;
+    using Rows = std::span<const SampledRow<Targets>>;
 
-    NumberSearch(const Table& table, const PlainNumbers&, const GrowRule& rule)
+    NumberSearch(const Table& table, const Targets&, const GrowRule& rule)
         : table_(table),
           rule_(rule),
           used_(static_cast<std::size_t>(table.n_columns())),
@@ -81,25 +99,8 @@ class NumberSearch {
     // Takes the rows of a node. Returns whether their targets differ.
     bool start(Rows rows) {
         n_ = static_cast<std::int64_t>(rows.size());
-        double least = rows.front().target.y, most = least, sum = 0.0;
-        for (const auto& each : rows) {
-            least = std::min(least, each.target.y);
-            most = std::max(most, each.target.y);
-            sum += each.target.y;
-        }
-        if (least == most) return false;
-        const double mean = sum / static_cast<double>(n_);
-        const int bits = std::min(most_bits, room - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n_))));
-        int exponent = 0;
-        std::frexp(std::max(most - mean, mean - least), &exponent);
-        unit_ = std::ldexp(1.0, std::clamp(exponent - bits, -1000, 1000));
-        const double per_unit = 1.0 / unit_;
         if (q_.size() < rows.size()) q_.resize(rows.size());
-        total_ = 0;
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            q_[i] = static_cast<std::int32_t>(std::lrint((rows[i].target.y - mean) * per_unit));
-            total_ += q_[i];
-        }
+        if (!take_targets(rows)) return false;
         prepare_weights();
         ceiling_ = n_ <= tiny ? best_of_any_split() : std::numeric_limits<double>::infinity();
         return true;
@@ -120,7 +121,9 @@ class NumberSearch {
     }
 
     // What a split of the node that was searched last wins over none.
-    double gain(const Split& split) const { return split.score * unit_ * unit_ / static_cast<double>(n_); }
+    double gain(const Split& split) const {
+        return Targets::value_of_error * split.score * unit_ * unit_ / static_cast<double>(n_);
+    }
 
   private:
     static constexpr int most_bits = 22, room = 62 - Packed::count_bits;
@@ -128,6 +131,38 @@ class NumberSearch {
     static constexpr std::size_t together = 4;                           // columns whose cells are filled in one pass
     static constexpr std::size_t ahead = 16;                             // rows whose codes are asked for
     static constexpr std::size_t rows_a_turn = 128;  // whose sums fit into 32 bits, and counts into 8
+
+    // ---- targets as whole numbers ----------------------------------------------------------------------------------
+
+    // Returns whether they differ.
+    bool take_targets(Rows rows) {
+        if constexpr (Targets::are_whole) {
+            total_ = 0;
+            for (std::size_t i = 0; i < rows.size(); ++i) total_ += q_[i] = static_cast<std::int32_t>(rows[i].target.y);
+            return total_ != 0 && total_ != n_;
+        } else {
+            return round_targets(rows);
+        }
+    }
+    bool round_targets(Rows rows) {
+        double least = rows.front().target.y, most = least, sum = 0.0;
+        for (const auto& each : rows) {
+            least = std::min(least, each.target.y);
+            most = std::max(most, each.target.y);
+            sum += each.target.y;
+        }
+        if (least == most) return false;
+        const double mean = sum / static_cast<double>(n_);
+        const int bits = std::min(most_bits, room - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n_))));
+        int exponent = 0;
+        std::frexp(std::max(most - mean, mean - least), &exponent);
+        unit_ = std::ldexp(1.0, std::clamp(exponent - bits, -1000, 1000));
+        const double per_unit = 1.0 / unit_;
+        total_ = 0;
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            total_ += q_[i] = static_cast<std::int32_t>(std::lrint((rows[i].target.y - mean) * per_unit));
+        return true;
+    }
 
     // ---- what a split is worth ----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -91,7 +92,10 @@ class Predictions:
 
 
 def _mixture(
-    held: HeldOut, family: NativeFamily, of_trees: list[tuple[int, NDArray[np.int64], PathMixtures]], weights: FloatArray
+    held: HeldOut,
+    family: NativeFamily,
+    of_trees: Sequence[tuple[int, NDArray[np.int64], PathMixtures]],
+    weights: FloatArray,
 ) -> Mixtures:
     chosen = np.zeros(held.n_scored, dtype=bool)
     chosen[:MAX_MIXTURES] = True

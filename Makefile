@@ -38,6 +38,7 @@ bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/questions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/schema.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/growing.py --out benchmarks/RESULTS.md
+	$(RUN) benchmarks/fits.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/estimators.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/distributions.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/exact.py --out benchmarks/RESULTS.md

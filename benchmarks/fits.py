@@ -1,6 +1,7 @@
 """Time and quality of fits at defaults: by kind of target beside boosting libraries, and of every kind of estimator.
 
-`python benchmarks/fits.py --quick` is a smoke run; `--rows 10000` takes a tenth of the rows of the tables by kind.
+`python benchmarks/fits.py --quick` is a smoke run; `--rows 10000` takes a tenth of the rows of the tables by kind,
+and `--out benchmarks/RESULTS.md` keeps the answers.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib import import_module, util
+from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
@@ -18,7 +20,9 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.metrics import log_loss, mean_squared_error
 
 import everytree as et
+import markdown
 from markdown import number, section, table, times
+from stages import REST, STAGES, seconds_by_stage
 
 N_NEW = 20_000
 Rows = tuple[np.ndarray, np.ndarray]
@@ -100,6 +104,19 @@ def of_every_kind(n_rows: int, repeats: int) -> str:
     return table([f"{n_rows:,} x 20, fit / that of the forest", "2 classes", "numbers"], lines)
 
 
+def by_stage(n_rows: int) -> str:
+    """Processor seconds of each stage of fits on one thread."""
+    tables = {"2 classes": classes(n_rows, 2), "numbers": numbers(n_rows), "10 classes": classes(n_rows // 5, 10)}
+    lines = []
+    for name, rows in tables.items():
+        kind = "Regressor" if name == "numbers" else "Classifier"
+        for model in ("MetaForest", "MetaBoost", "MetaEnsemble"):
+            spent = seconds_by_stage(fit_work(model + kind, *rows))
+            shown = (spent[stage] for stage in (*STAGES, REST))
+            lines.append([f"{len(rows[1]):,} rows, {name}: {model}", *map(number, shown), number(sum(spent.values()))])
+    return table(["CPU seconds of a fit, one thread", *STAGES, REST, "all"], lines)
+
+
 def fit_work(name: str, X: np.ndarray, y: np.ndarray) -> Callable[[], object]:
     """Fit of an estimator at its defaults, on one thread; online forests learn row by row."""
     if name.startswith("Online"):
@@ -114,17 +131,22 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small tables, to see that everything runs")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of the tables by kind of target")
     parser.add_argument("--n-jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="results file whose section 'fits' is replaced")
     options = parser.parse_args()
     n_rows, n_small, repeats = (500, 100, 1) if options.quick else (options.rows, 2_000, 3)
-    print(
-        section(
-            "Fits at defaults",
-            "One fit each, one after another, ratios of one run. Quality and times of predictions are those of "
-            f"{1_000 if options.quick else N_NEW:,} new rows.",
-            by_kind(n_rows, 1_000 if options.quick else N_NEW, options.n_jobs),
-            of_every_kind(n_small, repeats),
-        )
+    n_new = 1_000 if options.quick else N_NEW
+    text = section(
+        "Fits",
+        "At defaults. One fit each, one after another, ratios of one run. Quality and times of predictions are those of "
+        f"{n_new:,} new rows. Seconds of stages are those of this machine; residuals are those of boosted numbers, "
+        "with the stages of the forest that models them.",
+        by_kind(n_rows, n_new, options.n_jobs),
+        of_every_kind(n_small, repeats),
+        by_stage(n_rows),
     )
+    print(text)
+    if options.out:
+        markdown.write_section(options.out, "fits", text)
 
 
 if __name__ == "__main__":

@@ -367,7 +367,7 @@ class NodePool:
 class HeldOutTree:
     def components(
         self, *, prior: NDArray[np.float64], log_split: NDArray[np.float64], log_stop: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 
 def make_held_out(
     *,

@@ -176,8 +176,9 @@ def test_components_are_the_mixture_behind_the_prediction(case, weighted):
         post = rows.at(counted).fit(tree, case.family, 0.5)
         for split_prior in random_split_priors(rng, tree, 4, per_node):
             arguments = kernel_arguments([case.family], [split_prior], post, rows, counted)
-            start, log_weights, parameters = held_out_components(**arguments)
+            start, log_weights, parameters, values = held_out_components(**arguments)
             predicted = predict_held_out(**arguments)[0, 0]
+            assert values.reshape(predicted.shape) == pytest.approx(predicted, rel=1e-12, abs=1e-12)
             row_of = np.repeat(np.arange(n), np.diff(start))
             assert (np.diff(start) == tree.depth[tree.route(rows.X)] + 1).all()
             of_entry = take(rows.row_data, row_of)
@@ -336,7 +337,7 @@ def test_nothing_to_predict():
     rows = Rows(np.zeros((0, 2), dtype=np.uint8), np.zeros(0), None, {})
     arguments = kernel_arguments([et.Bernoulli()], [0.5], et.Posterior(tree, et.Bernoulli()), rows, np.ones(0))
     assert predict_held_out(**arguments).shape == (1, 1, 0, 2)
-    assert [len(part) for part in held_out_components(**arguments)] == [1, 0, 0]
+    assert [len(part) for part in held_out_components(**arguments)] == [1, 0, 0, 0]
     arguments["y"] = []  # a list is not read as it is
     assert predict_held_out(**arguments) is None
 

@@ -9,6 +9,7 @@
 #include "bind/modules.hpp"
 #include "core/with_family.hpp"
 #include "grow/criteria.hpp"
+#include "grow/number_search.hpp"
 #include "grow/tree.hpp"
 
 namespace everytree::bind {
@@ -29,17 +30,19 @@ class Grower {
     virtual int n_columns() const = 0;
 };
 
-template <class Code, class Criterion, class Kept>
+template <class Code, class Criterion, class Search, class Kept>
 class TypedGrower final : public Grower {
   public:
-    TypedGrower(CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing, const Criterion& criterion, Kept kept)
+    using Table = typename Search::Table;
+
+    TypedGrower(Table columns, std::vector<std::uint8_t> has_missing, const Criterion& criterion, Kept kept)
         : columns_(std::move(columns)),
           has_missing_(std::move(has_missing)),
           criterion_(criterion),
           kept_(std::move(kept)) {}
     GrownTree grow(std::span<const std::int64_t> sample, std::span<const std::int32_t> columns, const GrowRule& rule,
                    std::uint64_t seed) const override {
-        TreeGrower<Code, Criterion> grower(columns_, criterion_, rule);
+        TreeGrower<Code, Criterion, Search> grower(columns_, criterion_, rule);
         grower.use_columns({columns.begin(), columns.end()});
         return grower.grow(sample, has_missing_.data(), seed);
     }
@@ -47,7 +50,7 @@ class TypedGrower final : public Grower {
     int n_columns() const override { return columns_.n_columns(); }
 
   private:
-    CodeColumns<Code> columns_;
+    Table columns_;
     std::vector<std::uint8_t> has_missing_;
     Criterion criterion_;
     Kept kept_;  // what the criterion borrows
@@ -57,6 +60,23 @@ struct TableArrays {
     nb::handle codes;
     Input<std::int32_t> n_codes;
     Input<bool> has_missing;
+};
+
+// How splits are searched, for any type of codes.
+template <class Criterion>
+struct SearchOf {
+    template <class Code>
+    using Type = SplitSearch<Code, Criterion>;
+};
+template <>
+struct SearchOf<PlainNumbers> {
+    template <class Code>
+    using Type = NumberSearch<Code, PlainNumbers>;
+};
+template <>
+struct SearchOf<TwoClasses> {
+    template <class Code>
+    using Type = NumberSearch<Code, TwoClasses>;
 };
 
 template <class Criterion, class Kept>
@@ -72,10 +92,12 @@ std::unique_ptr<Grower> make(const TableArrays& table, std::size_t n_targets, co
         std::vector<int> n_codes(table.n_codes.data(), table.n_codes.data() + n_columns);
         for (const int n : n_codes)
             if (n < 0 || n > missing_code<Code>) throw std::invalid_argument("n_codes does not fit the type of codes");
-        CodeColumns<Code> columns({codes.data(), static_cast<std::ptrdiff_t>(n_columns)}, n_rows, std::move(n_codes));
+        using Search = typename SearchOf<Criterion>::template Type<Code>;
+        typename Search::Table columns({codes.data(), static_cast<std::ptrdiff_t>(n_columns)}, n_rows,
+                                       std::move(n_codes));
         std::vector<std::uint8_t> has_missing(table.has_missing.data(), table.has_missing.data() + n_columns);
-        return std::make_unique<TypedGrower<Code, Criterion, Kept>>(std::move(columns), std::move(has_missing),
-                                                                    criterion, std::move(kept));
+        return std::make_unique<TypedGrower<Code, Criterion, Search, Kept>>(std::move(columns), std::move(has_missing),
+                                                                            criterion, std::move(kept));
     };
     Input<std::uint8_t> narrow;
     Input<std::uint16_t> wide;
@@ -92,6 +114,9 @@ std::unique_ptr<Grower> make_of_impurity(const TableArrays& table, Input<std::in
         const WeightedClassCriterion<impurity> criterion(labels.data(), weight->data(), n_classes);
         return make(table, n, criterion, std::pair(labels, *weight));
     }
+    if constexpr (impurity == Impurity::gini)
+        if (n_classes == 2 && static_cast<std::int64_t>(n) < Packed::most_rows)
+            return make(table, n, TwoClasses(labels.data()), labels);
     if (n_classes == 2) return make(table, n, ClassCriterion<impurity, 2>(labels.data(), 2), labels);
     return make(table, n, ClassCriterion<impurity, 0>(labels.data(), n_classes), labels);
 }
@@ -115,6 +140,8 @@ std::unique_ptr<Grower> class_grower(nb::handle codes, Input<std::int32_t> n_cod
 std::unique_ptr<Grower> number_grower(nb::handle codes, Input<std::int32_t> n_codes, Input<bool> has_missing,
                                       Input<double> y, std::optional<Input<double>> weight) {
     check_as_long(weight, y.size());
+    if (!weight && static_cast<std::int64_t>(y.size()) < Packed::most_rows)
+        return make({codes, n_codes, has_missing}, y.size(), PlainNumbers(y.data()), y);
     const NumberCriterion criterion(y.data(), weight ? weight->data() : nullptr);
     return make({codes, n_codes, has_missing}, y.size(), criterion, std::pair(y, weight));
 }

@@ -13,8 +13,8 @@ namespace everytree::bind {
 using namespace held_out;
 namespace {
 
-// The start of each row's nodes, their log weights and posterior parameters.
-using Components = std::tuple<Output<std::int64_t>, Output<double>, Output<double>>;
+// The start of each row's nodes, their log weights and posterior parameters, and what each row's mixture says of it.
+using Components = std::tuple<Output<std::int64_t>, Output<double>, Output<double>, Output<double>>;
 
 SplitPriors split_priors_of(std::int64_t n_nodes, const Input<double>& log_split, const Input<double>& log_stop) {
     if (log_split.ndim() != 2 || log_split.size() != log_stop.size() ||
@@ -36,7 +36,8 @@ class HeldOutTree {
     // For each prior of the leaves and each of the splits: (n leaf priors, n split priors, n_scored, n_values).
     virtual void predict(std::span<const double> priors, const SplitPriors& splits, double* out) const = 0;
     virtual void components(const double* prior, const SplitPriors& splits, std::vector<std::int64_t>& start,
-                            std::vector<double>& log_weights, std::vector<double>& parameters) const = 0;
+                            std::vector<double>& log_weights, std::vector<double>& parameters,
+                            std::vector<double>& values) const = 0;
 };
 
 // The rows of a tree as Python has them, kept alive.
@@ -80,11 +81,12 @@ class HeldOutTreeOf : public HeldOutTree {
         }
     }
     void components(const double* prior, const SplitPriors& splits, std::vector<std::int64_t>& start,
-                    std::vector<double>& log_weights, std::vector<double>& parameters) const override {
+                    std::vector<double>& log_weights, std::vector<double>& parameters,
+                    std::vector<double>& values) const override {
         const HeldOutPaths every(tree_, held_, 0);  // of twins too
         Kernel kernel(family_, tree_, arrays_.statistics.data());
         kernel.use(prior);
-        kernel.components(held_, every, splits, start, log_weights, parameters);
+        kernel.components(held_, every, splits, start, log_weights, parameters, values);
     }
 
   private:
@@ -126,15 +128,15 @@ std::optional<std::unique_ptr<HeldOutTree>> make_held_out(const std::string& nam
     });
 }
 
-// The mixtures behind the predictions, for one prior: the start of each row's nodes, their log weights and posterior
-// parameters.
+// The mixtures behind the predictions, and the predictions, for one prior.
 Components components(const HeldOutTree& tree, Input<double> prior, Input<double> log_split, Input<double> log_stop) {
     const SplitPriors splits = split_priors_of(tree.n_nodes(), log_split, log_stop);
     if (prior.size() != tree.n_prior() || splits.n != 1) throw std::invalid_argument("one prior at a time");
     std::vector<std::int64_t> start;
-    std::vector<double> log_weights, parameters;
-    without_gil(true, [&] { tree.components(prior.data(), splits, start, log_weights, parameters); });
-    return Components(to_numpy(std::move(start)), to_numpy(std::move(log_weights)), to_numpy(std::move(parameters)));
+    std::vector<double> log_weights, parameters, values;
+    without_gil(true, [&] { tree.components(prior.data(), splits, start, log_weights, parameters, values); });
+    return Components(to_numpy(std::move(start)), to_numpy(std::move(log_weights)), to_numpy(std::move(parameters)),
+                      to_numpy(std::move(values)));
 }
 
 // Many trees, and the priors to try in them, checked.

@@ -128,11 +128,12 @@ class PosteriorKernel {
 
     // Adds statistics of another posterior over the same tree, node by node.
     void merge(const double* other) {
+        if (has_none(statistics(0))) return fill(other);
         begin_rows(0);
         for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node) {
             const double* from = other + node * size_;
             if (arrays_.tree.n_children[node] != 0) continue;
-            if (std::all_of(from, from + size_, [](double v) { return v == 0.0; })) continue;
+            if (has_none(from)) continue;
             add_statistics(from, static_cast<std::int32_t>(node));
         }
         end_rows();
@@ -299,6 +300,20 @@ class PosteriorKernel {
             without = weigh(stop + leaf_without, split + without).subtree_log_evidence;
         }
         return with - without;
+    }
+
+    bool has_none(const double* stat) const {
+        return std::all_of(stat, stat + size_, [](double v) { return v == 0.0; });
+    }
+    // The same where there are no rows yet: every node with rows is touched, children after their parents.
+    void fill(const double* other) {
+        for (std::int64_t node = arrays_.tree.n_nodes; node-- > 0;) {
+            if (arrays_.tree.n_children[node] == 0) std::copy_n(other + node * size_, size_, statistics(node));
+            gather_from_children(static_cast<std::int32_t>(node));
+            if (has_none(statistics(node))) continue;
+            arrays_.evidence.leaf[node] = leaf_evidence(node);
+            sweep_node(arrays_.tree, arrays_.split_prior, node, arrays_.evidence);
+        }
     }
 
     // An inner node holds exactly the rows of its children.

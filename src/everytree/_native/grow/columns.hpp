@@ -26,6 +26,10 @@ class CodeColumns {
     std::int64_t n_rows() const { return n_rows_; }
     int n_codes(int column) const { return n_codes_[static_cast<std::size_t>(column)]; }
     int most_codes() const { return n_codes_.empty() ? 0 : *std::max_element(n_codes_.begin(), n_codes_.end()); }
+    // Reads the codes of one column.
+    auto reader(int k) const {
+        return [from = column(k)](std::uint32_t row) { return from[row]; };
+    }
     const Code* column(int k) const { return data_.data() + place(k); }
 
   private:

@@ -20,6 +20,7 @@ namespace everytree::grow {
 template <class Code, class Criterion>
 class SplitSearch {
   public:
+    using Table = CodeColumns<Code>;
     using Cell = typename Criterion::Cell;
     using NodeCells = Cells<Cell, Criterion::fixed_cells>;
     using Rows = std::span<const SampledRow<Criterion>>;

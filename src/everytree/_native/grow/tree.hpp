@@ -17,10 +17,12 @@ struct GrownTree {
     std::vector<std::int32_t> feature, first_child, n_children, threshold, missing_child, terminal;
 };
 
-template <class Code, class Criterion>
+template <class Code, class Criterion, class Search = SplitSearch<Code, Criterion>>
 class TreeGrower {
   public:
-    TreeGrower(const CodeColumns<Code>& columns, const Criterion& criterion, const GrowRule& rule)
+    using Table = typename Search::Table;
+
+    TreeGrower(const Table& columns, const Criterion& criterion, const GrowRule& rule)
         : columns_(columns), criterion_(criterion), rule_(rule), search_(columns, criterion, rule) {}
 
     // From now on, trees split on these columns only.
@@ -103,7 +105,7 @@ class TreeGrower {
     void divide(std::int32_t number) {
         const Node node = nodes_[place(number)];
         const Split& split = node.split;
-        const Code* column = columns_.column(split.feature);
+        const auto code_of = columns_.reader(split.feature);
         const auto threshold = static_cast<Code>(split.threshold);
         const bool missing_left = split.missing_left;
         if (aside_.size() < node.end - node.begin) aside_.resize(node.end - node.begin);
@@ -111,7 +113,7 @@ class TreeGrower {
         SampledRow<Criterion>* right = aside_.data();
         for (std::size_t i = node.begin; i < node.end; ++i) {
             const SampledRow<Criterion> row = rows_[i];
-            const Code code = column[row.row];
+            const Code code = code_of(row.row);
             const bool is_left = (code <= threshold) | (missing_left & (code == missing_code<Code>));
             *left = row;
             *right = row;
@@ -157,10 +159,10 @@ class TreeGrower {
         return {rows_.data() + node.begin, node.end - node.begin};
     }
 
-    const CodeColumns<Code>& columns_;
+    const Table& columns_;
     Criterion criterion_;
     GrowRule rule_;
-    SplitSearch<Code, Criterion> search_;
+    Search search_;
     std::vector<SampledRow<Criterion>> rows_, aside_;
     std::vector<Node> nodes_;
     std::vector<std::int32_t> terminal_;

@@ -95,18 +95,20 @@ class HeldOut {
     }
 
     // The mixture that predicts each scored row: log weights of the nodes on its path, the end first, and the posterior
-    // parameters of each, all without the row's group.
+    // parameters of each, all without the row's group; and what it says of the row, as `predict` does.
     void components(const HeldOutRows& held, const HeldOutPaths& paths, const SplitPriors& splits,
-                    std::vector<std::int64_t>& start, std::vector<double>& log_weights,
-                    std::vector<double>& parameters) {
+                    std::vector<std::int64_t>& start, std::vector<double>& log_weights, std::vector<double>& parameters,
+                    std::vector<double>& values) {
         take_out_groups(held, paths, &parameters);
         lanes_.assign(1, 0);
         sweep(splits);
         start.assign(1, 0);
         for (const Group& group : paths.groups)
-            for_each_prior_and_row(paths, group, [&](std::size_t, std::size_t) {
+            for_each_prior_and_row(paths, group, [&](std::size_t, std::size_t k) {
                 for (const double weight : weight_) log_weights.push_back(std::log(weight));
                 start.push_back(static_cast<std::int64_t>(log_weights.size()));
+                values.resize(values.size() + static_cast<std::size_t>(n_values(family_)));
+                predict_row(k, values.data() + values.size() - n_values(family_));
             });
     }
 
@@ -129,6 +131,9 @@ class HeldOut {
     // say of them, the end first. None of it depends on the prior of the splits.
     void take_out_groups(const HeldOutRows& held, const HeldOutPaths& paths,
                          std::vector<double>* parameters = nullptr) {
+        if (rest_.size() != paths.touched.size() * size_) rest_.clear();
+        const bool is_known = !rest_.empty();  // the statistics without the rows do not depend on any prior
+        rest_.resize(paths.touched.size() * size_);
         win_without_.clear();
         predictions_.clear();
         first_prediction_.clear();
@@ -140,6 +145,7 @@ class HeldOut {
                     take_out_one(held, paths, group);
                     continue;
                 }
+            if (!is_known) sum_rows(held, paths, group);
             take_out(held, paths, group, parameters);
         }
     }
@@ -170,12 +176,11 @@ class HeldOut {
     // Any group of any family.
     void take_out(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group,
                   std::vector<double>* parameters) {
-        sum_rows(held, paths, group);
         leaf_before_.clear();
         for (std::size_t k = group.first_node; k < group.last_node; ++k) {  // children first
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             leaf_before_.push_back(leaf_[s]);
-            leaf_[s] = evidence(rest(k, group));
+            leaf_[s] = evidence(rest(k));
             win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : numerics::Scaled{});
         }
         for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
@@ -188,17 +193,16 @@ class HeldOut {
     void sum_rows(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group) {
         const std::size_t n_touched = group.last_node - group.first_node;
         removed_.assign(n_touched * size_, 0.0);
-        rest_.resize(n_touched * size_);
         const auto removed = [&](std::size_t k) { return removed_.data() + (k - group.first_node) * size_; };
         for (std::int64_t i = group.first_row; i < group.last_row; ++i)
             if (held.counted[i]) family_.add(removed(end_of(held, paths, group, i)), held.rows[i]);
         for (std::size_t k = group.first_node; k < group.last_node; ++k) {
             if (paths.above[k] != k) family_.layout.add(removed(paths.above[k]), removed(k));
-            std::memcpy(rest(k, group), stat(static_cast<std::size_t>(paths.touched[k])), sizeof(double) * size_);
-            if (!family_.layout.subtract(rest(k, group), removed(k))) complain(group.first_row);
+            std::memcpy(rest(k), stat(static_cast<std::size_t>(paths.touched[k])), sizeof(double) * size_);
+            if (!family_.layout.subtract(rest(k), removed(k))) complain(group.first_row);
         }
     }
-    double* rest(std::size_t k, const Group& group) { return rest_.data() + (k - group.first_node) * size_; }
+    double* rest(std::size_t k) { return rest_.data() + k * size_; }
     // The place of a row's terminal among the touched nodes; those at the ends of paths come first.
     static std::size_t end_of(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group, std::int64_t i) {
         std::size_t k = group.first_node;
@@ -219,8 +223,10 @@ class HeldOut {
         family_.add(once_.data(), {row.y, 1.0, row.extra});
         for (std::size_t k = predicted.end;; k = paths.above[k]) {
             const auto s = static_cast<std::size_t>(paths.touched[k]);
-            of_node_.resize(static_cast<std::size_t>(family_.n_parameters));
-            family_.posterior(rest(k, group), prior_, of_node_.data());
+            if (parameters || writes_classes) {
+                of_node_.resize(static_cast<std::size_t>(family_.n_parameters));
+                family_.posterior(rest(k), prior_, of_node_.data());
+            }
             if (parameters) parameters->insert(parameters->end(), of_node_.begin(), of_node_.end());
             if constexpr (writes_classes) {
                 predictions_.resize(predictions_.size() + static_cast<std::size_t>(family_.n_expected()));
@@ -228,7 +234,7 @@ class HeldOut {
             } else if (leaves_all) {  // with the row is as it was
                 predictions_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
             } else {
-                with_row_.assign(rest(k, group), rest(k, group) + size_);
+                with_row_.assign(rest(k), rest(k) + size_);
                 family_.layout.add(with_row_.data(), once_.data());
                 predictions_.push_back(evidence(with_row_.data()) - leaf_[s]);
             }
@@ -440,8 +446,9 @@ class HeldOut {
     // Log densities are there as densities too, over the largest of the path.
     std::vector<double> predictions_, density_, top_;
     std::vector<std::size_t> first_prediction_;
+    std::vector<double> rest_;  // the statistics of each touched node without the rows of its group
     // Of one group or row at a time.
-    std::vector<double> removed_, rest_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
+    std::vector<double> removed_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
     std::vector<numerics::ScaledLanes> before_;
     std::vector<Fates> fates_;
     std::vector<std::size_t> path_;

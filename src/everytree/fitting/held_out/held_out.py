@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,40 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
+MOST_NODES = 1_000_000
+"""Nodes of all the trees by which priors are chosen, about: each prior asks for the evidence of every node."""
+
+LEAST_TREES = 20
+"""Priors are chosen by so many trees at least, where there are as many."""
+
+MIN_GROUPS = 300
+"""Fewer groups of rows would not tell priors apart."""
+
 TREES_PER_CALL = 16
 """Number of trees per thread that predict in one call of the kernel."""
 
 TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
 """A tree, the scored rows that it predicts, and its predictions of them."""
+
+
+class PathMixtures(NamedTuple):
+    """Mixtures over the nodes on the paths of some rows of a tree, each without its row.
+
+    Attributes
+    ----------
+    start : (n_rows + 1,) int64
+        The first node of each row.
+    log_weights : (n_entries,) float64
+    parameters : (n_entries, n_parameters) float64
+        Posterior parameters of the nodes without the row.
+    values : (n_rows, n_values) float64
+        What each mixture says of its row: class probabilities, or the log density of its target.
+    """
+
+    start: NDArray[np.int64]
+    log_weights: FloatArray
+    parameters: FloatArray
+    values: FloatArray
 
 
 @dataclass(frozen=True)
@@ -155,10 +184,15 @@ class HeldOut:
         many = np.maximum(counts, 1.0)[:, None]
         return pooled / many if is_classes else pooled - np.log(many), counts > 0.0
 
-    def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> tuple[Any, Any, Any]:
-        """Start of each row's path, log weights of its nodes, and parameters of the nodes without the row."""
+    def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> PathMixtures:
+        """The mixtures over the nodes on the paths of the rows that a tree predicts."""
         log_split, log_stop = _stacked([split_prior], self.trees[tree])
-        return self._kernel(tree, family).components(prior=family.kernel_prior, log_split=log_split, log_stop=log_stop)
+        kernel = self._kernel(tree, family)
+        start, log_weights, parameters, values = kernel.components(
+            prior=family.kernel_prior, log_split=log_split, log_stop=log_stop
+        )
+        n_nodes, n_rows = len(log_weights), len(start) - 1
+        return PathMixtures(start, log_weights, parameters.reshape(n_nodes, -1), values.reshape(n_rows, -1))
 
     def _asked(
         self, trees: Sequence[int], families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
@@ -245,6 +279,31 @@ def held_out(
     involved = np.concatenate([scored, companions(scored, rows.group)])
     held = _routed(rows, grown, statistics, unseen, involved, n_jobs)
     return replace(held, n_scored=len(scored), is_counted=is_counted or not is_honest, is_honest=is_honest)
+
+
+def held_out_by_few(
+    held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
+) -> HeldOut:
+    """Return fewer trees and other rows, by which priors are chosen; the same ones where the trees are small.
+
+    The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
+    than the forest. Which rows these are has nothing to do with their targets.
+    """
+    n_nodes = sum(one.tree.n_nodes for one in grown)
+    n_trees = max(int(len(grown) * MOST_NODES / n_nodes), LEAST_TREES)
+    if n_trees >= len(grown) or not held.is_honest:
+        return held
+    some = grown[:n_trees]
+    unseen = _unseen(rows, some)
+    times = unseen.sum(axis=0)
+    order = rng.permutation(len(rows))
+    scored = order[np.argsort(-times[order], kind="stable")][: held.n_scored]
+    scored = scored[times[scored] > 0]
+    if rows.group is not None and len(np.unique(rows.group[scored])) < MIN_GROUPS:
+        return held
+    involved = np.concatenate([scored, companions(scored, rows.group)])
+    few = _routed(rows, some, statistics[:n_trees], unseen, involved, held.n_jobs)
+    return replace(few, n_scored=len(scored), is_counted=held.is_counted)
 
 
 def every_held_out(

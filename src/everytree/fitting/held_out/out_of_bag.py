@@ -87,11 +87,11 @@ def out_of_bag(
         return np.asarray(held.predict(tree, [family], [split_prior])[0, 0])
 
     def means(tree: int) -> FloatArray:
-        start, log_weight, parameter = held.components(tree, family, split_prior)
-        n = len(start) - 1
-        paths = Paths(start, np.arange(len(log_weight)), log_weight, np.arange(n, dtype=np.int32))
+        found = held.components(tree, family, split_prior)
+        n_rows, n_entries = len(found.values), len(found.log_weights)
+        paths = Paths(found.start, np.arange(n_entries), found.log_weights, np.arange(n_rows, dtype=np.int32))
         row_data = {name: column[held.rows[tree]] for name, column in held.row_data.items()}
-        return PathPredictive(family, parameter.reshape(len(log_weight), -1), paths, row_data).mean()[:, None]
+        return PathPredictive(family, found.parameters, paths, row_data).mean()[:, None]
 
     if family.has_classes:
         probs = average_of_trees(held, weights, values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
-from everytree.fitting.held_out.held_out import HeldOut, TreePrediction
+from everytree.fitting.held_out.held_out import HeldOut, PathMixtures, TreePrediction
 from everytree.posterior.split_prior import SplitPriorLike
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
@@ -51,7 +53,32 @@ class Predictions:
     @cached_property
     def of_trees(self) -> list[TreePrediction]:
         """Tree, rows and (n_held, n_values) predictions of each tree that predicts any."""
-        return self.held.predict_each(self.family, self.split_prior)
+        if self.family.has_classes:
+            return self.held.predict_each(self.family, self.split_prior)
+        return [(tree, rows, found.values) for tree, rows, found in self._path_mixtures]
+
+    @cached_property
+    def _path_mixtures(self) -> list[tuple[int, NDArray[np.int64], PathMixtures]]:
+        """Tree, rows and mixtures of each tree that predicts any."""
+        rows = self.held.rows
+        asked = [tree for tree in range(len(rows)) if len(rows[tree])]
+        with ThreadPoolExecutor(self.held.n_jobs) as pool:
+            found = pool.map(lambda tree: self.held.components(tree, self.family, self.split_prior), asked)
+            return [(tree, rows[tree], each) for tree, each in zip(asked, found, strict=True)]
+
+    def average(self) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the average of the trees that may predict each row, and which rows some tree predicts.
+
+        (n_scored, n_values): probabilities of classes, else the log of the average density.
+        """
+        n_scored, is_classes = self.held.n_scored, self.family.has_classes
+        times = np.zeros((n_scored, 1))
+        pooled = np.full((n_scored, self.family.size if is_classes else 1), 0.0 if is_classes else -np.inf)
+        for _, rows, values in self.of_trees:
+            pooled[rows] = pooled[rows] + values if is_classes else np.logaddexp(pooled[rows], values)
+            times[rows] += 1.0
+        many = np.maximum(times, 1.0)
+        return pooled / many if is_classes else pooled - np.log(many), times[:, 0] > 0.0
 
     def mixtures(self, weights: FloatArray) -> Mixtures:
         """The average of the trees that may predict a row, for the first of the scored rows; for families of numbers.
@@ -60,24 +87,27 @@ class Predictions:
         """
         ratios = (weights / weights.max()).tobytes()
         if ratios not in self._mixtures:
-            self._mixtures[ratios] = _mixture(self.held, self.family, self.split_prior, weights)
+            self._mixtures[ratios] = _mixture(self.held, self.family, self._path_mixtures, weights)
         return self._mixtures[ratios]
 
 
-def _mixture(held: HeldOut, family: NativeFamily, split_prior: SplitPriorLike, weights: FloatArray) -> Mixtures:
+def _mixture(
+    held: HeldOut,
+    family: NativeFamily,
+    of_trees: Sequence[tuple[int, NDArray[np.int64], PathMixtures]],
+    weights: FloatArray,
+) -> Mixtures:
     chosen = np.zeros(held.n_scored, dtype=bool)
     chosen[:MAX_MIXTURES] = True
     row_of, log_weights, parameters = [], [], []
-    for tree, rows in enumerate(held.rows):
-        if len(rows) == 0 or weights[tree] == 0.0:
+    for tree, rows, found in of_trees:
+        if weights[tree] == 0.0:
             continue
-        start, log_weight, parameter = held.components(tree, family, split_prior)
-        of_entry = np.repeat(rows, np.diff(start))
-        kept = chosen[of_entry] & (log_weight > np.log(SMALL_WEIGHT))
-        log_weight = log_weight + np.log(weights[tree])
+        of_entry = np.repeat(rows, np.diff(found.start))
+        kept = chosen[of_entry] & (found.log_weights > np.log(SMALL_WEIGHT))
         row_of.append(of_entry[kept])
-        log_weights.append(log_weight[kept])
-        parameters.append(parameter.reshape(len(log_weight), -1)[kept])
+        log_weights.append(found.log_weights[kept] + np.log(weights[tree]))
+        parameters.append(found.parameters[kept])
     order = np.argsort(np.concatenate(row_of), kind="stable")
     rows, start = np.unique(np.concatenate(row_of)[order], return_index=True)
     log_weight = np.concatenate(log_weights)[order]

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
@@ -74,16 +75,41 @@ def _plain(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def choose(search: Search, held: HeldOut, *, sharpen: bool, show: bool = False) -> tuple[Choice, Predictions]:
+def choose(
+    search: Search, held: HeldOut, few: HeldOut | None = None, *, sharpen: bool, show: bool = False
+) -> tuple[Choice, Predictions]:
     """Return the best prior of a search, how much to sharpen the average of the trees, and predictions by this prior.
 
     The sharpness can only be chosen on rows that a tree was not grown on; without such rows nothing is sharpened.
+
+    Parameters
+    ----------
+    search : Search
+    held : HeldOut
+        All trees: by these the average is sharpened, scored and predicted.
+    few : HeldOut, optional
+        By which the prior is chosen; by default `held`.
+    sharpen : bool
+    show : bool
     """
+    sharpen = sharpen and held.is_honest
+    few = held if few is None else few
     with Progress("choosing priors", len(search.stages) + 1, show) as progress:
-        return _choose(search, held, sharpen and held.is_honest, progress)
+        best, is_null = _best(search, few, sharpen, progress)
+        family, split_prior = search.family(best.parameters), best.parameters["split_prior"]
+        predictions = Predictions(held, family, split_prior)
+        score, sharpness = best.score, best.sharpness
+        sharpen = sharpen and not is_null and any(map(len, held.rows))
+        if sharpen and family.support.is_real_line:
+            score, sharpness = sharpness_of_numbers(predictions)
+        elif few is not held:
+            score, sharpness = _score(held, family, *predictions.average(), sharpen)
+            score += search.log_prior(best.parameters) / float(held.scored_weight.sum())
+    return Choice(family, split_prior, best.parameters, score, sharpness), predictions
 
 
-def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) -> tuple[Choice, Predictions]:
+def _best(search: Search, held: HeldOut, sharpen: bool, progress: Progress) -> tuple[_Tried, bool]:
+    """Return the best prior, and whether it is that under which no column matters."""
     best = _Tried(dict(search.start), np.nan, 1.0)
     n_held = sum(map(len, held.rows))
     without_splits = -np.inf
@@ -98,12 +124,7 @@ def _choose(search: Search, held: HeldOut, sharpen: bool, progress: Progress) ->
     is_null = _is_no_better(search, held, best, without_splits)
     if is_null:
         best = replace(_without_columns(search, held), sharpness=1.0)
-    family, split_prior = search.family(best.parameters), best.parameters["split_prior"]
-    predictions = Predictions(held, family, split_prior)
-    score, sharpness = best.score, best.sharpness
-    if sharpen and n_held and not is_null and family.support.is_real_line:
-        score, sharpness = sharpness_of_numbers(predictions)
-    return Choice(family, split_prior, best.parameters, score, sharpness), predictions
+    return best, is_null
 
 
 def _is_no_better(search: Search, held: HeldOut, best: _Tried, without_splits: float) -> bool:
@@ -211,12 +232,17 @@ def _scores(
     """Mean log score and sharpness of each combination."""
     pooled, asked = held.pool(families, split_priors)
     scores, sharpness = np.empty(pooled.shape[:2]), np.ones(pooled.shape[:2])
-    weight = held.scored_weight[asked]
     for place in np.ndindex(*scores.shape):
-        values = pooled[place][asked]
-        if families[0].has_classes:
-            of_class = held.y[: held.n_scored][asked].astype(np.int64)
-            scores[place], sharpness[place] = best_sharpness(values, of_class, weight, sharpen)
-        else:
-            scores[place] = np.average(values[:, 0], weights=weight)
+        scores[place], sharpness[place] = _score(held, families[0], pooled[place], asked, sharpen)
     return scores, sharpness
+
+
+def _score(
+    held: HeldOut, family: NativeFamily, pooled: FloatArray, asked: NDArray[np.bool_], sharpen: bool
+) -> tuple[float, float]:
+    """Mean log score and sharpness of averages of the trees; `asked` are the rows that some tree predicts."""
+    values, weight = pooled[asked], held.scored_weight[asked]
+    if not family.has_classes:
+        return float(np.average(values[:, 0], weights=weight)), 1.0
+    of_class = held.y[: held.n_scored][asked].astype(np.int64)
+    return best_sharpness(values, of_class, weight, sharpen)

@@ -18,7 +18,12 @@ from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.search import Choice
 from everytree.fitting.held_out.sharpness import best_sharpness, sharpness_of_numbers
 
-POWERS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+POWERS = (0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Small ones are for long tables. Evidences of trees differ by more the more rows there are: with 100,000 rows, even a
+power of 0.003 leaves one tree of a hundred."""
+
+LEAST_RATIO = 1.0
+"""Log ratio of the largest to the smallest weight below which weights are as good as equal."""
 
 MIN_GAIN = 2.0
 """Nats over all scored rows that a power must gain over equal weights."""
@@ -85,7 +90,9 @@ def tempered_weights(predictions: Predictions, choice: Choice, log_evidence: Flo
     pairs = _pairs(predictions, log_evidence)
     if len(pairs.rows) == 0:
         return equal
-    tried = [(*_score(predictions, choice, pairs, power, sharpen), power) for power in POWERS]
+    differ = float(np.ptp(log_evidence))
+    powers = [power for power in POWERS if power == 0.0 or power * differ >= LEAST_RATIO]
+    tried = [(*_score(predictions, choice, pairs, power, sharpen), power) for power in powers]
     score, sharpness, power = max(tried)
     if (score - tried[0][0]) * float(predictions.held.scored_weight.sum()) < MIN_GAIN:
         return equal

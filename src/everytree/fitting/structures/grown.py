@@ -19,7 +19,7 @@ from everytree.base.progress import Progress
 from everytree.families.base import NativeFamily
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.cross_fitted_splits import cross_fitted_splits
-from everytree.fitting.held_out.held_out import held_out
+from everytree.fitting.held_out.held_out import held_out, held_out_by_few
 from everytree.fitting.held_out.helpful_splits import HelpfulSplits, held_out_splits
 from everytree.fitting.held_out.out_of_bag import out_of_bag
 from everytree.fitting.held_out.predictions import Predictions
@@ -101,7 +101,8 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     show = bool(settings.verbose)
     tally = _counted(rows, judged, search.first_family, schema, n_jobs, show)
     held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, is_counted=not stand_in)
-    choice, predictions = choose(search, held, sharpen=grown.sharpen, show=show)
+    by = held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
+    choice, predictions = choose(search, held, by, sharpen=grown.sharpen, show=show)
     if stand_in:
         tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)
     posteriors = _posteriors(kept, tally, choice, n_jobs)

@@ -27,11 +27,12 @@ def problem(loss: str, seed: int = 0, n_rows: int = 60) -> dict[str, Any]:
     codes = rng.integers(0, 6, (n_rows, 3)).astype(np.uint8)
     codes[rng.random(codes.shape) < 0.1] = 255
     signal = 0.8 * (codes[:, 0] > 2) - 0.5 * (codes[:, 1] == 255)
+    others = np.random.default_rng(seed + 1)  # so that the losses before have the same problems without it
     y = {
         "logit": rng.random(n_rows) < 0.1 + 0.8 * (signal > 0),
         "softmax": np.where(rng.random(n_rows) < 0.7, codes[:, 0] % 3, rng.integers(0, 3, n_rows)),
-        "shared softmax": np.where(rng.random(n_rows) < 0.8, codes[:, 0] % 5, rng.integers(0, 5, n_rows)),
         "squared": 5.0 * signal + rng.normal(size=n_rows), "rate": rng.poisson(np.exp(signal)),
+        "shared softmax": np.where(others.random(n_rows) < 0.8, codes[:, 0] % 5, others.integers(0, 5, n_rows)),
     }[loss].astype(float)  # fmt: skip
     return {
         "codes": codes, "n_codes": np.full(3, 6, dtype=np.int32), "has_missing": np.ones(3, dtype=bool), "y": y,

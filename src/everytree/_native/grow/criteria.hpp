@@ -156,35 +156,6 @@ class NumberCriterion {
     const double *y_, *weight_;
 };
 
-// Derivatives of a loss in the score of a row: the number of rows, and the sums of the first and second derivatives.
-//
-// A step of Newton's method in a leaf, whose value has the prior precision `tau`, lowers the loss by half the value.
-class NewtonCriterion {
-  public:
-    using Cell = double;
-    static constexpr int fixed_cells = 3;
-    struct Row {
-        double first, second;
-    };
-
-    NewtonCriterion(const double* first, const double* second, double tau)
-        : first_(first), second_(second), tau_(tau) {}
-    int n_cells() const { return 3; }
-    Row row(std::int64_t i) const { return {first_[i], second_[i]}; }
-    void add(Cell* cells, const Row& row) const {
-        cells[0] += 1.0;
-        cells[1] += row.first;
-        cells[2] += row.second;
-    }
-    std::int64_t n_rows(const Cell* cells) const { return static_cast<std::int64_t>(cells[0]); }
-    double value(const Cell* cells) const { return cells[1] * cells[1] / (cells[2] + tau_); }
-    bool all_same(const Cell*, std::span<const SampledRow<NewtonCriterion>>) const { return false; }
-
-  private:
-    const double *first_, *second_;
-    double tau_;
-};
-
 // The evidence of a leaf model: statistics of rows, and the number of rows.
 //
 // Statistics that are pairs of doubles are summed without carrying from the low to the high part, which is enough to

@@ -153,8 +153,8 @@ class TextReader:
         from pyarrow import csv as arrow_csv
 
         as_types = arrow_csv.ConvertOptions(
-            include_columns=columns, column_types=dict(types), null_values=sorted(SAYS_MISSING), strings_can_be_null=True,
-            decimal_point=self.decimal,
+            include_columns=columns, column_types=dict(types), null_values=sorted(SAYS_MISSING),
+            strings_can_be_null=True, decimal_point=self.decimal,
         )  # fmt: skip
         return self._read(content, as_types)
 

@@ -37,18 +37,15 @@ MAX_DEPTH = 64
 SUMMED_DEPTH = 5
 """Depth to which prunings are summed out; below it they are drawn with the structure."""
 
+BLOCK_DEPTH = 3
+"""Levels over which a block is summed below the first ones, at most."""
+
 MAX_BLOCK_STEPS = 1e5
 """Steps that the sums of a block may take in each level, where they are computed again and again."""
 
 TOP_STEPS, TOP_BYTES = 1e5, 2**30
 """Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
-draws do, and the memory that they may take."""
-
-TOO_DEEP = {
-    "time": "would take longer than the draws: blocks at the root have depth {depth}; more draws allow more",
-    "memory": "would take more than {gigabytes:g} GiB of memory: blocks at the root have depth {depth}",
-}
-"""Why a block is smaller than asked, by what the kernel lacks for its sums."""
+draws do, and the memory that they may take. Where they reach the last level, draws are independent."""
 
 ADAPTING_SHARE = 1 / 16
 """Share of these steps for sums at powers that are still to be adapted."""
@@ -91,11 +88,6 @@ class StructureSampler(SamplerSummaries):
     n_temperatures : int
         Powers of the evidence in each chain, from 0 to `temperature`. With 1 nothing is exchanged, and there is no
         estimate of the evidence.
-    block_depth : int or "auto"
-        Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed before
-        the draws, over as many levels as take about as long as these do and fit in 1 GiB of memory; where they reach
-        `max_depth`, draws are independent. If a number is given and time or memory is not enough for it, a warning
-        says which.
     start : {"prior", "worst"}
         Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
         see whether results depend on it.
@@ -130,7 +122,6 @@ class StructureSampler(SamplerSummaries):
         temperature: float = 1.0,
         n_chains: int = 4,
         n_temperatures: int = 10,
-        block_depth: int | Literal["auto"] = "auto",
         start: Literal["prior", "worst"] = "prior",
         random_state: RandomSource = None,
         n_jobs: int | None = None,
@@ -145,9 +136,6 @@ class StructureSampler(SamplerSummaries):
         self.temperature = float(temperature)
         self.n_chains = whole_number("n_chains", n_chains, 1)
         self.n_temperatures = whole_number("n_temperatures", n_temperatures, 1)
-        if not (isinstance(block_depth, str) and block_depth == "auto"):
-            block_depth = whole_number("block_depth", block_depth, 1, 8)
-        self.block_depth = block_depth
         if start not in ("prior", "worst"):
             raise ValueError(f"start must be 'prior' or 'worst', but is {start!r}")
         self.start = start
@@ -210,7 +198,6 @@ class StructureSampler(SamplerSummaries):
         engine.begin(self.start == "worst", resolve_n_jobs(self.n_jobs))
         with Progress("sampling", burn_in + n_draws, progress) as bar:
             powers = self._burn_in(engine, powers, burn_in, steps, bar)
-            self._warn_of_small_blocks(engine)
             records, was_interrupted = self._draw(engine, n_draws, thin, bar)
         if not records:
             raise KeyboardInterrupt
@@ -242,24 +229,15 @@ class StructureSampler(SamplerSummaries):
             kinds=[KINDS.index(kind) for kind in self.kinds], statistics=rows.statistics,
             log_split=self._log_split.tolist(), log_stop=self._log_stop.tolist(), summed_depth=SUMMED_DEPTH,
             only_nontrivial=self.candidates == "nontrivial",
-            block_depth=3 if self.block_depth == "auto" else self.block_depth, max_block_cost=MAX_BLOCK_STEPS,
+            block_depth=BLOCK_DEPTH, max_block_cost=MAX_BLOCK_STEPS,
             powers=powers.tolist(), seeds=seeds,
         )  # fmt: skip
 
     def _sum_top(self, engine: _kernels.Sampler, steps: float) -> None:
-        depth = len(self._log_split) if isinstance(self.block_depth, str) else self.block_depth
-        engine.sum_top(steps, TOP_BYTES, depth, resolve_n_jobs(self.n_jobs))
+        engine.sum_top(steps, TOP_BYTES, len(self._log_split), resolve_n_jobs(self.n_jobs))
 
     def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
         return PROPOSALS_IF_INDEPENDENT if engine.top_depth() >= len(self._log_split) else PROPOSALS
-
-    def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
-        if isinstance(self.block_depth, str):
-            return
-        asked, depth, lack = min(self.block_depth, len(self._log_split)), engine.horizon(), engine.top_lack()
-        if depth < asked and lack:
-            why = TOO_DEEP[lack].format(depth=depth, gigabytes=TOP_BYTES / 2**30)
-            warnings.warn(f"block_depth={self.block_depth} {why}", stacklevel=3)
 
     def _burn_in(
         self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, steps: float, bar: Progress

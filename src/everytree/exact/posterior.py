@@ -185,19 +185,11 @@ class ExactPosterior:
         **row_data
             Row data of the family.
         """
-        codes = self._read_codes(X)
         if continuation is not None and budget is not None:
             raise ValueError("continuation is for complete sums: leave out budget")
         if budget is None:
             self._check_size(self.max_depth + (continuation is not None))
-        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
-        targets = as_column("y", y)
-        weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
-        statistics = self.family.statistics(targets, weight, **row_data)
-        if len(statistics) != len(codes):
-            raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
-        kept = np.arange(len(codes)) if weight is None else np.flatnonzero(weight > 0.0)
-        codes, statistics = codes[kept], statistics[kept]
+        codes, statistics, kept = read_rows(self.family, self.n_codes, X, y, sample_weight, row_data)
         if continuation is not None:
             return self._continue(codes, statistics, kept, continuation, progress)
         regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
@@ -653,6 +645,25 @@ def _rows_by_place(family: NativeFamily, statistics: FloatArray) -> NDArray[np.i
     rows = np.zeros(n_places, dtype=np.int64)
     rows[place] = np.arange(len(place))
     return rows
+
+
+def read_rows(
+    family: NativeFamily,
+    n_codes: Sequence[int],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    row_data: dict[str, Any],
+) -> tuple[NDArray[np.uint16], FloatArray, NDArray[np.int64]]:
+    """Codes and statistics of the rows with positive weight, and which rows these are."""
+    codes = read_codes(X, n_codes)
+    check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
+    weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
+    statistics = family.statistics(as_column("y", y), weight, **row_data)
+    if len(statistics) != len(codes):
+        raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
+    kept = np.arange(len(codes)) if weight is None else np.flatnonzero(weight > 0.0)
+    return codes[kept], statistics[kept], kept
 
 
 def read_codes(X: ArrayLike, n_codes: Sequence[int], *, known: bool = True) -> NDArray[np.uint16]:

@@ -316,11 +316,15 @@ class ExactPosterior:
 
     def without_rows(self, temperature: float | None = None) -> ExactPosterior:
         """Return the same columns, splits and priors without rows; with another temperature if one is given."""
-        return ExactPosterior(
-            self.n_codes, self.family, self.max_depth, self.split_prior, candidates=self.candidates, kinds=self.kinds,
-            temperature=self.temperature if temperature is None else temperature, truncation=self.target_truncation,
-            max_regions=self.max_regions, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        changed = {} if temperature is None else {"temperature": temperature}
+        return ExactPosterior(family=self.family, **{**self._arguments(), **changed})
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
+            "candidates": self.candidates, "kinds": self.kinds, "temperature": self.temperature,
+            "truncation": self.target_truncation, "max_regions": self.max_regions, "n_jobs": self.n_jobs,
+        }  # fmt: skip
 
     def check_mergeable(self, other: ExactPosterior) -> None:
         """Raise unless the other sums over the same trees with the same priors."""
@@ -333,12 +337,7 @@ class ExactPosterior:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """State for a file, as plain values and arrays: arguments, rows, bounds. Regions are listed again on use."""
-        plain: dict[str, Any] = {
-            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
-            "candidates": self.candidates, "kinds": self.kinds, "temperature": self.temperature,
-            "truncation": self.target_truncation,
-            "max_regions": self.max_regions, "n_jobs": self.n_jobs,
-        }  # fmt: skip
+        plain = self._arguments()
         if not hasattr(self, "_rows"):
             return plain, {}
         codes, statistics, n_expanded = self._rows

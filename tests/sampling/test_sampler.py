@@ -14,7 +14,6 @@ import pytest
 import everytree as et
 from cases import LONG, rng_for
 from everytree.files.container import write
-from everytree.sampling import sampler as sampler_module
 from everytree.sampling.evidence import bennett_ratio
 from sampling_cases import errors_of_use, ess, look_ahead_one_level, rhat, traced
 
@@ -149,14 +148,14 @@ def test_an_interrupt_keeps_the_draws():
 
 def interrupt_run(monkeypatch, number):
     """The run of the kernel with this number, from the next one on, is interrupted before it begins."""
-    unhindered, n_before = sampler_module.run, iter(range(number))
+    unhindered, n_before = et.StructureSampler._run, iter(range(number))
 
     def run_into(*arguments):
         if next(n_before, None) is None:
             raise KeyboardInterrupt
         unhindered(*arguments)
 
-    monkeypatch.setattr(sampler_module, "run", run_into)
+    monkeypatch.setattr(et.StructureSampler, "_run", run_into)
 
 
 @pytest.mark.parametrize("number", [0, 3, 4], ids=["burn-in", "end of burn-in", "first draw"])

@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +38,6 @@ def warn_of_left_out(left_out: float, truncation: float) -> None:
             "not fit in memory; fewer columns or codes, or a smaller max_depth, would",
             stacklevel=4,
         )
-
-
-class LeafArrays(TypedDict):
-    """Leaves as the kernels take them."""
-
-    weight: FloatArray
-    start: NDArray[np.int64]
-    column: NDArray[np.int32]
-    codes: NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,7 @@ class Leaves:
         return cls(**parts, left_out=engine.left_out(threshold, with_unknown))
 
     @property
-    def conditions(self) -> LeafArrays:
+    def conditions(self) -> dict[str, Any]:
         """The leaves as the kernels take them."""
         return {"weight": self.weight, "start": self.start, "column": self.column, "codes": self.codes}
 

@@ -186,10 +186,10 @@ def _kind(name: str) -> tuple[type, Write, Read] | None:
         return _KINDS[name]
     from everytree.estimators.registry import ESTIMATORS
     from everytree.files import online
-    from everytree.files.outputs import read_with_outputs, write_with_outputs
+    from everytree.files.estimators import read_estimator, write_estimator
 
     if name in ESTIMATORS:
-        return ESTIMATORS[name], write_with_outputs, lambda reader: read_with_outputs(reader, ESTIMATORS[name])
+        return ESTIMATORS[name], write_estimator, lambda reader: read_estimator(reader, ESTIMATORS[name])
     if name in online.KINDS:
         return online.KINDS[name], online.write_online, lambda reader: online.read_online(reader, online.KINDS[name])
     return None

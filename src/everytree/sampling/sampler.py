@@ -7,13 +7,14 @@ their structures. The kernels in `_native/sampling` make the moves; `replica.hpp
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
@@ -28,7 +29,6 @@ from everytree.sampling.answers import SamplerSummaries
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
-from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run
 from everytree.trees.metatree import read_only
 
 MAX_DEPTH = 64
@@ -36,6 +36,16 @@ MAX_DEPTH = 64
 
 SUMMED_DEPTH = 5
 """Depth to which prunings are summed out; below it they are drawn with the structure."""
+
+PROPOSALS, PROPOSALS_IF_INDEPENDENT = (20, 2), (0, 1)
+"""Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from
+the posterior, one is enough."""
+
+SECONDS_AT_ONCE = 0.3
+"""Approximate time that the kernel draws before it returns; how draws are divided does not change them."""
+
+Records = list[list[dict[str, NDArray[Any]]]]
+"""Results of the kernel: for each call, one record per chain."""
 
 BLOCK_DEPTH = 3
 """Levels over which a block is summed below the first ones, at most."""
@@ -236,8 +246,19 @@ class StructureSampler(SamplerSummaries):
     def _sum_top(self, engine: _kernels.Sampler, steps: float) -> None:
         engine.sum_top(steps, TOP_BYTES, len(self._log_split), resolve_n_jobs(self.n_jobs))
 
-    def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
-        return PROPOSALS_IF_INDEPENDENT if engine.top_depth() >= len(self._log_split) else PROPOSALS
+    def _run(self, records: Records, engine: _kernels.Sampler, n_draws: int, thin: int, bar: Progress) -> None:
+        """Draw, some draws at a time, so that progress is shown; `records` has what was drawn before an interrupt."""
+        is_independent = engine.top_depth() >= len(self._log_split)
+        n_single, n_blocks = PROPOSALS_IF_INDEPENDENT if is_independent else PROPOSALS
+        jobs, n_next, done = resolve_n_jobs(self.n_jobs), 1, 0
+        while done < n_draws:
+            n_next = min(n_next, n_draws - done)
+            begun = time.perf_counter()
+            records.append(engine.run(n_draws=n_next, thin=thin, n_single=n_single, n_blocks=n_blocks, n_jobs=jobs))
+            done += n_next
+            bar.step(n_next)
+            per_draw = (time.perf_counter() - begun) / n_next
+            n_next = max(int(SECONDS_AT_ONCE / max(per_draw, 1e-9)), 1)
 
     def _burn_in(
         self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, steps: float, bar: Progress
@@ -250,7 +271,7 @@ class StructureSampler(SamplerSummaries):
         done = 0
         for number, end in enumerate(ends):
             engine.forget_counts()
-            run([], engine, self._proposals(engine), end - done, 0, resolve_n_jobs(self.n_jobs), bar)
+            self._run([], engine, end - done, 0, bar)
             done = end
             if number + 1 == N_ROUNDS:
                 break
@@ -271,7 +292,7 @@ class StructureSampler(SamplerSummaries):
         """Draw; also return whether an interrupt by the user ended it."""
         records: Records = []
         try:
-            run(records, engine, self._proposals(engine), n_draws, thin, resolve_n_jobs(self.n_jobs), bar)
+            self._run(records, engine, n_draws, thin, bar)
         except KeyboardInterrupt:
             return records, True
         return records, False

@@ -61,7 +61,7 @@ def _read_out_of_bag(reader: Reader, outputs: list[Any]) -> OutOfBag | None:
     return replace(joined, score=score)
 
 
-# ---- one output -------------------------------------------------------------------------------------------------------
+# ---- one output -----------------------------------------------------------------------------------------------------
 
 
 def _write_one(writer: Writer, model: Any) -> None:

@@ -25,17 +25,8 @@ def open_files(
 ) -> ArrowFiles | TextFiles:
     """Files as one table, whose rows are read part by part or as a whole.
 
-    Parameters
-    ----------
-    files : Files
-    reader : TextReader, optional
-        How text is read.
-    threads : bool
-        Whether pyarrow reads by its threads.
-    dictionaries : bool
-        Whether text of Parquet files comes in dictionaries, so that each label is read once.
-    part_bytes : int, optional
-        That a part may take, roughly, where memory is short.
+    `reader` reads text; other arguments are attributes of `ArrowFiles` and `TextFiles`, or, `dictionaries`, whether
+    text of Parquet files comes in dictionaries, so that each label is read once.
     """
     pyarrow_dataset()
     if files.format not in DELIMITERS:

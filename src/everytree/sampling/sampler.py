@@ -76,25 +76,22 @@ class StructureSampler(SamplerSummaries):
 
     Parameters
     ----------
-    n_codes : sequence of int
-        Number of codes of each column.
-    family : NativeFamily
-        The leaf model, with one prior for all leaves.
+    n_codes, family
+        As in `ExactPosterior`.
     max_depth : int, optional
         No limit by default. Regions with equal rows stay at the prior and are not stored.
-    split_prior : float or callable
-        A number, or a function of depth such as `depth_prior(0.95, 1.0)`.
-    candidates : {"all", "nontrivial"}
-        Every split of the codes that are possible in a region, or only those that separate its rows.
-    kinds : str or sequence of str
-        For each column, or for all: "ordered" is split at thresholds, "one_against_rest" into one category and the
-        others, "multiway" into all categories at once.
+    split_prior
+        As in `ExactPosterior`.
+    candidates
+        As in `ExactPosterior`.
+    kinds
+        As in `ExactPosterior`.
     temperature : float
         Power of the evidence by which structures are drawn, as in `ExactPosterior`: 1 is the posterior, less spreads
         it over structures that explain the rows a little worse. Predictions weigh the prunings of each structure by
         the full evidence.
     n_chains : int
-        Independent chains; their agreement is measured by `rhat`.
+        Independent chains; where they agree, they have converged.
     n_temperatures : int
         Powers of the evidence in each chain, from 0 to `temperature`. With 1 nothing is exchanged, and there is no
         estimate of the evidence.

@@ -23,10 +23,14 @@ from everytree.base.progress import Progress
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
 from everytree.exact.regions import KINDS, Kind
+from everytree.exact.trees import ExactTree
 from everytree.families.base import NativeFamily
+from everytree.posterior.forest import Forest
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
-from everytree.sampling.answers import SamplerSummaries
+from everytree.predictive.predictive import Predictive
+from everytree.sampling.arviz import inference_data
 from everytree.sampling.draws import Draws, Structures
+from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
 from everytree.trees.metatree import read_only
@@ -36,6 +40,9 @@ MAX_DEPTH = 64
 
 SUMMED_DEPTH = 5
 """Depth to which prunings are summed out; below it they are drawn with the structure."""
+
+MOVES = ("change", "neighbour", "swap", "rotation", "prior", "block")
+"""Names of the moves, in the order of the kernel."""
 
 PROPOSALS, PROPOSALS_IF_INDEPENDENT = (20, 2), (0, 1)
 """Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from
@@ -67,7 +74,7 @@ KEPT = 200
 """Approximate number of structures that `thin="auto"` keeps."""
 
 
-class StructureSampler(SamplerSummaries):
+class StructureSampler:
     """Draws from p(k | data): the splits of a tree, its prunings and leaves summed out exactly.
 
     The prior is that of `ExactPosterior`: a region is split with probability `split_prior` (of its depth) unless it is
@@ -111,6 +118,13 @@ class StructureSampler(SamplerSummaries):
     2
     """
 
+    powers: FloatArray
+    _rows: DistinctRows
+    _draws: Draws
+    _kept: Structures
+    _best: dict[str, Any]
+    _moves: dict[str, NDArray[Any]]
+    _forest: Forest | None
     _thin: int
     _top_steps: float
     _needs_sums: bool
@@ -319,6 +333,109 @@ class StructureSampler(SamplerSummaries):
                 engine.restore(chain=chain, **state)
             self._engine, self._needs_sums = engine, True
         return self._engine
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise ValueError("this StructureSampler has no rows yet: call fit(X, y) first")
+
+    @property
+    def draws(self) -> Draws:
+        """Numbers of every draw, by chain."""
+        self._check_fitted()
+        return self._draws
+
+    @property
+    def structures(self) -> Structures:
+        """The structures that were kept."""
+        self._check_fitted()
+        return self._kept
+
+    @property
+    def n_rows(self) -> int:
+        self._check_fitted()
+        return self._rows.n_rows
+
+    @property
+    def posterior(self) -> Forest:
+        """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
+        kept = self.structures
+        if "one_against_rest" in self.kinds:
+            raise ValueError("splits of one category against the rest are not thresholds: a forest cannot hold them")
+        if self._forest is None:
+            self._forest = Forest(
+                [
+                    self._rows.posterior(kept.tree(i, len(self.n_codes)), self.family, kept.one(i)["split_prior"])
+                    for i in range(len(kept))
+                ],
+                n_codes=self.n_codes,
+            )
+        return self._forest
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row, averaged over structures and their prunings."""
+        return self.posterior.predictive(X, **row_data)
+
+    def probs(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, for families of classes."""
+        return self.posterior.probs(X)
+
+    @property
+    def feature_prob(self) -> FloatArray:
+        """(n_features,) probability that a region that holds rows is split on each column."""
+        return np.asarray(self.draws.used.mean(axis=(0, 1)))
+
+    @property
+    def log_evidence(self) -> EvidenceEstimate:
+        """Log p(y | X), to the power of the temperature, summed over all trees and splits, with its error."""
+        if self.n_temperatures < 2:
+            raise ValueError("the evidence is estimated from several temperatures: set n_temperatures to 2 or more")
+        draws = self.draws
+        return estimate_evidence(draws.own, draws.hotter, draws.colder)
+
+    def map_tree(self) -> ExactTree:
+        """The most probable tree that a chain visited, with its splits.
+
+        Its `log_prob` is the log of its posterior probability, by the estimate of the evidence; NaN with one
+        temperature.
+        """
+        self._check_fitted()
+        best = self._best
+        total = self.log_evidence.value if self.n_temperatures > 1 else float("nan")
+        names = ("feature", "code", "first_child", "n_children")
+        feature, code, first_child, n_children = (read_only(np.array(best[name])) for name in names)
+        log_prob = float(best["log_joint"]) - total
+        return ExactTree(feature, code, first_child, n_children, log_prob, tuple(self.kinds))
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals of each move that was made at the target's temperature, and of exchanges of all.
+
+        Where sums over all structures could be computed, each draw is one block, independent of the draw before.
+        """
+        self._check_fitted()
+        moves = self._moves
+        proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
+        rates = {name: float(a / p) for name, a, p in zip(MOVES, accepted, proposed, strict=True) if p}
+        tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]
+        if len(tried):
+            rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean())
+        return rates
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ (`pip install everytree[arviz]`): its `InferenceData`, from ArviZ 1.0 on a `DataTree`.
+
+        `arviz.summary` of it has R-hat, which tells whether chains agree, effective numbers of draws, and Monte Carlo
+        errors of all means.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            `posterior` holds the number of leaves, the use of each column and the column of the root;
+            `sample_stats` the log evidence of the structures as `lp`, and the share of accepted proposals of each move.
+        """
+        return inference_data(self.draws, self.acceptance)
 
     # ---- state ------------------------------------------------------------------------------------------------------
 

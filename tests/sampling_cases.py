@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
@@ -157,3 +158,9 @@ def errors_of_use(sampler: et.StructureSampler) -> np.ndarray:
     """Monte Carlo standard error of the probability that each column is used."""
     each = np.moveaxis(sampler.draws.used, 2, 0)
     return np.array([used.std() / np.sqrt(ess(used)) if np.ptp(used) > 0.0 else 0.0 for used in each])
+
+
+def look_ahead_one_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samplers whose blocks have one level, so that moves of single nodes matter."""
+    monkeypatch.setattr("everytree.sampling.sampler.BLOCK_DEPTH", 1)
+    monkeypatch.setattr(et.StructureSampler, "_sum_top", lambda self, engine, steps: engine.sum_top(steps, 2**28, 1, 1))

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from cases import LONG, rng_for
-from everytree.sampling.answers import MOVES
+from everytree.sampling.sampler import MOVES
 from naive_sampling import AllStructures, Key
 from sampling_cases import Small, drawn_exactly, p_value_of_symmetry, put, structures
 

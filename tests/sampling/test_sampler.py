@@ -14,9 +14,8 @@ import pytest
 import everytree as et
 from cases import LONG, rng_for
 from everytree.files.container import write
-from everytree.sampling import sampler as sampler_module
 from everytree.sampling.evidence import bennett_ratio
-from sampling_cases import errors_of_use, ess, rhat, traced
+from sampling_cases import errors_of_use, ess, look_ahead_one_level, rhat, traced
 
 FAMILY = et.Bernoulli(0.5, 0.5)
 N_CODES = [2, 3, 4, 2]
@@ -42,12 +41,14 @@ def same_draws(one, other):
 # ---- against the exact sum -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block_depth", ["auto", 1])
+@pytest.mark.parametrize("blocks", ["deep", "shallow"])
 @pytest.mark.parametrize("start", ["prior", "worst"])
 @pytest.mark.parametrize("candidates", ["all", "nontrivial"])
-def test_the_sampler_draws_from_the_exact_posterior(candidates, start, block_depth):
+def test_the_sampler_draws_from_the_exact_posterior(candidates, start, blocks, monkeypatch):
+    if blocks == "shallow":
+        look_ahead_one_level(monkeypatch)
     exact = et.ExactPosterior(N_CODES, FAMILY, 4, candidates=candidates).fit(*rows())
-    sampler = sampled(4000 if LONG else 250, max_depth=4, candidates=candidates, start=start, block_depth=block_depth)
+    sampler = sampled(4000 if LONG else 250, max_depth=4, candidates=candidates, start=start)
     assert max(map(rhat, traced(sampler))) < (1.01 if LONG else 1.1)
     off = sampler.feature_prob - exact.feature_prob
     assert (np.abs(off) < 5.0 * errors_of_use(sampler) + 1e-3).all()
@@ -147,14 +148,14 @@ def test_an_interrupt_keeps_the_draws():
 
 def interrupt_run(monkeypatch, number):
     """The run of the kernel with this number, from the next one on, is interrupted before it begins."""
-    unhindered, n_before = sampler_module.run, iter(range(number))
+    unhindered, n_before = et.StructureSampler._run, iter(range(number))
 
     def run_into(*arguments):
         if next(n_before, None) is None:
             raise KeyboardInterrupt
         unhindered(*arguments)
 
-    monkeypatch.setattr(sampler_module, "run", run_into)
+    monkeypatch.setattr(et.StructureSampler, "_run", run_into)
 
 
 @pytest.mark.parametrize("number", [0, 3, 4], ids=["burn-in", "end of burn-in", "first draw"])
@@ -200,12 +201,13 @@ def test_the_posterior_is_an_average_with_equal_weights():
     assert forest.n_rows == sampler.n_rows == 40
 
 
-def test_moves_are_counted():
+def test_moves_are_counted(monkeypatch):
     sampler = sampled(50)
     assert "n_draws=50" in repr(sampler)
     assert set(sampler.acceptance) == {"block", "exchange"}
     moves = {"change", "neighbour", "swap", "rotation", "prior", "block", "exchange"}
-    assert set(sampled(20, block_depth=1).acceptance) == moves
+    look_ahead_one_level(monkeypatch)
+    assert set(sampled(20).acceptance) == moves
 
 
 def test_arviz_reads_the_draws():

@@ -24,7 +24,6 @@ X, Y = np.array([[0, 1], [1, 0], [1, 1]] * 4), np.array([0, 1, 1] * 4)
         ({"temperature": 0.0}, "temperature must be a power above 0"),
         ({"n_chains": 0}, "n_chains"),
         ({"n_temperatures": 0}, "n_temperatures"),
-        ({"block_depth": 0}, "block_depth"),
         ({"start": "best"}, "start must be 'prior' or 'worst'"),
     ],
 )
@@ -67,23 +66,6 @@ def test_one_temperature_draws_but_has_no_evidence():
     assert np.isnan(sampler.map_tree().log_prob)
     with pytest.raises(ValueError, match="n_temperatures to 2 or more"):
         _ = sampler.log_evidence
-
-
-def test_a_block_that_would_not_fit_is_smaller_and_says_so():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 40, (60, 8))
-    sampler = et.StructureSampler([40] * 8, FAMILY, n_chains=1, n_temperatures=2, block_depth=6, random_state=0)
-    with pytest.warns(UserWarning, match="blocks at the root have depth 1; more draws allow more"):
-        sampler.fit(codes, rng.integers(0, 2, 60), n_draws=2)
-
-
-def test_a_block_that_takes_too_much_memory_says_so(monkeypatch):
-    monkeypatch.setattr("everytree.sampling.sampler.TOP_BYTES", 2**13)
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 4, (60, 8))
-    sampler = et.StructureSampler([4] * 8, FAMILY, n_chains=1, n_temperatures=2, block_depth=6, random_state=0)
-    with pytest.warns(UserWarning, match=r"block_depth=6 would take more than .* GiB of memory: blocks .* depth \d$"):
-        sampler.fit(codes, rng.integers(0, 2, 60), n_draws=50)
 
 
 @pytest.mark.parametrize("candidates", ["all", "nontrivial"])

@@ -16,7 +16,7 @@ from everytree.sampling.consensus import ConsensusNode, consensus_tree
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.points import DistinctRows
 from naive_sampling import AllStructures
-from sampling_cases import BERNOULLI, Small, errors_of_use, put, structures
+from sampling_cases import BERNOULLI, Small, errors_of_use, look_ahead_one_level, put, structures
 
 N_CODES = [3, 2, 4]
 FAMILIES = {
@@ -86,9 +86,12 @@ def test_a_function_of_depth_is_its_numbers():
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"block_depth": 1}, {"n_temperatures": 1}, {"max_depth": None}], ids=str)
-def test_more_draws_are_those_of_one_long_run(options):
+@pytest.mark.parametrize("options", [{}, {"start": "worst"}, {"n_temperatures": 1}, {"max_depth": None}], ids=str)
+@pytest.mark.parametrize("blocks", ["deep", "shallow"])
+def test_more_draws_are_those_of_one_long_run(options, blocks, monkeypatch):
     """Whatever lies between: a pickle, a copy, other threads."""
+    if blocks == "shallow":
+        look_ahead_one_level(monkeypatch)
     X, y = rows()
     plan = {"burn_in": 10, "thin": 1}
     whole = sampler(**options).fit(X, y, n_draws=30, **plan)

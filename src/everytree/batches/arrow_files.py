@@ -99,14 +99,6 @@ class ArrowFiles:
         return found
 
 
-def open_arrow_files(
-    files: Files, *, threads: bool = True, dictionaries: bool = True, part_bytes: int | None = None
-) -> ArrowFiles:
-    """Files as a dataset; with `dictionaries`, text of Parquet files comes so, and each label is read once."""
-    kept = dictionaries and files.format == "parquet"
-    return ArrowFiles(files, _open_dataset(files, dictionaries=kept), threads, part_bytes)
-
-
 def of_same_columns(schemas: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Check that all files have the same columns; a column that a file lacks would read as missing values."""
     first: tuple[str, set[str]] | None = None
@@ -142,7 +134,7 @@ def pyarrow_dataset() -> Any:
 # ---- datasets -------------------------------------------------------------------------------------------------------
 
 
-def _open_dataset(files: Files, *, dictionaries: bool) -> Any:
+def open_dataset(files: Files, *, dictionaries: bool) -> Any:
     """A dataset whose columns have types that hold what every file has."""
     make = _dataset_of_paths if files.content is None else _dataset_of_buffer
     dataset = make(files, None, _file_format(files.format, []))

@@ -15,7 +15,6 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import row_weights
 from everytree.base.errors import MissingValueError, RefusedError
 from everytree.batches.prefetch import read_ahead
-from everytree.batches.shape import Shape
 from everytree.batches.source import Source
 from everytree.batches.target_column import Target, read_target
 from everytree.tables.reading import Table, as_frame, read_table
@@ -65,12 +64,6 @@ class Batch:
     target: Target | None
     weight: FloatArray | None
     row_data: dict[str, NDArray[Any]]
-
-    @property
-    def shape(self) -> Shape:
-        """The layout that all batches must share."""
-        given = {"y": self.target, "sample_weight": self.weight, **self.row_data}
-        return Shape.of(self.table, (name for name, values in given.items() if values is not None))
 
 
 def batches_of(source: Source, roles: Roles, owner: str, features: list[str] | None = None) -> Iterator[Batch]:

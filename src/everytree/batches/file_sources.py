@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everytree.batches import text_pieces
-from everytree.batches.arrow_files import ArrowFiles, open_arrow_files, pyarrow_dataset
+from everytree.batches.arrow_files import ArrowFiles, open_dataset, pyarrow_dataset
 from everytree.batches.files import DELIMITERS, Files
 from everytree.batches.source import Source
 from everytree.batches.text import TextReader
@@ -25,21 +25,13 @@ def open_files(
 ) -> ArrowFiles | TextFiles:
     """Files as one table, whose rows are read part by part or as a whole.
 
-    Parameters
-    ----------
-    files : Files
-    reader : TextReader, optional
-        How text is read.
-    threads : bool
-        Whether pyarrow reads by its threads.
-    dictionaries : bool
-        Whether text of Parquet files comes in dictionaries.
-    part_bytes : int, optional
-        That a part may take, roughly, where memory is short.
+    `reader` reads text; other arguments are attributes of `ArrowFiles` and `TextFiles`, or, `dictionaries`, whether
+    text of Parquet files comes in dictionaries, so that each label is read once.
     """
     pyarrow_dataset()
     if files.format not in DELIMITERS:
-        return open_arrow_files(files, threads=threads, dictionaries=dictionaries, part_bytes=part_bytes)
+        kept = dictionaries and files.format == "parquet"
+        return ArrowFiles(files, open_dataset(files, dictionaries=kept), threads, part_bytes)
     plain = TextReader("", DELIMITERS[files.format], knows="the rows before it are")
     size = None if part_bytes is None else min(max(part_bytes, LEAST_BYTES), text_pieces.PIECE_BYTES)
     return TextFiles(files, replace(reader or plain, threads=threads), size)

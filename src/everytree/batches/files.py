@@ -7,7 +7,7 @@ import gzip
 import io
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -65,7 +65,9 @@ class Files:
 
     def marks(self) -> tuple[tuple[str, int, int], ...]:
         """Path, size and time of change of those that are there."""
-        return marks(self.paths) if self.content is None else ()
+        paths = self.paths if self.content is None else []
+        statuses = [(path, os.stat(path)) for path in paths if os.path.exists(path)]
+        return tuple((path, status.st_size, status.st_mtime_ns) for path, status in statuses)
 
 
 @dataclass(frozen=True)
@@ -186,9 +188,3 @@ def _width(arrow_type: Any) -> int:
         return max(int(arrow_type.bit_width) // 8, 1)
     except ValueError:
         return 8
-
-
-def marks(paths: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
-    """Path, size and time of change of those that are there."""
-    statuses = [(path, os.stat(path)) for path in paths if os.path.exists(path)]
-    return tuple((path, status.st_size, status.st_mtime_ns) for path, status in statuses)

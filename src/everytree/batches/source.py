@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 BATCH_VALUES = 2**23
@@ -31,10 +31,6 @@ class Source:
     start: Callable[[Names], Iterator[Any]]
     n_rows: int | None = None
     mark: Callable[[], Mark] = tuple
-
-    def only(self, columns: list[str]) -> Source:
-        """Restrict to these columns."""
-        return replace(self, start=lambda names: self.start(columns if names is None else names))
 
 
 def batch_rows(n_columns: int) -> int:

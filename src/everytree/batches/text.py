@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everytree.base.words import number_of
 from everytree.batches.text_pieces import Piece
 from everytree.tables.reading import SAYS_MISSING
 
-PLURALS = {"text": "text", "number": "numbers", "boolean": "booleans", "date": "dates"}
+PLURALS = {
+    "text": "text", "number": "numbers", "boolean": "booleans",
+    "date": "dates, all of them with a time zone or none",
+}  # fmt: skip
+ROW = re.compile(r"(?:In CSV column #(?P<column>\d+): |CSV parse error: )Row #(?P<row>\d+): ")
+"""How pyarrow says where an error is: rows count from 1, empty lines aside."""
 BLOCK, MAX_BLOCK = 2**20, 2**31 - 1
 """Bytes that pyarrow reads at a time, and the most it can."""
-ZONES = ", all of them with a time zone or none"
 
 
 class TextError(ValueError):
@@ -73,10 +78,9 @@ class TextReader:
         """The names of the columns."""
         self._check_text(piece)
         try:
-            first = next((values for _, values in self._lines(piece.content)), [])
+            return self._names(piece.content)
         except csv.Error as error:
             raise TextError(self.name, None, f"{error}: a quote that is never closed?") from None
-        return first if self.has_header else [f"column{k + 1}" for k in range(len(first))]
 
     def read(self, piece: Piece, columns: Sequence[str] | None = None) -> Any:
         """The table of a piece; where a type is not known, it is the one that all values of a column allow."""
@@ -87,22 +91,21 @@ class TextReader:
             table = self._parse(piece.content, self._told(), columns)
             table = self._with_loose_kinds(table, piece.content)
         except (pa.ArrowException, ValueError, KeyError) as error:
-            raise self._malformed(piece, str(error).split("\n")[0]) from None
-        if self.has_header:
-            return table
-        return table.rename_columns([f"column{int(name.removeprefix('f')) + 1}" for name in table.column_names])
+            if self.threads:  # errors of threads do not say which row it is
+                return replace(self, threads=False).read(piece, columns)
+            raise self._malformed(piece, str(error)) from None
+        return table
 
     def read_as_written(self, piece: Piece, names: Sequence[str]) -> dict[str, Any]:
         """Columns as text, character by character."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        inside = [self._inside(name) for name in names]
         as_text = arrow_csv.ConvertOptions(
-            include_columns=inside, column_types=dict.fromkeys(inside, pa.string()), strings_can_be_null=False
+            include_columns=names, column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
         )
         table = self._read(piece.content, as_text)
-        return {name: table.column(column) for name, column in zip(names, inside, strict=True)}
+        return {name: table.column(name) for name in names}
 
     # ---- values to types --------------------------------------------------------------------------------------------
 
@@ -122,34 +125,36 @@ class TextReader:
             "boolean": (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating),
             "date": (pa.types.is_date, pa.types.is_timestamp),
         }
+        possible = {
+            "boolean": [pa.bool_()],
+            "date": [pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")],
+        }
         for name, kind in self.kinds.items():
-            inside = self._inside(name)
-            place = table.schema.get_field_index(inside)
+            place = table.schema.get_field_index(name)
             if kind not in accepted or place < 0:
                 continue
             if not any(test(table.schema.types[place]) for test in (pa.types.is_null, *accepted[kind])):
-                table = table.set_column(place, inside, self._first_fitting(content, name, kind))
+                table = table.set_column(place, name, self._first_fitting(content, name, possible[kind]))
         return table
 
-    def _first_fitting(self, content: bytes, name: str, kind: str) -> Any:
-        """A column by the first type that all its values have."""
+    def _first_fitting(self, content: bytes, name: str, arrow_types: Sequence[Any]) -> Any:
+        """A column by the first type that all its values have, or the error of the type that most of them have."""
         import pyarrow as pa
 
-        for arrow_type in _possible_types(kind):
+        errors = []
+        for arrow_type in arrow_types:
             try:
                 return self._parse(content, {name: arrow_type}, [name]).column(0)
-            except pa.ArrowInvalid:
-                continue
-        raise ValueError(f"column {name!r} holds something other than {PLURALS[kind]}")
+            except pa.ArrowInvalid as error:
+                errors.append(error)
+        raise max(errors, key=lambda error: int(found["row"]) if (found := ROW.search(str(error))) else 0)
 
     def _parse(self, content: bytes, types: Mapping[str, Any], columns: Sequence[str] | None) -> Any:
         from pyarrow import csv as arrow_csv
 
-        chosen = None if columns is None else [self._inside(name) for name in columns]
-        told = {self._inside(name): arrow_type for name, arrow_type in types.items()}
         as_types = arrow_csv.ConvertOptions(
-            include_columns=chosen, column_types=told, null_values=sorted(SAYS_MISSING), strings_can_be_null=True,
-            decimal_point=self.decimal,
+            include_columns=columns, column_types=dict(types), null_values=sorted(SAYS_MISSING),
+            strings_can_be_null=True, decimal_point=self.decimal,
         )  # fmt: skip
         return self._read(content, as_types)
 
@@ -171,16 +176,13 @@ class TextReader:
         return arrow_csv.read_csv(
             pa.BufferReader(content),
             read_options=arrow_csv.ReadOptions(
-                use_threads=self.threads, block_size=size, autogenerate_column_names=not self.has_header
+                use_threads=self.threads,
+                block_size=size,
+                column_names=None if self.has_header else self._names(content),
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in content),
             convert_options=convert,
         )
-
-    def _inside(self, name: str) -> str:
-        """pyarrow counts columns without names from 0."""
-        number = name.removeprefix("column")
-        return name if self.has_header or not number.isdecimal() else f"f{int(number) - 1}"
 
     # ---- what is wrong ----------------------------------------------------------------------------------------------
 
@@ -199,38 +201,30 @@ class TextReader:
             raise TextError(self.name, line, "holds a zero byte, which is not text")
 
     def _malformed(self, piece: Piece, complaint: str) -> TextError:
-        """The line that breaks the rules, found by reading once more, or what pyarrow said."""
+        """The line that breaks the rules, by the number of its row, or what pyarrow said."""
         rows: list[tuple[int, list[str]]] = []
         try:
             for line, values in self._lines(piece.content):
                 rows.append((piece.line(line), values))
-                if len(values) != len(rows[0][1]):
-                    message = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
-                    return TextError(self.name, rows[-1][0], message)
         except csv.Error as error:
             where = f"{self.name}, after line {rows[-1][0] if rows else 1}"
             return TextError(where, None, f"{error}: a quote that is never closed?")
-        return self._not_of_its_kind(rows) or TextError(self.name, None, complaint)
-
-    def _not_of_its_kind(self, rows: list[tuple[int, list[str]]]) -> TextError | None:
-        """The first value that is not what its column is known to be."""
-        names = rows[0][1] if self.has_header else [f"column{k + 1}" for k in range(len(rows[0][1]))]
-        rows = rows[1:] if self.has_header else rows
-        found: tuple[int, TextError] | None = None
-        for name in {**self.types, **self.kinds}:
-            if name not in names:
-                continue
-            values = [row[names.index(name)] for _, row in rows]
-            possible = _possible_types(self.kinds[name]) if name in self.kinds else (self.types[name],)
-            at = max(_first_unreadable(values, arrow_type, self.decimal) for arrow_type in possible)
-            if at < len(values) and (found is None or at < found[0]):
-                found = at, TextError(self.name, rows[at][0], self._said(name, values[at], possible))
-        return None if found is None else found[1]
-
-    def _said(self, name: str, value: str, possible: Sequence[Any]) -> str:
+        found = ROW.search(complaint)
+        if found is None:
+            return TextError(self.name, None, complaint.split("\n")[0])
+        line, values = rows[int(found["row"]) - 1]
+        if found["column"] is None:
+            message = f"has {number_of(len(values), 'value')}, but line {rows[0][0]} has {len(rows[0][1])}"
+            return TextError(self.name, line, message)
+        place = int(found["column"])
+        name = self._names(piece.content)[place]
         known = PLURALS[self.kinds[name]] if name in self.kinds else str(self.types[name])
-        is_readable = any(_first_unreadable([value], arrow_type, self.decimal) for arrow_type in possible)
-        return f"column {name!r} is {value!r}, but {self.knows} {known}{ZONES if is_readable else ''}"
+        return TextError(self.name, line, f"column {name!r} is {values[place]!r}, but {self.knows} {known}")
+
+    def _names(self, content: bytes) -> list[str]:
+        """What the first line says, or numbers from 1."""
+        first = next((values for _, values in self._lines(content)), [])
+        return first if self.has_header else [f"column{k + 1}" for k in range(len(first))]
 
     def _lines(self, content: bytes) -> Iterator[tuple[int, list[str]]]:
         """Values, and the line where they start: those in quotes may go on for several, and empty lines are none."""
@@ -242,52 +236,3 @@ class TextReader:
             if values:
                 yield start, values
             start = reader.line_num + 1
-
-
-def _possible_types(kind: str) -> tuple[Any, ...]:
-    """Types of pyarrow's that values of a kind may have."""
-    import pyarrow as pa
-
-    return {
-        "text": (pa.string(),),
-        "number": (pa.float64(),),
-        "boolean": (pa.bool_(),),
-        "date": (pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
-    }[kind]
-
-
-def _first_unreadable(values: Sequence[str], arrow_type: Any, decimal: str) -> int:
-    """Place of the first value that is not of this type, found by halving; the number of values where all are."""
-    low, high = 0, len(values)
-    if _are_readable(values, arrow_type, decimal):
-        return high
-    while high - low > 1:  # values[:low] are readable, values[:high] are not
-        middle = (low + high) // 2
-        low, high = (middle, high) if _are_readable(values[low:middle], arrow_type, decimal) else (low, middle)
-    return low
-
-
-def _are_readable(values: Sequence[str], arrow_type: Any, decimal: str) -> bool:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([value] for value in values)
-    content = text.getvalue().encode()
-    if not content:
-        return True
-    try:
-        arrow_csv.read_csv(
-            pa.BufferReader(content),
-            read_options=arrow_csv.ReadOptions(use_threads=False, column_names=["value"], block_size=len(content)),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={"value": arrow_type},
-                null_values=sorted(SAYS_MISSING),
-                strings_can_be_null=True,
-                decimal_point=decimal,
-            ),
-        )
-    except pa.ArrowInvalid:
-        return False
-    return True

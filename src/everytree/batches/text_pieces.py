@@ -60,9 +60,8 @@ def _piece(header: bytes, rows: bytes, lines: int, is_first: bool) -> Piece:
 
 def _end_of_first_row(content: bytes) -> int:
     """After the first line break that is not in quotes, empty lines aside."""
-    line_break = _line_break(content)
     start, is_quoted = len(content) - len(content.lstrip(b"\r\n")), False
-    while (at := content.find(line_break, start)) >= 0:
+    while (at := content.find(b"\n", start)) >= 0:
         is_quoted ^= content.count(b'"', start, at) % 2 == 1
         if not is_quoted:
             return at + 1
@@ -72,10 +71,9 @@ def _end_of_first_row(content: bytes) -> int:
 
 def _end_of_rows(content: bytes) -> int:
     """After the last line break that is not in quotes; 0 where there is none."""
-    line_break = _line_break(content)
-    stop = len(content) - (line_break == b"\r")  # whether a line feed follows the last one is not known yet
-    is_quoted = _count(memoryview(content)[:stop], b'"') % 2 == 1
-    while (at := content.rfind(line_break, 0, stop)) >= 0:
+    stop = len(content)
+    is_quoted = _count(content, b'"') % 2 == 1
+    while (at := content.rfind(b"\n", 0, stop)) >= 0:
         is_quoted ^= content.count(b'"', at, stop) % 2 == 1
         if not is_quoted:
             return at + 1
@@ -83,10 +81,6 @@ def _end_of_rows(content: bytes) -> int:
     return 0
 
 
-def _count(content: bytes | memoryview, byte: bytes) -> int:
+def _count(content: bytes, byte: bytes) -> int:
     """How often a byte is there; `bytes.count` would take several times as long where it is there often."""
     return int(np.count_nonzero(np.frombuffer(content, np.uint8) == byte[0]))
-
-
-def _line_break(content: bytes) -> bytes:
-    return b"\n" if b"\n" in content else b"\r"

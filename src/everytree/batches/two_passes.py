@@ -22,23 +22,6 @@ from everytree.posterior.counts import ForestCounts, Tally
 from everytree.posterior.rows import Rows
 
 
-class SeenTarget:
-    """The target, with the classes of the batches so far.
-
-    Attributes
-    ----------
-    now : Target
-    """
-
-    def __init__(self, target: Target) -> None:
-        self.now = target
-
-    def note(self, labels: Labels) -> None:
-        """Add the labels of one more batch."""
-        if labels is not None:
-            self.now = self.now.with_labels(labels)
-
-
 def scan_labels(batch: Batch, target: Target) -> Labels:
     """Class labels of a batch, which must all be known before the first row is counted; changes nothing."""
     if batch.target is None:

@@ -11,8 +11,9 @@ from everytree.batches.batch import Roles
 from everytree.batches.passes import BatchPasses, Passes
 from everytree.batches.sketch import SchemaSketch
 from everytree.batches.sources import is_dask, open_source
-from everytree.batches.two_passes import SeenTarget, count_all, given_rows, scan_labels
+from everytree.batches.two_passes import count_all, given_rows, scan_labels
 from everytree.fitting.fit import fit_sample
+from everytree.fitting.targets.target import Labels
 from everytree.fitting.targets.weights import TotalWeight
 
 
@@ -43,16 +44,23 @@ def _two_passes(model: Any, passes: Passes, sample_rows: int) -> None:
     if model.structures_ is not None:
         raise ValueError("the structures were imported, and passes over batches would grow others; use partial_fit")
     settings = replace(model._settings(), owner=passes.owner)
-    seen = SeenTarget(model.target_before_fit())
+    target = model.target_before_fit()
+
+    def note(labels: Labels) -> None:
+        """Add the classes of one more batch."""
+        nonlocal target
+        if labels is not None:
+            target = target.with_labels(labels)
+
     sketch = SchemaSketch(
         max_bins=model.max_bins, categorical_features=model.categorical_features, sample_rows=sample_rows,
         owner=passes.owner,
     )  # fmt: skip
-    sketch = passes.sketch(sketch, partial(scan_labels, target=seen.now), seen.note)
+    sketch = passes.sketch(sketch, partial(scan_labels, target=target), note)
     given, of_all = given_rows(sketch), None
     if not sketch.is_complete:
         of_all = TotalWeight(sketch.total_weight, sketch.n_rows)
-    learnt, y = seen.now.learn(seen.now.read(given.y), None)
+    learnt, y = target.learn(target.read(given.y), None)
     fitted, scored_by = fit_sample(
         given, learnt, model._structure(), settings, schema=sketch.schema(learnt.order_by(y)), of_all=of_all
     )

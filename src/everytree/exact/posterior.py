@@ -192,19 +192,11 @@ class ExactPosterior:
             Row data of the family.
         """
         begun = perf_counter()
-        codes = self._read_codes(X)
         if continuation is not None and not (budget is None and max_seconds is None):
             raise ValueError("continuation is for complete sums: leave out budget and max_seconds")
         if budget is None and max_seconds is None:
             self._check_size(self.max_depth + (continuation is not None))
-        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
-        targets = as_column("y", y)
-        weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
-        statistics = self.family.statistics(targets, weight, **row_data)
-        if len(statistics) != len(codes):
-            raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
-        kept = np.arange(len(codes)) if weight is None else np.flatnonzero(weight > 0.0)
-        codes, statistics = codes[kept], statistics[kept]
+        codes, statistics, kept = read_rows(self.family, self.n_codes, X, y, sample_weight, row_data)
         if continuation is not None:
             return self._continue(codes, statistics, kept, continuation, progress)
         regions = self.max_regions if budget is None else min(whole_number("budget", budget, 1), self.max_regions)
@@ -332,11 +324,15 @@ class ExactPosterior:
 
     def without_rows(self, temperature: float | None = None) -> ExactPosterior:
         """Return the same columns, splits and priors without rows; with another temperature if one is given."""
-        return ExactPosterior(
-            self.n_codes, self.family, self.max_depth, self.split_prior, candidates=self.candidates, kinds=self.kinds,
-            temperature=self.temperature if temperature is None else temperature, truncation=self.target_truncation,
-            max_regions=self.max_regions, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        changed = {} if temperature is None else {"temperature": temperature}
+        return ExactPosterior(family=self.family, **{**self._arguments(), **changed})
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
+            "candidates": self.candidates, "kinds": self.kinds, "temperature": self.temperature,
+            "truncation": self.target_truncation, "max_regions": self.max_regions, "n_jobs": self.n_jobs,
+        }  # fmt: skip
 
     def check_mergeable(self, other: ExactPosterior) -> None:
         """Raise unless the other sums over the same trees with the same priors."""
@@ -349,12 +345,7 @@ class ExactPosterior:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """State for a file, as plain values and arrays: arguments, rows, bounds. Regions are listed again on use."""
-        plain: dict[str, Any] = {
-            "n_codes": self.n_codes, "max_depth": self.max_depth, "split_prior": self.split_prior,
-            "candidates": self.candidates, "kinds": self.kinds, "temperature": self.temperature,
-            "truncation": self.target_truncation,
-            "max_regions": self.max_regions, "n_jobs": self.n_jobs,
-        }  # fmt: skip
+        plain = self._arguments()
         if not hasattr(self, "_rows"):
             return plain, {}
         codes, statistics, n_expanded = self._rows
@@ -669,6 +660,25 @@ def _rows_by_place(family: NativeFamily, statistics: FloatArray) -> NDArray[np.i
     rows = np.zeros(n_places, dtype=np.int64)
     rows[place] = np.arange(len(place))
     return rows
+
+
+def read_rows(
+    family: NativeFamily,
+    n_codes: Sequence[int],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    row_data: dict[str, Any],
+) -> tuple[NDArray[np.uint16], FloatArray, NDArray[np.int64]]:
+    """Codes and statistics of the rows with positive weight, and which rows these are."""
+    codes = read_codes(X, n_codes)
+    check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
+    weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
+    statistics = family.statistics(as_column("y", y), weight, **row_data)
+    if len(statistics) != len(codes):
+        raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
+    kept = np.arange(len(codes)) if weight is None else np.flatnonzero(weight > 0.0)
+    return codes[kept], statistics[kept], kept
 
 
 def read_codes(X: ArrayLike, n_codes: Sequence[int], *, known: bool = True) -> NDArray[np.uint16]:

@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +83,6 @@ class Limits:
         )
 
 
-class LeafArrays(TypedDict):
-    """Leaves as the kernels take them."""
-
-    weight: FloatArray
-    start: NDArray[np.int64]
-    column: NDArray[np.int32]
-    codes: NDArray[np.uint64]
-
-
 @dataclass(frozen=True)
 class Columns:
     """Codes and kinds of the columns."""
@@ -137,7 +128,7 @@ class Leaves:
         return cls(**parts, left_out=engine.left_out(threshold, with_unknown))
 
     @property
-    def conditions(self) -> LeafArrays:
+    def conditions(self) -> dict[str, Any]:
         """The leaves as the kernels take them."""
         return {"weight": self.weight, "start": self.start, "column": self.column, "codes": self.codes}
 

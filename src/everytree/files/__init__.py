@@ -186,11 +186,11 @@ def _kind(name: str) -> tuple[type, Write, Read] | None:
     if name in _KINDS:
         return _KINDS[name]
     from everytree.files import online
-    from everytree.files.outputs import read_with_outputs, write_with_outputs
+    from everytree.files.estimators import read_estimator, write_estimator
 
     if name in estimator_names():
         kind = estimator_named(name)
-        return kind, write_with_outputs, lambda reader: read_with_outputs(reader, kind)
+        return kind, write_estimator, lambda reader: read_estimator(reader, kind)
     if name in online.KINDS:
         return online.KINDS[name], online.write_online, lambda reader: online.read_online(reader, online.KINDS[name])
     return None

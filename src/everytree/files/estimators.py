@@ -1,18 +1,70 @@
-"""Estimators in a file: their parameters, and their fitted or imported state."""
+"""Estimators in a file: their parameters, and their fitted or imported state; each of several outputs is one, too."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from everytree.estimators.oob import joined_outputs
+from everytree.estimators.outputs import keep_outputs
 from everytree.files.fitted import read_fitted, write_fitted
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_trees, write_trees
+from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.structure.importers.model import Imported
 
 
 def write_estimator(writer: Writer, model: Any) -> None:
+    """Write an estimator, and those of its outputs."""
+    _write_one(writer, model)
+    outputs = vars(model).get("outputs_", [])
+    if not outputs:
+        return
+    writer.put(n_outputs=len(outputs))
+    for place, one in enumerate(outputs):
+        _write_one(writer.section(f"output_{place}"), one)
+    write_plain(writer, "outputs_oob_score", getattr(model, "oob_score_", None))
+
+
+def read_estimator(reader: Reader, kind: type[Any]) -> Any:
+    """Read an estimator, and those of its outputs, which must have the same columns and trees."""
+    model = _read_one(reader, kind)
+    if "n_outputs" not in reader:
+        return model
+    n_outputs = reader.value("n_outputs", int)
+    if n_outputs < 2 or model.__sklearn_is_fitted__() or not kind.grows_trees:
+        raise reader.error("n_outputs", f"is {n_outputs}, which is not possible for this {kind.__name__}")
+    names = [f"output_{place}" for place in range(n_outputs)]
+    outputs = [_read_one(reader.section(name), kind) for name in names]
+    for name, one in zip(names, outputs, strict=True):
+        if not one.__sklearn_is_fitted__():
+            raise reader.error(name, "is not fitted")
+        if one.schema_ != outputs[0].schema_ or one.forest_.trees != outputs[0].forest_.trees:
+            raise reader.error(name, "has other columns or trees than the first output")
+    keep_outputs(model, outputs, _read_out_of_bag(reader, outputs))
+    return model
+
+
+def _read_out_of_bag(reader: Reader, outputs: list[Any]) -> OutOfBag | None:
+    """The predictions of all outputs, with the score that they have together."""
+    each = [one.fitted_.out_of_bag for one in outputs]
+    score = read_plain(reader, "outputs_oob_score")
+    if score is None:
+        return None
+    known = [one for one in each if one is not None]
+    if not isinstance(score, float) or len(known) < len(each) or len({len(one.prediction) for one in known}) != 1:
+        raise reader.error("outputs_oob_score", "must be a number, and all outputs must have predicted the same rows")
+    joined = joined_outputs(known)
+    assert joined is not None
+    return replace(joined, score=score)
+
+
+# ---- one output -----------------------------------------------------------------------------------------------------
+
+
+def _write_one(writer: Writer, model: Any) -> None:
     """Write the parameters, and the fitted or imported state."""
     parameters = writer.section("parameters")
     for name, value in model.get_params(deep=False).items():
@@ -25,7 +77,7 @@ def write_estimator(writer: Writer, model: Any) -> None:
         _write_structures(writer, structures, is_fitted)
 
 
-def read_estimator(reader: Reader, kind: type[Any]) -> Any:
+def _read_one(reader: Reader, kind: type[Any]) -> Any:
     """Read the estimator, its parts checked against each other."""
     parameters = reader.section("parameters")
     given = {name: read_plain(parameters, name) for name in parameters.values()}

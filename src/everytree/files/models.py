@@ -12,7 +12,6 @@ from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.files.families import check_all
 from everytree.files.others import read_exact, write_exact
-from everytree.files.rows import read_rows, write_rows
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_forest, write_forest
@@ -23,6 +22,7 @@ from everytree.models.exact import ExactModel
 from everytree.models.mixed import MixedClasses
 from everytree.models.model import Model
 from everytree.posterior.forest import Forest
+from everytree.posterior.rows import Rows
 from everytree.tables.schema import Schema
 
 
@@ -75,7 +75,7 @@ def _read_average(reader: Reader, table: Table) -> AverageModel:
 
 def _write_exact(writer: Writer, model: ExactModel) -> None:
     write_exact(writer.section("posterior"), model.posterior)
-    write_rows(writer.section("rows"), model.rows)
+    _write_rows(writer.section("rows"), model.rows)
 
 
 def _read_exact(reader: Reader, table: Table) -> ExactModel:
@@ -86,11 +86,30 @@ def _read_exact(reader: Reader, table: Table) -> ExactModel:
     n_codes = schema.n_codes.astype(np.int64)
     if posterior.n_codes != (n_codes + has_missing).tolist():
         raise reader.error("posterior.state.n_codes", "are not those of the schema")
-    rows = read_rows(reader.section("rows"), schema, table.row_names, posterior.family, table.is_classes)
+    rows = _read_rows(reader.section("rows"), table, posterior.family)
     model = ExactModel(posterior, has_missing, n_codes, rows)
     is_known = model.read(rows.codes) < np.array(posterior.n_codes)
     check_all(reader.section("rows"), "codes", rows.codes, is_known, "must be codes of the schema")
     return model
+
+
+def _write_rows(writer: Writer, rows: Rows) -> None:
+    weight = {} if rows.weight is None else {"weight": rows.weight}
+    writer.put_arrays(codes=rows.codes, y=rows.y, **weight, **rows.row_data)
+
+
+def _read_rows(reader: Reader, table: Table, family: NativeFamily) -> Rows:
+    """Read rows that the leaf model accepts."""
+    codes = reader.array("codes", table.schema.dtype, (None, table.schema.n_features))
+    y = reader.array("y", np.int64 if table.is_classes else np.float64, (len(codes),))
+    weight = reader.array("weight", np.float64, (len(codes),)) if "weight" in reader else None
+    row_data = {
+        name: reader.array(name, np.float64, (len(codes), None) if name == "inputs" else (len(codes),))
+        for name in table.row_names
+    }
+    with reader.checking("y"):
+        family.statistics(y, weight, **row_data)
+    return Rows(codes, y, weight, row_data)
 
 
 # ---- boosted models -------------------------------------------------------------------------------------------------

@@ -208,11 +208,6 @@ class OnlineTrees:
         """(n_trees,) log evidence of each tree."""
         return np.asarray(self._kernel.log_evidence())
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of all arrays; lists of classes are not counted."""
-        return sum(array.nbytes for array in self.arrays.values()) + self.ranges.nbytes
-
     # ---- copies and files -------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,23 @@ from everytree.trees.metatree import MetaTree
 
 
 @dataclass(frozen=True)
-class Draws:
+class Recorded:
+    """Arrays that a kernel has recorded, in the order of time."""
+
+    time_axis: ClassVar[int] = 0
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+    def then(self, other: Self) -> Self:
+        """These and those after them."""
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in self.names()}
+        return type(self)(**{name: np.concatenate(both, axis=self.time_axis) for name, both in pairs.items()})
+
+
+@dataclass(frozen=True)
+class Draws(Recorded):
     """Numbers of every draw, by chain.
 
     Attributes
@@ -31,6 +47,8 @@ class Draws:
         Log evidence of the structure at each power of the evidence, at that power and at the ones before and after.
     """
 
+    time_axis: ClassVar[int] = 1
+
     log_evidence: FloatArray
     n_leaves: FloatArray
     used: FloatArray
@@ -41,18 +59,9 @@ class Draws:
     colder: FloatArray
 
     @classmethod
-    def names(cls) -> list[str]:
-        return [field.name for field in fields(cls)]
-
-    @classmethod
     def of(cls, records: Sequence[Mapping[str, NDArray[Any]]]) -> Self:
         """From the records of a kernel, one per chain."""
         return cls(**{name: np.stack([record[name] for record in records]) for name in cls.names()})
-
-    def then(self, other: Self) -> Self:
-        """These draws and those after them."""
-        both = {name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1) for name in self.names()}
-        return type(self)(**both)
 
     @property
     def n_chains(self) -> int:
@@ -64,7 +73,7 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Structures:
+class Structures(Recorded):
     """Structures in level order, one after another.
 
     Attributes
@@ -85,18 +94,9 @@ class Structures:
     split_prob: FloatArray
 
     @classmethod
-    def names(cls) -> list[str]:
-        return [field.name for field in fields(cls)]
-
-    @classmethod
     def of(cls, records: Sequence[Mapping[str, NDArray[Any]]]) -> Self:
         """From the records of a kernel, one per chain."""
         return cls(**{name: np.concatenate([record[name] for record in records]) for name in cls.names()})
-
-    def then(self, other: Self) -> Self:
-        """These structures and those after them."""
-        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.names()}
-        return type(self)(**both)
 
     def __len__(self) -> int:
         return len(self.sizes)

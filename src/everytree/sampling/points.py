@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import FloatArray, as_column, check_lengths
-from everytree.exact.posterior import read_codes
+from everytree.base.arrays import FloatArray
+from everytree.exact.posterior import read_rows
 from everytree.families.base import NativeFamily
 from everytree.posterior.posterior import Posterior
 from everytree.trees.metatree import MetaTree
@@ -44,14 +44,7 @@ class DistinctRows:
         row_data: dict[str, Any],
     ) -> Self:
         """Check rows and group them."""
-        codes = read_codes(X, n_codes)
-        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
-        weight = None if sample_weight is None else as_column("sample_weight", sample_weight).astype(np.float64)
-        statistics = family.statistics(as_column("y", y), weight, **row_data)
-        if len(statistics) != len(codes):
-            raise ValueError(f"y has {len(statistics)} entries, but X has {len(codes)} rows")
-        if weight is not None:
-            codes, statistics = codes[weight > 0.0], statistics[weight > 0.0]
+        codes, statistics, _ = read_rows(family, n_codes, X, y, sample_weight, row_data)
         if not len(codes):
             return cls(codes, statistics, 0)
         points, group = np.unique(codes, axis=0, return_inverse=True)

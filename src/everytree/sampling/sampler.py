@@ -7,13 +7,14 @@ their structures. The kernels in `_native/sampling` make the moves; `replica.hpp
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
@@ -22,13 +23,16 @@ from everytree.base.progress import Progress
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
 from everytree.exact.regions import KINDS, Kind
+from everytree.exact.trees import ExactTree
 from everytree.families.base import NativeFamily
+from everytree.posterior.forest import Forest
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
-from everytree.sampling.answers import SamplerSummaries
+from everytree.predictive.predictive import Predictive
+from everytree.sampling.arviz import inference_data
 from everytree.sampling.draws import Draws, Structures
+from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
 from everytree.sampling.ladder import adapted_powers, first_powers
 from everytree.sampling.points import DistinctRows
-from everytree.sampling.running import PROPOSALS, PROPOSALS_IF_INDEPENDENT, Records, run
 from everytree.trees.metatree import read_only
 
 MAX_DEPTH = 64
@@ -37,18 +41,28 @@ MAX_DEPTH = 64
 SUMMED_DEPTH = 5
 """Depth to which prunings are summed out; below it they are drawn with the structure."""
 
+MOVES = ("change", "neighbour", "swap", "rotation", "prior", "block")
+"""Names of the moves, in the order of the kernel."""
+
+PROPOSALS, PROPOSALS_IF_INDEPENDENT = (20, 2), (0, 1)
+"""Proposals of a draw at each temperature: of single nodes, and of blocks. Where a block is an independent draw from
+the posterior, one is enough."""
+
+SECONDS_AT_ONCE = 0.3
+"""Approximate time that the kernel draws before it returns; how draws are divided does not change them."""
+
+Records = list[list[dict[str, NDArray[Any]]]]
+"""Results of the kernel: for each call, one record per chain."""
+
+BLOCK_DEPTH = 3
+"""Levels over which a block is summed below the first ones, at most."""
+
 MAX_BLOCK_STEPS = 1e5
 """Steps that the sums of a block may take in each level, where they are computed again and again."""
 
 TOP_STEPS, TOP_BYTES = 1e5, 2**30
 """Steps of the sums over the first levels for each draw at each temperature, so that they take about as long as the
-draws do, and the memory that they may take."""
-
-TOO_DEEP = {
-    "time": "would take longer than the draws: blocks at the root have depth {depth}; more draws allow more",
-    "memory": "would take more than {gigabytes:g} GiB of memory: blocks at the root have depth {depth}",
-}
-"""Why a block is smaller than asked, by what the kernel lacks for its sums."""
+draws do, and the memory that they may take. Where they reach the last level, draws are independent."""
 
 ADAPTING_SHARE = 1 / 16
 """Share of these steps for sums at powers that are still to be adapted."""
@@ -60,7 +74,7 @@ KEPT = 200
 """Approximate number of structures that `thin="auto"` keeps."""
 
 
-class StructureSampler(SamplerSummaries):
+class StructureSampler:
     """Draws from p(k | data): the splits of a tree, its prunings and leaves summed out exactly.
 
     The prior is that of `ExactPosterior`: a region is split with probability `split_prior` (of its depth) unless it is
@@ -69,33 +83,25 @@ class StructureSampler(SamplerSummaries):
 
     Parameters
     ----------
-    n_codes : sequence of int
-        Number of codes of each column.
-    family : NativeFamily
-        The leaf model, with one prior for all leaves.
+    n_codes, family
+        As in `ExactPosterior`.
     max_depth : int, optional
         No limit by default. Regions with equal rows stay at the prior and are not stored.
-    split_prior : float or callable
-        A number, or a function of depth such as `depth_prior(0.95, 1.0)`.
-    candidates : {"all", "nontrivial"}
-        Every split of the codes that are possible in a region, or only those that separate its rows.
-    kinds : str or sequence of str
-        For each column, or for all: "ordered" is split at thresholds, "one_against_rest" into one category and the
-        others, "multiway" into all categories at once.
+    split_prior
+        As in `ExactPosterior`.
+    candidates
+        As in `ExactPosterior`.
+    kinds
+        As in `ExactPosterior`.
     temperature : float
         Power of the evidence by which structures are drawn, as in `ExactPosterior`: 1 is the posterior, less spreads
         it over structures that explain the rows a little worse. Predictions weigh the prunings of each structure by
         the full evidence.
     n_chains : int
-        Independent chains; their agreement is measured by `rhat`.
+        Independent chains; where they agree, they have converged.
     n_temperatures : int
         Powers of the evidence in each chain, from 0 to `temperature`. With 1 nothing is exchanged, and there is no
         estimate of the evidence.
-    block_depth : int or "auto"
-        Levels over which a block is summed, at most. Sums over the first levels of the whole table are computed before
-        the draws, over as many levels as take about as long as these do and fit in 1 GiB of memory; where they reach
-        `max_depth`, draws are independent. If a number is given and time or memory is not enough for it, a warning
-        says which.
     start : {"prior", "worst"}
         Structures that chains begin with: drawn from the prior, or made of the splits that explain the rows worst, to
         see whether results depend on it.
@@ -112,6 +118,13 @@ class StructureSampler(SamplerSummaries):
     2
     """
 
+    powers: FloatArray
+    _rows: DistinctRows
+    _draws: Draws
+    _kept: Structures
+    _best: dict[str, Any]
+    _moves: dict[str, NDArray[Any]]
+    _forest: Forest | None
     _thin: int
     _top_steps: float
     _needs_sums: bool
@@ -130,7 +143,6 @@ class StructureSampler(SamplerSummaries):
         temperature: float = 1.0,
         n_chains: int = 4,
         n_temperatures: int = 10,
-        block_depth: int | Literal["auto"] = "auto",
         start: Literal["prior", "worst"] = "prior",
         random_state: RandomSource = None,
         n_jobs: int | None = None,
@@ -145,9 +157,6 @@ class StructureSampler(SamplerSummaries):
         self.temperature = float(temperature)
         self.n_chains = whole_number("n_chains", n_chains, 1)
         self.n_temperatures = whole_number("n_temperatures", n_temperatures, 1)
-        if not (isinstance(block_depth, str) and block_depth == "auto"):
-            block_depth = whole_number("block_depth", block_depth, 1, 8)
-        self.block_depth = block_depth
         if start not in ("prior", "worst"):
             raise ValueError(f"start must be 'prior' or 'worst', but is {start!r}")
         self.start = start
@@ -210,7 +219,6 @@ class StructureSampler(SamplerSummaries):
         engine.begin(self.start == "worst", resolve_n_jobs(self.n_jobs))
         with Progress("sampling", burn_in + n_draws, progress) as bar:
             powers = self._burn_in(engine, powers, burn_in, steps, bar)
-            self._warn_of_small_blocks(engine)
             records, was_interrupted = self._draw(engine, n_draws, thin, bar)
         if not records:
             raise KeyboardInterrupt
@@ -242,24 +250,26 @@ class StructureSampler(SamplerSummaries):
             kinds=[KINDS.index(kind) for kind in self.kinds], statistics=rows.statistics,
             log_split=self._log_split.tolist(), log_stop=self._log_stop.tolist(), summed_depth=SUMMED_DEPTH,
             only_nontrivial=self.candidates == "nontrivial",
-            block_depth=3 if self.block_depth == "auto" else self.block_depth, max_block_cost=MAX_BLOCK_STEPS,
+            block_depth=BLOCK_DEPTH, max_block_cost=MAX_BLOCK_STEPS,
             powers=powers.tolist(), seeds=seeds,
         )  # fmt: skip
 
     def _sum_top(self, engine: _kernels.Sampler, steps: float) -> None:
-        depth = len(self._log_split) if isinstance(self.block_depth, str) else self.block_depth
-        engine.sum_top(steps, TOP_BYTES, depth, resolve_n_jobs(self.n_jobs))
+        engine.sum_top(steps, TOP_BYTES, len(self._log_split), resolve_n_jobs(self.n_jobs))
 
-    def _proposals(self, engine: _kernels.Sampler) -> tuple[int, int]:
-        return PROPOSALS_IF_INDEPENDENT if engine.top_depth() >= len(self._log_split) else PROPOSALS
-
-    def _warn_of_small_blocks(self, engine: _kernels.Sampler) -> None:
-        if isinstance(self.block_depth, str):
-            return
-        asked, depth, lack = min(self.block_depth, len(self._log_split)), engine.horizon(), engine.top_lack()
-        if depth < asked and lack:
-            why = TOO_DEEP[lack].format(depth=depth, gigabytes=TOP_BYTES / 2**30)
-            warnings.warn(f"block_depth={self.block_depth} {why}", stacklevel=3)
+    def _run(self, records: Records, engine: _kernels.Sampler, n_draws: int, thin: int, bar: Progress) -> None:
+        """Draw, some draws at a time, so that progress is shown; `records` has what was drawn before an interrupt."""
+        is_independent = engine.top_depth() >= len(self._log_split)
+        n_single, n_blocks = PROPOSALS_IF_INDEPENDENT if is_independent else PROPOSALS
+        jobs, n_next, done = resolve_n_jobs(self.n_jobs), 1, 0
+        while done < n_draws:
+            n_next = min(n_next, n_draws - done)
+            begun = time.perf_counter()
+            records.append(engine.run(n_draws=n_next, thin=thin, n_single=n_single, n_blocks=n_blocks, n_jobs=jobs))
+            done += n_next
+            bar.step(n_next)
+            per_draw = (time.perf_counter() - begun) / n_next
+            n_next = max(int(SECONDS_AT_ONCE / max(per_draw, 1e-9)), 1)
 
     def _burn_in(
         self, engine: _kernels.Sampler, powers: FloatArray, n_draws: int, steps: float, bar: Progress
@@ -272,7 +282,7 @@ class StructureSampler(SamplerSummaries):
         done = 0
         for number, end in enumerate(ends):
             engine.forget_counts()
-            run([], engine, self._proposals(engine), end - done, 0, resolve_n_jobs(self.n_jobs), bar)
+            self._run([], engine, end - done, 0, bar)
             done = end
             if number + 1 == N_ROUNDS:
                 break
@@ -293,7 +303,7 @@ class StructureSampler(SamplerSummaries):
         """Draw; also return whether an interrupt by the user ended it."""
         records: Records = []
         try:
-            run(records, engine, self._proposals(engine), n_draws, thin, resolve_n_jobs(self.n_jobs), bar)
+            self._run(records, engine, n_draws, thin, bar)
         except KeyboardInterrupt:
             return records, True
         return records, False
@@ -323,6 +333,109 @@ class StructureSampler(SamplerSummaries):
                 engine.restore(chain=chain, **state)
             self._engine, self._needs_sums = engine, True
         return self._engine
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise ValueError("this StructureSampler has no rows yet: call fit(X, y) first")
+
+    @property
+    def draws(self) -> Draws:
+        """Numbers of every draw, by chain."""
+        self._check_fitted()
+        return self._draws
+
+    @property
+    def structures(self) -> Structures:
+        """The structures that were kept."""
+        self._check_fitted()
+        return self._kept
+
+    @property
+    def n_rows(self) -> int:
+        self._check_fitted()
+        return self._rows.n_rows
+
+    @property
+    def posterior(self) -> Forest:
+        """The kept structures with equal weights, each with the posterior over its prunings: a posterior average."""
+        kept = self.structures
+        if "one_against_rest" in self.kinds:
+            raise ValueError("splits of one category against the rest are not thresholds: a forest cannot hold them")
+        if self._forest is None:
+            self._forest = Forest(
+                [
+                    self._rows.posterior(kept.tree(i, len(self.n_codes)), self.family, kept.one(i)["split_prior"])
+                    for i in range(len(kept))
+                ],
+                n_codes=self.n_codes,
+            )
+        return self._forest
+
+    def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
+        """One predictive distribution for each row, averaged over structures and their prunings."""
+        return self.posterior.predictive(X, **row_data)
+
+    def probs(self, X: ArrayLike) -> FloatArray:
+        """(n_rows, n_classes) probability of each class, for families of classes."""
+        return self.posterior.probs(X)
+
+    @property
+    def feature_prob(self) -> FloatArray:
+        """(n_features,) probability that a region that holds rows is split on each column."""
+        return np.asarray(self.draws.used.mean(axis=(0, 1)))
+
+    @property
+    def log_evidence(self) -> EvidenceEstimate:
+        """Log p(y | X), to the power of the temperature, summed over all trees and splits, with its error."""
+        if self.n_temperatures < 2:
+            raise ValueError("the evidence is estimated from several temperatures: set n_temperatures to 2 or more")
+        draws = self.draws
+        return estimate_evidence(draws.own, draws.hotter, draws.colder)
+
+    def map_tree(self) -> ExactTree:
+        """The most probable tree that a chain visited, with its splits.
+
+        Its `log_prob` is the log of its posterior probability, by the estimate of the evidence; NaN with one
+        temperature.
+        """
+        self._check_fitted()
+        best = self._best
+        total = self.log_evidence.value if self.n_temperatures > 1 else float("nan")
+        names = ("feature", "code", "first_child", "n_children")
+        feature, code, first_child, n_children = (read_only(np.array(best[name])) for name in names)
+        log_prob = float(best["log_joint"]) - total
+        return ExactTree(feature, code, first_child, n_children, log_prob, tuple(self.kinds))
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals of each move that was made at the target's temperature, and of exchanges of all.
+
+        Where sums over all structures could be computed, each draw is one block, independent of the draw before.
+        """
+        self._check_fitted()
+        moves = self._moves
+        proposed, accepted = moves["proposed"].sum(axis=0)[-1], moves["accepted"].sum(axis=0)[-1]
+        rates = {name: float(a / p) for name, a, p in zip(MOVES, accepted, proposed, strict=True) if p}
+        tried, exchanged = moves["tried"].sum(axis=0)[:-1], moves["exchanged"].sum(axis=0)[:-1]
+        if len(tried):
+            rates["exchange"] = float((exchanged / np.maximum(tried, 1.0)).mean())
+        return rates
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ (`pip install everytree[arviz]`): its `InferenceData`, from ArviZ 1.0 on a `DataTree`.
+
+        `arviz.summary` of it has R-hat, which tells whether chains agree, effective numbers of draws, and Monte Carlo
+        errors of all means.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            `posterior` holds the number of leaves, the use of each column and the column of the root;
+            `sample_stats` the log evidence of the structures as `lp`, and the share of accepted proposals of each move.
+        """
+        return inference_data(self.draws, self.acceptance)
 
     # ---- state ------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -167,13 +166,9 @@ class RowContributions:
         rows = [("without any column", "", self.number(self.base))]
         rows += [(name, cell, self.number(value, sign=True)) for name, cell, value in self.lines()]
         rows += [(self.what, "", self.number(self.prediction))]
-        return "\n".join(line.rstrip() for line in aligned(rows))
-
-
-def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Lines of three columns, the first to the left and the others to the right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(3)]
-    return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
+        widths = [max(len(row[k]) for row in rows) for k in range(3)]
+        lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
+        return "\n".join(line.rstrip() for line in lines)
 
 
 def day_text(value: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,9 @@ from everytree.cli.models import ModelFile, described, n_rows_of
 from everytree.estimators.base import MetaEstimator
 from everytree.view.describe import SHOW_ALL
 
-BAR, MIN_BAR = 30, 5
-"""Columns of the widest and of the narrowest bar."""
+BAR = 30
+"""Columns of the widest bar."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
-UNLIMITED = 10_000
 MAX_TABLES = 12
 """Maximum number of tables listed by name."""
 
@@ -74,9 +71,8 @@ def _importances(model: Any, top: int) -> str:
     if not len(order):
         return ""
     width = max(len(str(names[k])) for k in order)
-    room = max(min(BAR, _columns_of_terminal() - width - 11), MIN_BAR)
     largest = importances[order[0]]
-    lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, room)}  {importances[k]:.3f}" for k in order]
+    lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, BAR)}  {importances[k]:.3f}" for k in order]
     columns = number_of(len(importances), "column")
     quality = "most important" if model.model_.parts.exact is None else "most often split on"
     which = f"the {len(order)} {quality} of {columns}" if len(order) > 1 else f"the {quality} of {columns}"
@@ -87,12 +83,6 @@ def bar(share: float, width: int) -> str:
     """A bar of blocks and eighths of a block, and spaces up to its width; as short as an eighth, so that it is seen."""
     eighths = max(round(8 * width * share), 1)
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(width)
-
-
-def _columns_of_terminal() -> int:
-    """As many as there are; enough for the widest bar where the text goes elsewhere."""
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else UNLIMITED
 
 
 def _tree(model: Any, depth: int, all_splits: bool) -> str:

@@ -78,21 +78,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table that has not been read yet.
+    """A table that has not been read yet: its name for errors, its files, and their marks when the command began.
 
-    Attributes
-    ----------
-    name : str
-        What errors call it.
-    files : Files
-    reader : TextReader or None
-        Of text files.
-    limit : int or None
-        Bytes of memory that its rows may take.
-    marks : tuple
-        Of the files, when the command began.
-    progress : bool
-        Whether to show how far reading has come.
+    `reader` is that of text files; `limit` and `progress` are those of `Reading`.
     """
 
     name: str

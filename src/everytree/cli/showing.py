@@ -9,6 +9,7 @@ import numpy as np
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
 from everytree.estimators.base import MetaEstimator
+from everytree.online.base import OnlineForest
 from everytree.view.describe import SHOW_ALL
 
 BAR = 30
@@ -21,6 +22,9 @@ MAX_TABLES = 12
 def show_model(file: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     """All of it, as text."""
     model = file.model
+    if isinstance(model, OnlineForest):  # its trees are too random to be read
+        size = f"{number_of(model.n_models, 'tree')}, {number_of(model.n_nodes, 'node')}"
+        return f"{file.path}: {type(model).__name__} of {size}, {number_of(model.n_rows, 'row')}"
     if not isinstance(model, MetaEstimator) or not model.__sklearn_is_fitted__():
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{file.path}: {model!r}\n{drawn}".rstrip()

@@ -86,9 +86,9 @@ class OpenTable:
     name: str
     files: Files
     reader: TextReader | None
-    limit: int | None = None
-    marks: tuple[tuple[str, int, int], ...] = ()
-    progress: bool = False
+    limit: int | None
+    marks: tuple[tuple[str, int, int], ...]
+    progress: bool
 
     @property
     def is_text(self) -> bool:

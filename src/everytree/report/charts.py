@@ -77,8 +77,7 @@ def curve_chart(
     """Curves over numbers, or dots over categories; a missing value stands apart on the right.
 
     `places` are those of the points on a scale of numbers, NaN for a missing value, or None for categories; `bands` the
-    ends of a band about the only curve; `ticks` go from the lower end of the vertical scale to its upper one; `keys` are
-    names of several curves.
+    ends of a band about the only curve; `ticks` go from the lower end of the vertical scale to its upper one.
     """
     x = _across(len(labels), places)
     is_apart = np.ones(len(labels), dtype=bool) if places is None else np.isnan(places)

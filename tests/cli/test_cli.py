@@ -319,7 +319,7 @@ def test_a_broken_table(name, here, capfd):
 def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     Path("a.csv").write_text(NAMED)
     assert "a.csv.et: there is no such file" in fails(capfd, "show", "a.csv.et")
-    assert "ab.csv: there is no such file; the nearest is 'a.csv'" in fails(capfd, "fit", "ab.csv", "-y", "y")
+    assert "ab.csv: there is no such file" in fails(capfd, "fit", "ab.csv", "-y", "y")
     Path("a.txt").write_text(NAMED)
     assert "a.txt is not a model file of this version" in fails(capfd, "predict", "a.txt", "a.csv")
     Path("a.parquet").write_text(NAMED)
@@ -681,13 +681,13 @@ def test_a_model_that_changed_meanwhile_is_not_written_over(tmp_path, capfd, mon
     assert main(["fit", "t.csv", "-y", "y", "--trees", "2", "--empty", "-q", "-o", "m.et"]) == 0
     from everytree.cli import updating
 
-    work = updating.update_model
+    work = updating._add_rows
 
     def work_while_another_saves(*arguments: Any) -> Any:
         et.save(et.load("m.et").partial_fit(np.zeros((5, 1)), [0, 1, 0, 1, 0]), "m.et")
         return work(*arguments)
 
-    monkeypatch.setattr(updating, "update_model", work_while_another_saves)
+    monkeypatch.setattr(updating, "_add_rows", work_while_another_saves)
     said = fails(capfd, "update", "m.et", "t.csv")
     assert said == "everytree: m.et: has changed since it was read; nothing was written, run the command again\n"
     assert et.load("m.et").forest_.n_rows == 5

@@ -371,7 +371,7 @@ def test_thousands_are_not_read_as_decimals(capfd, name, delimiter):
 
 def test_a_table_that_is_not_there_comes_before_a_model_that_is(capfd):
     Path("model.et").write_text("old")
-    assert "t2.csv: there is no such file; the nearest is 't.csv'" in fails(capfd, "fit", "t2.csv", "-y", "y")
+    assert "t2.csv: there is no such file" in fails(capfd, "fit", "t2.csv", "-y", "y")
 
 
 # ---- bars -----------------------------------------------------------------------------------------------------------

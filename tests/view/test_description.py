@@ -26,7 +26,6 @@ def test_description_agrees_with_the_posterior(case, kind):
         s = node.number
         assert node.parent < i
         assert node.split_prob == post.split_prob[s]
-        assert node.split_prior == post.split_prior[s]
         assert node.node_prob == pytest.approx(post.node_prob[s], abs=1e-12)
         assert node.is_terminal == post.tree.is_terminal[s]
         assert node.n_hidden == 0

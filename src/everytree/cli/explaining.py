@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from everytree.base.words import number_of, short_number
-from everytree.cli.models import ModelFile, column_types, input_names, open_model
-from everytree.cli.predicting import last_time_of
+from everytree.cli.models import ModelFile, input_names, open_inputs, open_model
 from everytree.cli.problems import UserError, one_of
-from everytree.cli.rows import TableRows
-from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
+from everytree.cli.tables import STREAM, OpenTable, Reading
 from everytree.cli.writing import check_output, output_format, to_standard_output, write_file
 from everytree.explaining.explanation import Explanation
 from everytree.predictive.restricted import restricted_mean, time_text
@@ -38,9 +35,7 @@ def explain_file(
         output_format(out, how.format)
     file = open_model(model)
     which = _class(file, label)
-    source = open_table(
-        table, replace(how, has_header=file.roles.has_header, types=column_types(file, with_target=False))
-    )
+    source = open_inputs(file, table, how)
     if out is None:
         to_standard_output(f"{_row_in_words(file, source, row, which)}\n".encode())
         return
@@ -63,10 +58,14 @@ def _class(file: ModelFile, label: str | None) -> Any:
 
 def _row_in_words(file: ModelFile, table: OpenTable, row: int, which: Any) -> str:
     """The row's place, its prediction, and what each column adds to it."""
-    n_before = 0
-    for part, explained, X in _explained(file, table, only=row):
-        if explained is not None:
-            place, called = part.place(row - n_before), f"row {row}"
+    names, n_before = input_names(table.name, table.columns, file), 0
+    for part in table.parts(names):
+        own = row - n_before
+        if own < part.n_rows:
+            X = part.table.select(names).slice(own, 1)
+            with part.reporting_errors():
+                explained = file.model.explain(X)
+            place, called = part.place(own), f"row {row}"
             called = called if place == called else f"{called} ({place})"
             return f"{table.name}, {called}: {_said(file, explained, X)}\n{explained.of_row(0, which).text()}"
         n_before += part.n_rows
@@ -77,7 +76,7 @@ def _said(file: ModelFile, explained: Explanation, X: Any) -> str:
     """The prediction of a row; of a count, in one unit of exposure, since that is what the columns add up to."""
     if explained.classes is not None:
         return str(explained.classes[int(explained.prediction[0].argmax())])
-    last_time = last_time_of(file.model)
+    last_time = file.model.fitted_.last_time
     if last_time is not None:
         dist = file.model.predictive(X)
         median, mean = float(dist.quantile(0.5)[0]), float(restricted_mean(dist.sf, last_time)[0])
@@ -87,39 +86,26 @@ def _said(file: ModelFile, explained: Explanation, X: Any) -> str:
     return f"{short_number(float(explained.prediction[0]), 6)}{unit}"
 
 
-def _explained(
-    file: ModelFile, table: OpenTable, only: int | None = None
-) -> Iterator[tuple[TableRows, Explanation | None, Any]]:
-    """The parts of a table with their explanations and rows; of `only` one row, None for the parts before it."""
-    names, n_before = input_names(table.name, table.columns, file), 0
-    for part in table.parts(names):
-        X = part.table.select(names)
-        if only is not None and only >= n_before + part.n_rows:
-            n_before += part.n_rows
-            yield part, None, X
-            continue
-        if only is not None:
-            X = X.slice(only - n_before, 1)
-        with part.reporting_errors():
-            for start in range(0, X.num_rows, ROWS_AT_ONCE):
-                some = X.slice(start, ROWS_AT_ONCE)
-                yield part, file.model.explain(some), some
-        if only is not None:
-            return
-
-
 def _contributions(file: ModelFile, table: OpenTable, which: Any) -> Iterator[dict[str, Any]]:
     """The prediction, the base and the contribution of each column; a row each."""
-    for _, explained, _ in _explained(file, table):
-        assert explained is not None
-        values, base, total = explained.values, np.asarray(explained.base), explained.prediction
-        columns: dict[str, Any] = {}
-        if explained.classes is not None:
-            classes, every = np.array(explained.classes), np.arange(len(explained))
-            place = total.argmax(axis=1)
-            if which is not None:
-                place = np.full(len(explained), explained.classes.index(which))
-            columns["class"] = classes[place]
-            values, base, total = values[every, :, place], base[place], total[every, place]
-        columns |= {"prediction": total, "base": np.broadcast_to(base, len(explained)).copy()}
-        yield columns | {f"from_{name}": values[:, k].copy() for k, name in enumerate(explained.columns)}
+    names = input_names(table.name, table.columns, file)
+    for part in table.parts(names):
+        X = part.table.select(names)
+        for start in range(0, X.num_rows, ROWS_AT_ONCE):
+            with part.reporting_errors():
+                explained = file.model.explain(X.slice(start, ROWS_AT_ONCE))
+            yield _columns(explained, which)
+
+
+def _columns(explained: Explanation, which: Any) -> dict[str, Any]:
+    values, base, total = explained.values, np.asarray(explained.base), explained.prediction
+    columns: dict[str, Any] = {}
+    if explained.classes is not None:
+        classes, every = np.array(explained.classes), np.arange(len(explained))
+        place = total.argmax(axis=1)
+        if which is not None:
+            place = np.full(len(explained), explained.classes.index(which))
+        columns["class"] = classes[place]
+        values, base, total = values[every, :, place], base[place], total[every, place]
+    columns |= {"prediction": total, "base": np.broadcast_to(base, len(explained)).copy()}
+    return columns | {f"from_{name}": values[:, k].copy() for k, name in enumerate(explained.columns)}

@@ -46,11 +46,6 @@ class Wanted:
     min_leaf: int | None = None
     max_features: int | float | str | None = None
 
-    @property
-    def needs_all_rows(self) -> bool:
-        """Whether it cannot be fitted in batches, nor be updated."""
-        return not estimators_of(self.structure)[0].grows_trees
-
 
 def fit_model(
     table: OpenTable, roles: TableRoles, wanted: Wanted, say: Callable[[str], object]
@@ -60,7 +55,7 @@ def fit_model(
     if not found:
         rows = table.read()
         return fit_rows(rows, roles, wanted, say), counted_files(table, rows.stretches)
-    if wanted.needs_all_rows:
+    if not estimators_of(wanted.structure)[0].grows_trees:
         raise UserError(
             f"{found}, but --model {wanted.structure} needs all rows in memory; allow more by --memory, give it "
             "fewer rows, or fit a forest or a tree, which do not"

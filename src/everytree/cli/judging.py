@@ -10,7 +10,7 @@ from typing import Any
 from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
 from everytree.cli.memory import rows_that_fit
-from everytree.cli.models import ROW_DATA, ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
+from everytree.cli.models import ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
 from everytree.cli.tables import STREAM, OpenTable, Reading
@@ -37,8 +37,7 @@ def report_file(
     if groups is not None:
         file = replace(file, roles=replace(file.roles, groups=groups))
     if table is None:
-        nothing = dict.fromkeys(("target", "sample_weight", *ROW_DATA, "groups"))
-        page, note = report_page(file.model, None, nothing, False, file.roles.target), ""
+        page, note = report_page(file.model, target_name=file.roles.target), ""
     else:
         source = open_rows(file, table, how)
         rows = rows_that_fit(source, say)
@@ -73,11 +72,13 @@ def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) ->
     assert roles.target is not None
     y = rows.targets(roles.target)
     X = rows.table.select(input_names(rows.name, rows.columns, file))
-    columns = row_columns(rows, roles)
+    columns: dict[str, Any] = row_columns(rows, roles)
     weight = None if roles.weight is None else rows.values(roles.weight, "weight")
     with rows.reporting_errors(**roles.by_argument):
-        given = {**dict.fromkeys(ROW_DATA), "target": y, "sample_weight": weight, "groups": groups, **columns}
-        return report_page(file.model, X, given, is_new, roles.target, places=rows.drawn)
+        return report_page(
+            file.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=roles.target,
+            places=rows.drawn, **columns,
+        )  # fmt: skip
 
 
 def _said(rows: TableRows, is_new: bool) -> str:

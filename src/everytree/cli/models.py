@@ -255,12 +255,17 @@ def column_types(file: ModelFile, *, with_target: bool) -> dict[str, str]:
     return types
 
 
+def open_inputs(file: ModelFile, table: str, how: Reading, *, with_target: bool = False) -> OpenTable:
+    """A table, its columns of the types that the model knows."""
+    types = column_types(file, with_target=with_target)
+    return open_table(table, replace(how, has_header=file.roles.has_header, types=types))
+
+
 def open_rows(file: ModelFile, table: str, how: Reading) -> OpenTable:
-    """A table with targets, its columns of the types that the model knows."""
+    """A table with targets."""
     if file.roles.target is None:
         raise UserError(f"{file.path}: does not say which column is the target; name it by --target")
-    types = column_types(file, with_target=True)
-    return open_table(table, replace(how, has_header=file.roles.has_header, types=types))
+    return open_inputs(file, table, how, with_target=True)
 
 
 def input_names(name: str, columns: Sequence[str], file: ModelFile) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from everytree.base.progress import Progress
 from everytree.base.words import number_of, short_number
-from everytree.cli.models import ModelFile, column_types, input_names, open_model, working
+from everytree.cli.models import ModelFile, input_names, open_inputs, open_model, working
 from everytree.cli.problems import UserError, no_column
 from everytree.cli.rows import TableRows
-from everytree.cli.tables import STREAM, OpenTable, Reading, open_table
+from everytree.cli.tables import STREAM, OpenTable, Reading
 from everytree.cli.writing import check_output, output_format, write_file
 from everytree.predictive.restricted import restricted_mean
 
@@ -40,11 +40,10 @@ def predict_file(model: str, table: str, out: str, how: Reading, asked: Asked, s
     check_output(out, model, table)
     output_format(out, how.format)
     file = open_model(model)
-    types = column_types(file, with_target=False)
-    source = open_table(table, replace(how, has_header=file.roles.has_header, types=types))
+    source = open_inputs(file, table, how)
     if file.roles.exposure is not None and file.roles.exposure not in source.columns:
         say(f"{source.name}: there is no column {file.roles.exposure!r}; every exposure is taken to be 1")
-    last_time = last_time_of(file.model)
+    last_time = file.model.fitted_.last_time
     if last_time is not None:
         say(
             f"{file.path}: times were censored, and the longest seen is {short_number(last_time, 6)}: mean_up_to is "
@@ -120,7 +119,7 @@ def _check_names(source: OpenTable, model: Any, asked: Asked) -> None:
 
 def _names(model: Any, asked: Asked) -> list[str]:
     """Names of the columns of predictions."""
-    names = ["prediction"] if last_time_of(model) is None else ["prediction", "median", "mean_up_to"]
+    names = ["prediction"] if model.fitted_.last_time is None else ["prediction", "median", "mean_up_to"]
     if asked.proba:
         names += [f"p_{label}" for label in model.classes_]
     if asked.std:
@@ -139,7 +138,7 @@ def _classes(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDA
 def _numbers(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDArray[Any]]:
     """The columns that `_names` lists."""
     mean, std = model.predict(X, return_std=True, **more)
-    columns, last_time = [mean], last_time_of(model)
+    columns, last_time = [mean], model.fitted_.last_time
     if last_time is not None:
         dist = model.predictive(X)
         columns += [model.predict_quantiles(X, 0.5), restricted_mean(dist.sf, last_time)]
@@ -155,9 +154,3 @@ def _numbers(model: Any, X: Any, asked: Asked, more: dict[str, Any]) -> list[NDA
         np.where(column > last_time, np.inf, column) if is_time else column
         for column, is_time in zip(columns, are_times, strict=True)
     ]
-
-
-def last_time_of(model: Any) -> float | None:
-    """The longest time that a model of times has seen, where some were cut short."""
-    last_time: float | None = model.fitted_.last_time
-    return last_time

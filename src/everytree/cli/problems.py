@@ -72,16 +72,9 @@ class StoppedError(UserError):
 
 
 def in_words_of_files(error: Exception, roles: Mapping[str, str | None], place: Callable[[int], str]) -> str:
-    """An error with lines for rows, columns and options for arguments.
+    """An error of the library with lines for rows, columns and options for arguments; one without fields as it is.
 
-    Parameters
-    ----------
-    error : Exception
-        Of the library; one without fields says what it says.
-    roles : mapping of str to str or None
-        The columns of `y` and the like.
-    place : callable
-        What errors call a row.
+    `roles` are the columns of `y` and the like, `place` says what errors call a row.
     """
     if isinstance(error, TooManyRegionsError):
         return (

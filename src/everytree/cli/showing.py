@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from typing import Any
 
 import numpy as np
@@ -11,12 +9,12 @@ import numpy as np
 from everytree.base.words import number_of
 from everytree.cli.models import ModelFile, described, n_rows_of
 from everytree.estimators.registry import is_estimator
+from everytree.online.base import OnlineForest
 from everytree.view.describe import SHOW_ALL
 
-BAR, MIN_BAR = 30, 5
-"""Columns of the widest and of the narrowest bar."""
+BAR = 30
+"""Columns of the widest bar."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
-UNLIMITED = 10_000
 MAX_TABLES = 12
 """Maximum number of tables listed by name."""
 
@@ -24,6 +22,9 @@ MAX_TABLES = 12
 def show_model(file: ModelFile, *, top: int, depth: int, all_splits: bool) -> str:
     """All of it, as text."""
     model = file.model
+    if isinstance(model, OnlineForest):  # its trees are too random to be read
+        size = f"{number_of(model.n_models, 'tree')}, {number_of(model.n_nodes, 'node')}"
+        return f"{file.path}: {type(model).__name__} of {size}, {number_of(model.n_rows, 'row')}"
     if not is_estimator(model) or not model.__sklearn_is_fitted__():
         drawn = model.to_text(max_depth=depth) if hasattr(model, "to_text") else ""
         return f"{file.path}: {model!r}\n{drawn}".rstrip()
@@ -74,9 +75,8 @@ def _importances(model: Any, top: int) -> str:
     if not len(order):
         return ""
     width = max(len(str(names[k])) for k in order)
-    room = max(min(BAR, _columns_of_terminal() - width - 11), MIN_BAR)
     largest = importances[order[0]]
-    lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, room)}  {importances[k]:.3f}" for k in order]
+    lines = [f"  {names[k]:<{width}}  {bar(importances[k] / largest, BAR)}  {importances[k]:.3f}" for k in order]
     columns = number_of(len(importances), "column")
     quality = "most important" if model.model_.parts.exact is None else "most often split on"
     which = f"the {len(order)} {quality} of {columns}" if len(order) > 1 else f"the {quality} of {columns}"
@@ -87,12 +87,6 @@ def bar(share: float, width: int) -> str:
     """A bar of blocks and eighths of a block, and spaces up to its width; as short as an eighth, so that it is seen."""
     eighths = max(round(8 * width * share), 1)
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(width)
-
-
-def _columns_of_terminal() -> int:
-    """As many as there are; enough for the widest bar where the text goes elsewhere."""
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else UNLIMITED
 
 
 def _tree(model: Any, depth: int, all_splits: bool) -> str:

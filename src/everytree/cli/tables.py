@@ -33,7 +33,7 @@ from everytree.batches.files import (
 )
 from everytree.batches.text import TextError, TextReader
 from everytree.batches.text_files import TextFiles
-from everytree.cli.problems import UserError, nearest, warn
+from everytree.cli.problems import UserError, warn
 from everytree.cli.rows import NO_HEADER_HINT, Stretch, TableRows
 
 STREAM = "-"
@@ -78,29 +78,17 @@ class Reading:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table that has not been read yet.
+    """A table that has not been read yet: its name for errors, its files, and their marks when the command began.
 
-    Attributes
-    ----------
-    name : str
-        What errors call it.
-    files : Files
-    reader : TextReader or None
-        Of text files.
-    limit : int or None
-        Bytes of memory that its rows may take.
-    marks : tuple
-        Of the files, when the command began.
-    progress : bool
-        Whether to show how far reading has come.
+    `reader` is that of text files; `limit` and `progress` are those of `Reading`.
     """
 
     name: str
     files: Files
     reader: TextReader | None
-    limit: int | None = None
-    marks: tuple[tuple[str, int, int], ...] = ()
-    progress: bool = False
+    limit: int | None
+    marks: tuple[tuple[str, int, int], ...]
+    progress: bool
 
     @property
     def is_text(self) -> bool:
@@ -225,7 +213,7 @@ class OpenTable:
             raise UserError(error.problem) from None
         except FileNotFoundError:
             gone = next((path for path in self.files.paths if not os.path.exists(path)), self.name)
-            raise UserError(f"{gone}: there is no such file{_nearest_file(gone)}") from None
+            raise UserError(f"{gone}: there is no such file") from None
         except (pa.ArrowException, EOFError, OSError, ValueError, zlib.error) as error:
             if self.reader is None and getattr(error, "errno", None) is None:
                 message = str(error).split("\n")[0]
@@ -256,7 +244,7 @@ def _find(path: str, format: str | None) -> Files:
     if not (os.path.isdir(path) or is_pattern(path)):
         told = format_of(path, format)
         if path != STREAM and not os.path.exists(path):
-            raise UserError(f"{path}: there is no such file{_nearest_file(path)}")
+            raise UserError(f"{path}: there is no such file")
         called = "standard input" if path == STREAM else path
         return Files([called], os.path.dirname(path) or ".", told, _content_once(path, told))
     try:
@@ -357,10 +345,3 @@ def _content_once(path: str, format: str) -> bytes | None:
             return file.read()
     except (EOFError, OSError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _nearest_file(path: str) -> str:
-    folder = Path(path).parent
-    names = [other.name for other in folder.iterdir() if other.is_file()] if folder.is_dir() else []
-    like = nearest(Path(path).name, names)
-    return f"; {like}" if like else ""

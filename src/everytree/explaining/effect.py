@@ -13,7 +13,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError
 from everytree.base.words import number_of
-from everytree.explaining.explanation import cell_text
+from everytree.explaining.explanation import cell_text, place_of_class
 from everytree.tables.one_row import cells_of
 from everytree.tables.reading import Table, Values
 from everytree.tables.schema import Schema
@@ -77,15 +77,10 @@ class Effect:
 
     def outputs(self, of: Any = None) -> list[int]:
         """Places of the classes to draw; of numbers, none."""
-        if self.classes is None:
-            if of is not None:
-                raise ArgumentError("of", f"is for classes, but the target is a number: {of!r}")
-            return []
-        if of is None:
+        place = place_of_class(self.classes, of)
+        if place is None and self.classes is not None:
             return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
-        if of not in self.classes:
-            raise ArgumentError("of", f"must be one of the classes {list(self.classes)}, but is {of!r}")
-        return [self.classes.index(of)]
+        return [] if place is None else [place]
 
     def labels(self) -> list[str]:
         """The points as text."""

@@ -31,15 +31,7 @@ def exact_sum(
 ) -> Contributions:
     """Contributions to probabilities of classes, or to the mean.
 
-    Parameters
-    ----------
-    asked : Asked
-    posterior : ExactPosterior
-    codes : (n_asked, n_features) uint16
-        Of the rows to explain, as the posterior reads them.
-    rows : (n_rows, n_features) uint16
-        Whose shares count.
-    weight : (n_rows,) float64 or None
+    `codes` are those of the rows to explain, as the posterior reads them; shares are those of `rows` by their `weight`.
     """
     sums = _of_tables(asked, posterior, codes, rows, weight)
     # They are divided by the mass of the leaves that hold a row, which is 1 but for what was left out.

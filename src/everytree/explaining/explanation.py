@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -70,12 +69,12 @@ class Explanation:
             By default the second of two classes, or the most probable one of more.
         """
         row = whole_number("row", row, 0, len(self) - 1)
+        place = place_of_class(self.classes, of)
         if self.classes is None:
-            if of is not None:
-                raise ArgumentError("of", f"is for classes, but the target is a number: {of!r}")
             values, base, total, what = self.values[row], float(self.base), float(self.prediction[row]), self.what
         else:
-            place = self._class(row, of)
+            if place is None:
+                place = 1 if len(self.classes) == 2 else int(np.argmax(self.prediction[row]))
             values, base = self.values[row, :, place], float(self.base[place])
             total = float(self.prediction[row, place])
             name = self.classes[place]
@@ -83,14 +82,6 @@ class Explanation:
         order = np.argsort(-np.abs(values), kind="stable")
         cells = [cell_text(self.data[row, k]) for k in order]
         return RowContributions(what, base, total, [self.columns[k] for k in order], cells, values[order])
-
-    def _class(self, row: int, of: Any) -> int:
-        assert self.classes is not None
-        if of is None:
-            return 1 if len(self.classes) == 2 else int(np.argmax(self.prediction[row]))
-        if of not in self.classes:
-            raise ArgumentError("of", f"must be one of the classes {list(self.classes)}, but is {of!r}")
-        return self.classes.index(of)
 
     def to_frame(self, row: int = 0, of: Any = None) -> Any:
         """A pandas table of one row's contributions, largest first; arguments as in `of_row`."""
@@ -167,13 +158,20 @@ class RowContributions:
         rows = [("without any column", "", self.number(self.base))]
         rows += [(name, cell, self.number(value, sign=True)) for name, cell, value in self.lines()]
         rows += [(self.what, "", self.number(self.prediction))]
-        return "\n".join(line.rstrip() for line in aligned(rows))
+        widths = [max(len(row[k]) for row in rows) for k in range(3)]
+        lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
+        return "\n".join(line.rstrip() for line in lines)
 
 
-def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Lines of three columns, the first to the left and the others to the right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(3)]
-    return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
+def place_of_class(classes: tuple[Any, ...] | None, of: Any) -> int | None:
+    """The place of a class that is asked for; None where none is."""
+    if of is None:
+        return None
+    if classes is None:
+        raise ArgumentError("of", f"is for classes, but the target is a number: {of!r}")
+    if of not in classes:
+        raise ArgumentError("of", f"must be one of the classes {list(classes)}, but is {of!r}")
+    return classes.index(of)
 
 
 def day_text(value: Any) -> str:

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytree.export.averaged import AveragedTrees
 from everytree.export.inputs import onnx_inputs
-from everytree.export.plain_trees import to_tables
-from everytree.export.summed import SummedTrees
+from everytree.export.summed import SummedTrees, to_tables
 from everytree.export.tables import TreeTable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.explaining.tree_sums import mass_of_nodes
-from everytree.export.tables import TreeTable, column_names, read_inputs, table_of
+from everytree.export.tables import ReadBySchema, TreeTable, table_of
 from everytree.posterior.forest import Forest, pool_nodes
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.pooled import NEGLIGIBLE, PooledPredictive
@@ -18,7 +18,7 @@ from everytree.tables.schema import Schema
 
 
 @dataclass(frozen=True)
-class AveragedTrees:
+class AveragedTrees(ReadBySchema):
     """The predictions of a model, as one plain tree for each of its structures.
 
     The average of a row is the sum over `trees` of the weight times the `value` of the leaf in which the row ends.
@@ -32,26 +32,16 @@ class AveragedTrees:
         Structures whose weight is less than 1e-13 are left out.
     weights : (n_trees,) float64
     schema : Schema
-        Of the columns that the trees split on.
+        Of the columns that the trees split on; `inputs(X)` is a table as they read it, `feature_names` are their names.
     classes : (n_classes,) array or None
     centre, sharpness : float
     """
 
     trees: tuple[TreeTable, ...]
     weights: FloatArray
-    schema: Schema
     classes: NDArray[Any] | None
     centre: float
     sharpness: float
-
-    def inputs(self, X: Any) -> FloatArray:
-        """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
-        return read_inputs(self.schema, X, type(self).__name__)
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the columns that the trees split on."""
-        return column_names(self.schema)
 
 
 def averaged_trees(model: Any, forest: Forest, schema: Schema) -> AveragedTrees:
@@ -65,7 +55,7 @@ def averaged_trees(model: Any, forest: Forest, schema: Schema) -> AveragedTrees:
         for post, table in zip(posteriors, values, strict=True)
     )
     classes = getattr(model, "classes_", None)
-    return AveragedTrees(trees, forest.weights[kept], schema, classes, centre, forest.sharpness)
+    return AveragedTrees(schema, trees, forest.weights[kept], classes, centre, forest.sharpness)
 
 
 def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[FloatArray], float]:

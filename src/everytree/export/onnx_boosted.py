@@ -10,7 +10,7 @@ from everytree.explaining.contributions import LEAST
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
-from everytree.export.onnx_outputs import entry, moments, number, predicts_classes, predicts_numbers, sharpened
+from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged, summed
 from everytree.export.summed import SummedTrees
 
@@ -38,17 +38,17 @@ def _probs(graph: Graph, trees: SummedTrees, scores: str, table: str) -> str:
         return probs
     by_forest = sharpened(graph, averaged(graph, trees.forest, table), trees.forest.sharpness)
     logs = _mixed(graph, _log(graph, by_forest), _log(graph, probs), trees.weight)
-    return graph.add("Softmax", graph.add("Mul", logs, graph.constant(number(trees.sharpness))), axis=1)
+    return graph.add("Softmax", graph.add("Mul", logs, graph.constant(trees.sharpness)), axis=1)
 
 
 def _log(graph: Graph, probs: str) -> str:
-    return graph.add("Log", graph.add("Max", probs, graph.constant(number(LEAST))))
+    return graph.add("Log", graph.add("Max", probs, graph.constant(LEAST)))
 
 
 def _mixed(graph: Graph, by_forest: str, by_boosting: str, weight: float) -> str:
     """The weighted mean of the forest and boosting."""
     parts = ((by_forest, 1.0 - weight), (by_boosting, weight))
-    return graph.add("Add", *(graph.add("Mul", part, graph.constant(number(share))) for part, share in parts))
+    return graph.add("Add", *(graph.add("Mul", part, graph.constant(share)) for part, share in parts))
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def _about_centre(graph: Graph, trees: SummedTrees, centre: str, table: str) -> 
     of_noise = None
     if link.in_exposure:  # the noise of counts grows as their mean does, the rest as its square
         of_noise = graph.add("Mul", scale, mean)
-        variance = graph.add("Max", graph.add("Sub", variance, mean), graph.constant(number(0.0)))
+        variance = graph.add("Max", graph.add("Sub", variance, mean), graph.constant(0.0))
     spread = graph.add("Mul", graph.add("Mul", scale, scale), variance)
     return graph.add("Mul", scale, mean), spread if of_noise is None else graph.add("Add", of_noise, spread)
 

@@ -16,8 +16,7 @@ from everytree.export.onnx_columns import tree_inputs
 from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged
-from everytree.export.plain_trees import to_tables
-from everytree.export.summed import SummedTrees
+from everytree.export.summed import SummedTrees, to_tables
 
 
 def to_onnx(model: Any) -> ModelProto:

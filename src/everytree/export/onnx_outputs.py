@@ -11,26 +11,21 @@ from onnx import TensorProto, helper
 from everytree.export.graph import TYPES, Graph
 
 
-def number(value: float) -> NDArray[np.float64]:
-    """A number as a constant."""
-    return np.array(value, dtype=np.float64)
-
-
 def sharpened(graph: Graph, probs: str, sharpness: float) -> str:
     """(n_rows, n_classes) probabilities to the power of the sharpness, scaled to sum to 1."""
     last = graph.constant(np.array([1]))
     if sharpness != 1.0:
         of_top = graph.add("Div", probs, graph.add("ReduceMax", probs, last))
-        probs = graph.add("Pow", of_top, graph.constant(number(sharpness)))
+        probs = graph.add("Pow", of_top, graph.constant(sharpness))
     return graph.add("Div", probs, graph.add("ReduceSum", probs, last))
 
 
 def moments(graph: Graph, first: str, second: str, centre: float, sharpness: float) -> tuple[str, str]:
     """Mean and variance, from the mean and the mean square about `centre`."""
-    mean = graph.add("Add", first, graph.constant(number(centre)))
+    mean = graph.add("Add", first, graph.constant(centre))
     variance = graph.add("Sub", second, graph.add("Mul", first, first))
-    variance = graph.add("Max", variance, graph.constant(number(0.0)))
-    return mean, graph.add("Div", variance, graph.constant(number(sharpness**2)))
+    variance = graph.add("Max", variance, graph.constant(0.0))
+    return mean, graph.add("Div", variance, graph.constant(sharpness**2))
 
 
 def entry(graph: Graph, table: str, k: int) -> str:

@@ -1,4 +1,4 @@
-"""Boosted models as plain trees whose values are added."""
+"""Models as plain trees: of boosted models, trees whose values are added."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.export.averaged import AveragedTrees, averaged_trees
-from everytree.export.tables import TreeTable, column_names, leaf_alone, read_inputs, table_of
+from everytree.export.checks import check_has_trees
+from everytree.export.tables import ReadBySchema, TreeTable, leaf_alone, table_of
 from everytree.families.link import Link
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.tables.column import free_name
@@ -19,7 +20,7 @@ from everytree.trees.metatree import MetaTree
 
 
 @dataclass(frozen=True)
-class SummedTrees:
+class SummedTrees(ReadBySchema):
     """The predictions of a boosted model, or of one mixed with a forest, as plain trees.
 
     The scores of a row are `base` plus the `value` of the leaf in which the row ends in each tree. A tree has a value
@@ -47,7 +48,7 @@ class SummedTrees:
         nodes: `weighted_n_node_samples` is NaN.
     base : (n_scores,) float64
     schema : Schema
-        Of the columns that the trees split on.
+        Of the columns that the trees split on; `inputs(X)` is a table as they read it, `feature_names` are their names.
     classes : (n_classes,) array or None
     family : str or None
         Of numbers: "normal", "lognormal", "poisson" or "exponential".
@@ -60,7 +61,6 @@ class SummedTrees:
 
     trees: tuple[TreeTable, ...]
     base: FloatArray
-    schema: Schema
     classes: NDArray[Any] | None
     family: str | None
     residuals: AveragedTrees | None
@@ -78,17 +78,42 @@ class SummedTrees:
         """Values of a node: one, or one for each score."""
         return int(self.trees[0].value.shape[1])
 
-    def inputs(self, X: Any) -> FloatArray:
-        """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
-        return read_inputs(self.schema, X, type(self).__name__)
 
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the columns that the trees split on."""
-        return column_names(self.schema)
+def to_tables(model: Any) -> AveragedTrees | SummedTrees:
+    """The averaged predictor as plain binary trees, in the array layout of scikit-learn's trees.
+
+    The leaves already hold averages over every pruning, so predicting from these tables costs what plain decision trees
+    of their size cost.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        `MetaForestClassifier`, `MetaForestRegressor`, `MetaTreeClassifier` or `MetaTreeRegressor`, or what
+        `from_sklearn`, `from_lightgbm` and `from_xgboost` return, with leaves of any family but "linear";
+        `MetaBoostClassifier`, `MetaBoostRegressor`, `MetaEnsembleClassifier` or `MetaEnsembleRegressor`.
+
+    Returns
+    -------
+    AveragedTrees or SummedTrees
+        The first of forests and trees: predictions are averages over trees. The second of boosted models and ensembles:
+        scores are sums over trees, and their parts come with the numbers by which they are put together.
+
+    Examples
+    --------
+    >>> import everytree as et
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tables = et.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
+    >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
+    ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
+    """
+    check_has_trees(model)
+    if model.model_.parts.additive is not None:
+        return _summed_trees(model)
+    return averaged_trees(model, model.forest_, model.schema_)
 
 
-def summed_trees(model: Any) -> SummedTrees:
+def _summed_trees(model: Any) -> SummedTrees:
     """Return a boosted model or an ensemble as plain trees."""
     parts, schema, classes = model.model_.parts, model.schema_, getattr(model, "classes_", None)
     residuals = family = None
@@ -101,7 +126,7 @@ def summed_trees(model: Any) -> SummedTrees:
         trees, base = (), np.zeros(1)
     trees = trees or (leaf_alone(0.0),) * len(base)
     mixed_with = None if parts.forest is None else averaged_trees(model, parts.forest, schema)
-    return SummedTrees(trees, base, schema, classes, family, residuals, mixed_with, parts.weight, parts.sharpness)
+    return SummedTrees(schema, trees, base, classes, family, residuals, mixed_with, parts.weight, parts.sharpness)
 
 
 def _table(tree: MetaTree, value: FloatArray, schema: Schema) -> TreeTable:

@@ -129,6 +129,29 @@ def sum_upward(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArr
     return total
 
 
+@dataclass(frozen=True)
+class ReadBySchema:
+    """Plain trees that read the columns of a schema.
+
+    Attributes
+    ----------
+    schema : Schema
+        Of the columns that the trees split on.
+    """
+
+    schema: Schema
+
+    def inputs(self, X: Any) -> FloatArray:
+        """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
+        schema, owner = self.schema, type(self).__name__
+        return plain_inputs(schema.columns, schema.encode(X, owner=owner), schema.numbers(X, owner=owner))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns that the trees split on, `x0`, `x1`, ... where they have none."""
+        return self.schema.names or [f"x{k}" for k in range(self.schema.n_features)]
+
+
 # ---- splits ---------------------------------------------------------------------------------------------------------
 
 
@@ -209,16 +232,6 @@ def _child(tree: MetaTree, here: _Place, number: int) -> _Place:
     k = int(tree.feature[s])
     present = here.present if number == tree.missing_child[s] else here.present | {k}
     return _Place(int(tree.first_child[s]) + number, present=present, seen=here.seen)
-
-
-def column_names(schema: Schema) -> list[str]:
-    """Names of the columns of a schema, `x0`, `x1`, ... where they have none."""
-    return schema.names or [f"x{k}" for k in range(schema.n_features)]
-
-
-def read_inputs(schema: Schema, X: Any, owner: str) -> FloatArray:
-    """(n_rows, n_features) a table as trees read it."""
-    return plain_inputs(schema.columns, schema.encode(X, owner=owner), schema.numbers(X, owner=owner))
 
 
 def plain_inputs(columns: tuple[Column, ...], codes: NDArray[Any], numbers: FloatArray) -> FloatArray:

@@ -76,20 +76,8 @@ def curve_chart(
 ) -> str:
     """Curves over numbers, or dots over categories; a missing value stands apart on the right.
 
-    Parameters
-    ----------
-    title, y_label : str
-    labels : sequence of str
-        Of the points.
-    places : (n_points,) float64 or None
-        Places of the points on a scale of numbers, NaN for a missing value; None for categories.
-    curves : sequence of (n_points,) float64
-    bands : pair of (n_points,) float64 or None
-        Ends of a band about the only curve.
-    ticks : (n_ticks,) float64
-        Of the vertical scale, from its lower end to its upper one.
-    keys : sequence of str
-        Names of several curves.
+    `places` are those of the points on a scale of numbers, NaN for a missing value, or None for categories; `bands` the
+    ends of a band about the only curve; `ticks` go from the lower end of the vertical scale to its upper one.
     """
     x = _across(len(labels), places)
     is_apart = np.ones(len(labels), dtype=bool) if places is None else np.isnan(places)

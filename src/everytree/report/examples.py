@@ -28,15 +28,8 @@ def examples(
 ) -> list[Any]:
     """Rows from the lowest prediction to the highest, as values of the panel's fields.
 
-    Parameters
-    ----------
-    model : estimator
-    rows : JudgedRows or None
-    n_examples : int
-    inputs : list of dict
-        Fields of the panel; the range of values in the table is added to those of numbers, as `seen`.
-    explained : bool
-        Whether predictions are sums of what columns add.
+    To `inputs`, the fields of the panel, the range of values in the table is added where they are numbers, as `seen`.
+    `explained` is whether predictions are sums of what columns add.
     """
     if rows is None or not len(rows):
         return []

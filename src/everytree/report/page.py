@@ -76,20 +76,7 @@ def write_report(model: Any, table: Any, path: str | os.PathLike[str], **options
     return Path(path)
 
 
-def report_html(
-    model: Any,
-    table: Any = None,
-    *,
-    target: Any = None,
-    held_out: bool = False,
-    sample_weight: Any = None,
-    exposure: Any = None,
-    censored: Any = None,
-    event: Any = None,
-    groups: Any = None,
-    target_name: str | None = None,
-    n_examples: int = 10,
-) -> str:
+def report_html(model: Any, table: Any = None, **options: Any) -> str:
     """One self-contained HTML page about a fitted model, as text.
 
     Parameters
@@ -126,13 +113,7 @@ def report_html(
     >>> print(report_html(model)[:15])
     <!doctype html>
     """
-    if n_examples < 0:
-        raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
-    beside = {
-        "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
-        "groups": groups,
-    }  # fmt: skip
-    return report_page(model, table, beside, held_out, target_name, n_examples).text
+    return report_page(model, table, **options).text
 
 
 class Page(NamedTuple):
@@ -144,31 +125,31 @@ class Page(NamedTuple):
 
 def report_page(
     model: Any,
-    table: Any,
-    beside: dict[str, Any],
-    held_out: bool,
-    target_name: str | None,
-    n_examples: int = 10,
+    table: Any = None,
     *,
+    target: Any = None,
+    held_out: bool = False,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    censored: Any = None,
+    event: Any = None,
+    groups: Any = None,
+    target_name: str | None = None,
+    n_examples: int = 10,
     places: NDArray[np.int64] | None = None,
 ) -> Page:
-    """The page, and the texts that it contains.
-
-    Parameters
-    ----------
-    beside : dict
-        Columns that are no features, their names, or None.
-    places : (n_rows,) int64, optional
-        Numbers of the rows, where the table is a sample of another one.
-    model, table, held_out, target_name, n_examples
-        As in `report_html`.
-    """
+    """As `report_html`; `places` are the numbers of the rows, where the table is a sample of another one."""
+    if n_examples < 0:
+        raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
     check_table(table)
     table = as_table(table)
-    beside = {**beside, "groups": groups_of(model, table, beside["groups"])}
+    beside = {
+        "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
+        "groups": groups_of(model, table, groups),
+    }  # fmt: skip
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
-    name = target_name or target_name_of(beside["target"], others)
+    name = target_name or target_name_of(target, others)
     subject = Subject.of(model)
     rows = None if table is None else _rows(model, table, beside)
     if rows is not None and places is not None:

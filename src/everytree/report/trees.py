@@ -9,6 +9,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject, Words
 from everytree.view.describe import Drawing, describe, outcome_text, weight_text
 from everytree.view.html import tree_list_html
+from everytree.view.text import branches
 
 MAX_LISTED = 120
 """Maximum number of nodes in the list; the rest is counted."""
@@ -46,20 +47,10 @@ def _described(post: Posterior, words: Words) -> Drawing:
 def tree_text(drawing: Drawing, leaves: set[int]) -> str:
     """One pruned tree, one line per node, with the predictions of its leaves."""
     lines: list[str] = []
-    waiting: list[tuple[int, str, str]] = [(0, "", "")]
-    while waiting:
-        place, lead, tail = waiting.pop()
-        node = drawing.nodes[place]
-        answer = f"{node.answer}  " if node.answer else ""
-        if node.number in leaves or not node.children:
-            rows = weight_text(node, drawing.unit)
-            text = outcome_text(node.outcome, drawing.classes)
-            lines.append(f"{lead}{answer}→ {text}" + (f"  ({rows})" if rows else ""))
+    for lead, node in branches(drawing, leaves):
+        if node is None or (node.children and node.number not in leaves):
+            lines.append(lead if node is None else f"{lead}{node.question}?")
             continue
-        lines.append(f"{lead}{answer}{node.question}?")
-        last = node.children[-1]
-        waiting += [
-            (child, tail + ("└─ " if child == last else "├─ "), tail + ("   " if child == last else "│  "))
-            for child in reversed(node.children)
-        ]
+        rows, text = weight_text(node, drawing.unit), outcome_text(node.outcome, drawing.classes)
+        lines.append(f"{lead}→ {text}" + (f"  ({rows})" if rows else ""))
     return "\n".join(lines)

@@ -82,7 +82,7 @@ class DrawnNode:
         The condition that leads here; empty at the root.
     question : str
         The name of the feature it splits on; empty where it is drawn as a leaf.
-    split_prob, split_prior : float
+    split_prob : float
         0 at a terminal of the meta-tree.
     helps : float
         Probability that the split helps rows on which it was not chosen; NaN where it is not known.
@@ -103,7 +103,6 @@ class DrawnNode:
     answer: str
     question: str
     split_prob: float
-    split_prior: float
     helps: float
     node_prob: float
     weight: float | None
@@ -188,7 +187,7 @@ def describe(
     """
     tree, names = post.tree, Names(post.tree, feature_names, code_names)
     max_depth, max_nodes = whole_number("max_depth", max_depth, 0), whole_number("max_nodes", max_nodes, 1)
-    split_prob, split_prior = post.split_prob, post.split_prior
+    split_prob = post.split_prob
     is_leaf = _drawn_as_leaves(tree, helps, min_helps)
     node_prob = _likeliest(tree, split_prob, is_leaf, max_depth, max_nodes)
     order = _depth_first(tree, node_prob)
@@ -213,7 +212,6 @@ def describe(
                 answer=names.answer(above, s - int(tree.first_child[above])) if above >= 0 else "",
                 question="" if is_leaf[s] else names.feature(int(tree.feature[s])),
                 split_prob=float(split_prob[s]),
-                split_prior=float(split_prior[s]),
                 helps=math.nan if helps is None else float(helps[s]),
                 node_prob=node_prob[s],
                 weight=None if weights is None else float(weights[i]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 from everytree.predictive.restricted import time_text
@@ -54,7 +55,7 @@ def tree_text(post: Posterior, *, max_depth: int = 3, max_nodes: int = 200, **op
        └─ … 2 nodes
     """
     drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes, **options)
-    labels = _labels(drawing)
+    labels = [(_label(lead, node), node) for lead, node in branches(drawing)]
     header = [
         *(["helps"] if drawing.has_helps else []),
         "split",
@@ -73,16 +74,18 @@ def tree_text(post: Posterior, *, max_depth: int = 3, max_nodes: int = 200, **op
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _labels(drawing: Drawing) -> list[tuple[str, DrawnNode | None]]:
-    """The left side of each line and its node; no node where others are only counted."""
-    lines: list[tuple[str, DrawnNode | None]] = []
+def branches(drawing: Drawing, leaves: Container[int] = ()) -> Iterator[tuple[str, DrawnNode | None]]:
+    """What stands before the words of each node, and the node; none where others are only counted.
+
+    Nothing is below `leaves`, which are numbers of nodes.
+    """
     tails = [""] * len(drawing.nodes)
     waiting: list[tuple[int, bool]] = [(0, True)]
     while waiting:
         place, is_node = waiting.pop()
         node = drawing.nodes[place]
         if not is_node:
-            lines.append((f"{tails[place]}└─ {more(node.n_hidden)}", None))
+            yield f"{tails[place]}└─ {more(node.n_hidden)}", None
             continue
         lead = ""
         if node.parent >= 0:
@@ -90,11 +93,15 @@ def _labels(drawing: Drawing) -> list[tuple[str, DrawnNode | None]]:
             is_last = place == above.children[-1] and not above.n_hidden
             lead = tails[node.parent] + ("└─ " if is_last else "├─ ") + node.answer + "  "
             tails[place] = tails[node.parent] + ("   " if is_last else "│  ")
-        lines.append((lead + ("leaf" if node.is_terminal else f"{node.question}?"), node))
-        if node.n_hidden:
-            waiting.append((place, False))
-        waiting += [(child, True) for child in reversed(node.children)]
-    return lines
+        yield lead, node
+        if node.number not in leaves:
+            waiting += [(place, False)] if node.n_hidden else []
+            waiting += [(child, True) for child in reversed(node.children)]
+
+
+def _label(lead: str, node: DrawnNode | None) -> str:
+    """The left side of a line."""
+    return lead if node is None else lead + ("leaf" if node.is_terminal else f"{node.question}?")
 
 
 def _outcome_header(drawing: Drawing) -> list[str]:

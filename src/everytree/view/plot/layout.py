@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from everytree.predictive.restricted import time_text
 from everytree.view.describe import (
@@ -16,9 +16,6 @@ from everytree.view.describe import (
     number,
     weight_text,
 )
-
-if TYPE_CHECKING:
-    pass
 from everytree.view.plot.axes import matplotlib_module
 
 FONT, SMALL = 7.5, 6.5

@@ -28,10 +28,10 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
-MOST_NODES = 1_000_000
+MOST_NODES = 500_000
 """Nodes of all the trees by which priors are chosen, about: each prior asks for the evidence of every node."""
 
-LEAST_TREES = 20
+LEAST_TREES = 12
 """Priors are chosen by so many trees at least, where there are as many."""
 
 MIN_GROUPS = 300

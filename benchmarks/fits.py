@@ -137,8 +137,8 @@ def main() -> None:
     n_new = 1_000 if options.quick else N_NEW
     text = section(
         "Fits",
-        "At defaults. One fit each, one after another, ratios of one run. Quality and times of predictions are of "
-        f"{n_new:,} new rows. Seconds of stages are those of this machine; residuals are those of boosted numbers, "
+        "At defaults. One fit each, one after another, ratios of one run. Quality and times of predictions are those "
+        f"of {n_new:,} new rows. Seconds of stages are those of this machine; residuals are those of boosted numbers, "
         "with the stages of the forest that models them.",
         by_kind(n_rows, n_new, options.n_jobs),
         of_every_kind(n_small, repeats),

@@ -28,6 +28,7 @@ def grown(kernel: Any, sample: np.ndarray, seed: int, **rule: Any) -> dict[str, 
 SHAPES = [
     ([5, 3, 200], np.uint8, 0.0), ([255, 2, 1, 40], np.uint8, 0.1), ([9], np.uint8, 0.5), ([3000, 7], np.uint16, 0.05),
     ([60000, 65534], np.uint16, 0.0), ([1, 1, 2], np.uint8, 0.3), ([255] * 12, np.uint8, 0.0),
+    ([255] * 21, np.uint8, 0.01), ([300] * 18, np.uint16, 0.0),
 ]  # fmt: skip
 
 
@@ -66,6 +67,31 @@ def test_each_split_is_the_best_of_those_looked_at(criterion, n_codes, dtype, sh
         )  # fmt: skip
         n_compared += check_tree(arrays, codes, n_codes, known["has_missing"], sample, rule, seed)
     assert n_compared > 10
+
+
+@pytest.mark.parametrize("random_splits", [False, True])
+@pytest.mark.parametrize("share_missing", [0.0, 0.02])
+@pytest.mark.parametrize("kind", ["numbers", "far from 0", "an outlier", "two classes"])
+def test_splits_of_many_rows_are_the_best_of_those_looked_at(kind, share_missing, random_splits):
+    rng = np.random.default_rng(5)
+    n_rows, n_codes = 6000, [255] * 20
+    codes = table(rng, n_rows, n_codes, np.uint8, share_missing)
+    known = {
+        "codes": codes, "n_codes": np.array(n_codes, dtype=np.int32), "weight": None,
+        "has_missing": np.full(20, share_missing > 0.0),
+    }  # fmt: skip
+    number = codes[:, 3] / 64.0 + np.sin(codes[:, 7] / 40.0) + rng.normal(size=n_rows)
+    if kind == "two classes":
+        y: Any = (number > 2.0).astype(np.int64)
+        kernel, value = _kernels.class_grower(y=y, n_classes=2, criterion="gini", **known), gini(y, np.ones(n_rows), 2)
+    else:
+        y = number + {"far from 0": 1e4}.get(kind, 0.0)
+        y[0] += 1e3 if kind == "an outlier" else 0.0
+        centred = y - y.mean()  # the twin has no more than doubles
+        kernel, value = _kernels.number_grower(y=y, **known), squares(centred, np.ones(n_rows))
+    rule = Rule(value, lambda rows: len(np.unique(y[rows])) == 1, random_splits, 20, 1, 3)
+    arrays = grown(kernel, np.arange(n_rows), 11, random_splits=random_splits, max_features=20, max_depth=3)
+    assert check_tree(arrays, codes, n_codes, known["has_missing"], np.arange(n_rows), rule, 11) > 5
 
 
 @pytest.mark.parametrize("family", [et.Bernoulli(), et.Poisson(), et.Exponential(2.0, 1.0), et.Normal()])

@@ -1,6 +1,8 @@
 // Comparison of priors on rows left out.
 #include "held_out/held_out.hpp"
 
+#include <mutex>
+
 #include "bind/buffers.hpp"
 #include "bind/modules.hpp"
 #include "bind/tree.hpp"
@@ -73,11 +75,13 @@ class HeldOutTreeOf : public HeldOutTree {
     bool writes_logs() const override { return !Kernel::writes_classes; }
 
     void predict(std::span<const double> priors, const SplitPriors& splits, double* out) const override {
-        Kernel kernel(family_, tree_, arrays_.statistics.data());
-        const std::size_t of_prior = static_cast<std::size_t>(splits.n) * n_scored() * n_values();
-        for (std::size_t p = 0; p < priors.size() / n_prior(); ++p) {
-            kernel.use(priors.data() + p * n_prior());
-            kernel.predict(held_, *paths_, splits, out + p * of_prior);
+        const std::unique_lock alone(using_kept_, std::try_to_lock);
+        if (alone && !kept_ && is_small()) kept_.emplace(family_, tree_, arrays_.statistics.data());
+        if (alone && kept_) {
+            predict_by(*kept_, priors, splits, out);
+        } else {
+            Kernel kernel(family_, tree_, arrays_.statistics.data());
+            predict_by(kernel, priors, splits, out);
         }
     }
     void components(const double* prior, const SplitPriors& splits, std::vector<std::int64_t>& start,
@@ -91,6 +95,16 @@ class HeldOutTreeOf : public HeldOutTree {
 
   private:
     using Kernel = HeldOut<Family>;
+
+    void predict_by(Kernel& kernel, std::span<const double> priors, const SplitPriors& splits, double* out) const {
+        const std::size_t of_prior = static_cast<std::size_t>(splits.n) * n_scored() * n_values();
+        for (std::size_t p = 0; p < priors.size() / n_prior(); ++p) {
+            kernel.use(priors.data() + p * n_prior());
+            kernel.predict(held_, *paths_, splits, out + p * of_prior);
+        }
+    }
+    // Whether what does not depend on priors is kept from one call to the next: some megabytes.
+    bool is_small() const { return tree_.n_nodes <= 1 << 18 && paths_->touched.size() <= 1 << 14; }
 
     void check(std::int64_t n_rows) const {
         const auto n = static_cast<std::size_t>(n_rows);
@@ -111,6 +125,8 @@ class HeldOutTreeOf : public HeldOutTree {
     RowChunk rows_;
     HeldOutRows held_{};
     std::optional<HeldOutPaths> paths_;
+    mutable std::optional<Kernel> kept_;
+    mutable std::mutex using_kept_;
 };
 
 // None if the columns cannot be read in place.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/posterior.hpp"
+#include "held_out/evidence.hpp"
 #include "held_out/paths.hpp"
 #include "numerics/scaled.hpp"
 
@@ -40,7 +41,7 @@ template <class Family>
 class HeldOut {
   public:
     HeldOut(const Family& family, const TreeView& tree, const double* statistics)
-        : family_(family), tree_(tree), statistics_(statistics), size_(family.layout.size()) {
+        : family_(family), evidence_(family), tree_(tree), statistics_(statistics), size_(family.layout.size()) {
         const auto n_nodes = static_cast<std::size_t>(tree.n_nodes);
         place_.assign(n_nodes, 0);
         inner_.assign(1, -1);
@@ -49,17 +50,19 @@ class HeldOut {
                 place_[s] = static_cast<std::int32_t>(inner_.size());
                 inner_.push_back(static_cast<std::int32_t>(s));
             }
+        for (std::size_t s = 0; s < n_nodes; ++s) summary_.push_back(evidence_.summary(stat(s)));
         leaf_.resize(n_nodes);
         win_.resize(inner_.size());
         rho_.resize(inner_.size());
     }
 
+    HeldOut(const HeldOut&) = delete;
+
     // Another prior of the leaves.
     void use(const double* prior) {
         prior_ = prior;
-        with_prior_ = family_;
-        if constexpr (requires { with_prior_.tabulate(nullptr); }) with_prior_.tabulate(prior);
-        for (std::size_t s = 0; s < leaf_.size(); ++s) leaf_[s] = evidence(stat(s));
+        evidence_.use(prior);
+        for (std::size_t s = 0; s < leaf_.size(); ++s) leaf_[s] = evidence_(summary_[s]);
         for (std::size_t i = 1; i < inner_.size(); ++i) win_[i] = win_of_split(static_cast<std::size_t>(inner_[i]));
     }
 
@@ -119,7 +122,7 @@ class HeldOut {
     };
 
     const double* stat(std::size_t s) const { return statistics_ + s * size_; }
-    double evidence(const double* of_rows) const { return with_prior_.log_evidence(of_rows, prior_); }
+    double evidence(const double* of_rows) const { return evidence_(evidence_.summary(of_rows)); }
     numerics::Scaled win_of_split(std::size_t s) const {
         const double* children = leaf_.data() + tree_.first_child[s];
         double together = 0.0;
@@ -134,6 +137,7 @@ class HeldOut {
         if (rest_.size() != paths.touched.size() * size_) rest_.clear();
         const bool is_known = !rest_.empty();  // the statistics without the rows do not depend on any prior
         rest_.resize(paths.touched.size() * size_);
+        rest_summary_.resize(paths.touched.size());
         win_without_.clear();
         predictions_.clear();
         first_prediction_.clear();
@@ -180,7 +184,7 @@ class HeldOut {
         for (std::size_t k = group.first_node; k < group.last_node; ++k) {  // children first
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             leaf_before_.push_back(leaf_[s]);
-            leaf_[s] = evidence(rest(k));
+            leaf_[s] = evidence_(rest_summary_[k]);
             win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : numerics::Scaled{});
         }
         for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
@@ -200,6 +204,7 @@ class HeldOut {
             if (paths.above[k] != k) family_.layout.add(removed(paths.above[k]), removed(k));
             std::memcpy(rest(k), stat(static_cast<std::size_t>(paths.touched[k])), sizeof(double) * size_);
             if (!family_.layout.subtract(rest(k), removed(k))) complain(group.first_row);
+            rest_summary_[k] = evidence_.summary(rest(k));
         }
     }
     double* rest(std::size_t k) { return rest_.data() + k * size_; }
@@ -427,12 +432,14 @@ class HeldOut {
         std::vector<double> split_, stop_;
     };
 
-    Family family_, with_prior_ = family_;  // as it came, and with what was tabulated for the prior in use
+    Family family_;
+    Evidence<Family> evidence_;
     TreeView tree_;
     const double *statistics_, *prior_ = nullptr;
     std::size_t size_;
     // One entry a node: its evidence as a leaf, and its place among the inner nodes; 0 for a terminal.
     std::vector<double> leaf_;
+    std::vector<typename Evidence<Family>::Summary> summary_;
     std::vector<std::int32_t> place_;
     // One entry an inner node, children first, after one for all terminals, whose rho is 1.
     std::vector<std::int32_t> inner_;
@@ -446,7 +453,9 @@ class HeldOut {
     // Log densities are there as densities too, over the largest of the path.
     std::vector<double> predictions_, density_, top_;
     std::vector<std::size_t> first_prediction_;
-    std::vector<double> rest_;  // the statistics of each touched node without the rows of its group
+    // Each touched node without the rows of its group.
+    std::vector<double> rest_;
+    std::vector<typename Evidence<Family>::Summary> rest_summary_;
     // Of one group or row at a time.
     std::vector<double> removed_, leaf_before_, once_, with_row_, of_node_, weight_, answer_;
     std::vector<numerics::ScaledLanes> before_;

@@ -28,10 +28,14 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
-MOST_NODES = 1_000_000
+MOST_NODES = 500_000
 """Nodes of all the trees by which priors are chosen, about: each prior asks for the evidence of every node."""
 
-LEAST_TREES = 20
+MOST_PAIRS = 10_000
+"""Pairs of a row and a tree by which priors are chosen, about: differences of two priors are known to a few thousandths
+of a nat a row."""
+
+LEAST_TREES = 12
 """Priors are chosen by so many trees at least, where there are as many."""
 
 MIN_GROUPS = 300
@@ -290,7 +294,8 @@ def held_out_by_few(
     than the forest. Which rows these are has nothing to do with their targets.
     """
     n_nodes = sum(one.tree.n_nodes for one in grown)
-    n_trees = max(int(len(grown) * MOST_NODES / n_nodes), LEAST_TREES)
+    n_pairs = sum(map(len, held.rows))
+    n_trees = max(int(len(grown) * min(MOST_NODES / n_nodes, MOST_PAIRS / max(n_pairs, 1))), LEAST_TREES)
     if n_trees >= len(grown) or not held.is_honest:
         return held
     some = grown[:n_trees]

@@ -125,7 +125,7 @@ class BoostRule:
         By trees of all classes, steps are larger from the start, and trees grow from `SHARED_SMALL_TABLE` rows on.
         """
         larger = float(np.clip((n_rows / SMALL_TABLE) ** 0.45, 1.0, 4.0))
-        wider = larger if loss != SHARED else float(np.clip((n_rows / SHARED_SMALL_TABLE) ** 0.45, 1.0, 4.0))
+        wider = larger if loss != SHARED else float(np.clip((n_rows / SHARED_SMALL_TABLE) ** 0.3, 1.0, 4.0))
         by_rows = {
             "learning_rate": (SHARED_RATE if loss == SHARED else 0.08) * larger,
             "patience": round(50.0 / larger), "max_leaf_nodes": round(16.0 * wider),

@@ -51,7 +51,7 @@ SHARES_OF_COLUMNS = (0.5, 1.0)
 """The usual one, and one for targets with interactions that trees of half of the columns seldom see."""
 
 N_PILOTS = 2
-"""Chains that try the second share of columns first; it is dropped unless they gain by it."""
+"""Chains that try the second prior or share of columns first; it is dropped unless they gain by it."""
 
 MIN_ERRORS_OF_SHARE = 2.5
 """Standard errors by which left-out rows of all chains must be predicted better for it to be chosen."""
@@ -300,11 +300,22 @@ def boost(
         )  # fmt: skip
 
     def with_second_prior(chain: int, before: _Run) -> _Run:
-        """The chain with the split prior that predicts the rows that it stops by better."""
-        if rule.split_prior is not None or not _has_hardly_noise(before, likelihood, rows.weight):
-            return before
-        second = one(chain, SPLIT_PRIORS[1], before.max_features)
-        return second if _is_clearly_better(second, before, likelihood, rows.weight) else before
+        return one(chain, SPLIT_PRIORS[1], before.max_features)
+
+    def with_chosen_prior(firsts: list[_Run]) -> list[_Run]:
+        """Each chain with the split prior that predicts the rows that it stops by better; pilots try first."""
+        if rule.split_prior is not None:
+            return firsts
+        tried = [k for k, own in enumerate(firsts) if _has_hardly_noise(own, likelihood, rows.weight)]
+        pilots, others = tried[:N_PILOTS], tried[N_PILOTS:]
+        seconds = dict(zip(pilots, pool.map(with_second_prior, pilots, [firsts[k] for k in pilots]), strict=True))
+        gain = sum(float(_gain_of(own, firsts[k], likelihood, rows.weight).sum()) for k, own in seconds.items())
+        if gain > 0.0:
+            seconds |= zip(others, pool.map(with_second_prior, others, [firsts[k] for k in others]), strict=True)
+        return [
+            seconds[k] if k in seconds and _is_clearly_better(seconds[k], own, likelihood, rows.weight) else own
+            for k, own in enumerate(firsts)
+        ]
 
     def with_all_columns(chain: int, before: _Run) -> _Run:
         return one(chain, before.split_prior, SHARES_OF_COLUMNS[1])
@@ -336,7 +347,7 @@ def boost(
             for own in pool.map(first, range(n_chains)):
                 runs.append(own)
                 progress()
-            runs, scored = with_chosen_columns(list(pool.map(with_second_prior, range(n_chains), runs)))
+            runs, scored = with_chosen_columns(with_chosen_prior(runs))
             if likelihood.loss in NUMBERS and len(rows) <= FEW_ROWS:
                 without = [np.where(fold == chain, Role.LEFT_OUT, Role.TRAINS) for chain in range(n_chains)]
                 scored = list(pool.map(again, range(n_chains), scored, without, ["n_steps"] * n_chains))

@@ -39,8 +39,9 @@ from everytree.tables.schema import Schema
 PRIOR_ROWS = 1.0
 """Rows that the prior of the weight is worth: as if half of them were predicted by the forest, half by boosting."""
 
-SHARE_OF_TREES = 2
-"""Forests that predict the rows of a fold have one of so many trees of the forest of all rows."""
+SHARES_OF_TREES = (2, 5)
+"""Forests that predict the rows of a fold have one of so many trees of the forest of all rows: where all folds are
+predicted, and where one is."""
 
 ONE_FOLD_ROWS = 50_000
 """Above so many rows, forests predict those of one fold only: they say enough about the weight and the residuals."""
@@ -151,7 +152,8 @@ class EnsembleStructure:
         """
         if not fold.any():
             return None
-        n_trees, quiet = -(-self.forest.n_structures // SHARE_OF_TREES), replace(settings, verbose=0)
+        n_trees = -(-self.forest.n_structures // SHARES_OF_TREES[len(rows) > ONE_FOLD_ROWS])
+        quiet = replace(settings, verbose=0)
         every = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the forest of all rows has said it

@@ -26,6 +26,7 @@ import everytree as et
 from cases import assert_same
 from estimator_cases import ALL, FOUR, FRAMES, Case, answers, ids, mixed_columns, of_leaf, state
 from everytree.batches.prefetch import AHEAD, read_ahead
+from random_shapes import random_shape
 
 SAMPLE = 60
 
@@ -252,7 +253,7 @@ def test_schema_from_batches_is_that_of_the_table():
 def test_posteriors_and_forests_are_updated_from_batches(n_jobs):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (500, 4)).astype(np.uint8), rng.integers(0, 2, 500)
-    trees = [et.MetaTree.random([3] * 4, 4, rng=seed) for seed in range(3)]
+    trees = [random_shape([3] * 4, 4, rng=seed) for seed in range(3)]
     pairs = [(X[i : i + 70], y[i : i + 70]) for i in range(0, 500, 70)]
     post = et.Posterior(trees[0], et.Bernoulli()).update(X, y)
     assert_same(et.update_from_batches(post.copy(), pairs, n_jobs=n_jobs), post.copy().update(X, y))

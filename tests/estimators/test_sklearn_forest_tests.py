@@ -67,7 +67,7 @@ LEFT_OUT = {
     "test_class_weight_errors": "a warm start with other targets is an error here",
     "test_class_weights_forest": INSIDE,
     "test_classifier_error_oob_score_multiclass_multioutput": "such a score is offered here",
-    "test_decision_path": INSIDE,
+    "test_decision_path": "forests of this library have no such method",
     "test_distribution": OTHER_CLASS,
     "test_estimators_samples": INSIDE,
     "test_forest_multioutput_integral_regression_target": INSIDE,

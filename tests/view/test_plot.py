@@ -24,6 +24,7 @@ from everytree.view.plot import plot_predictive, plot_split_probs, plot_tree
 from everytree.view.plot.layout import Layout, packed
 from everytree.view.text import tree_text
 from picture_cases import EVERY_KIND, fitted, one_node, one_row, small
+from random_shapes import random_shape
 
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -248,7 +249,7 @@ def steps(ax):
 @families
 def test_predictive_along_an_ordered_feature(case):
     rng = rng_for("ordered", case)
-    tree = et.MetaTree.random([8, 5], 4, rng=rng, kind="threshold", missing=True)
+    tree = random_shape([8, 5], 4, rng=rng, kind="threshold", missing=True)
     X = random_codes(rng, tree, 300, 8)
     y, rows = case.draw(rng, 300)
     post, extra = et.Posterior(tree, case.family).update(X, y, **rows), one_row(case)

@@ -8,54 +8,32 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
-from everytree.estimators.parameters import (
-    ALPHA,
-    CATEGORICAL_FEATURES,
-    CLASS_CRITERION,
-    CLASS_WEIGHT,
-    FAMILY,
-    MAX_BINS,
-    MAX_DEPTH,
-    MAX_LEAF_NODES,
-    MIN_SAMPLES_LEAF,
-    MONOTONIC_CST,
-    N_JOBS,
-    NUMBER_CRITERION,
-    PRIOR,
-    RANDOM_STATE,
-    RELATIVE_WEIGHTS,
-    SPLIT_PRIOR,
-    VERBOSE,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.tree import N_FOLDS, TreeStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.posterior.posterior import Posterior
-from everytree.trees.decision_paths import decision_paths
 
 
 @estimator
 class _Tree(MetaEstimator):
     """One tree, grown on all rows."""
 
-    max_depth: int | None = parameter(MAX_DEPTH, default=5, kw_only=False)
-    min_samples_leaf: int | float = parameter(MIN_SAMPLES_LEAF, default=3)
-    max_leaf_nodes: int | None = parameter(MAX_LEAF_NODES, default=None)
-    split_prior: Any = parameter(SPLIT_PRIOR, default="auto")
-    max_bins: int = parameter(MAX_BINS, default=255)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    random_state: Any = parameter(RANDOM_STATE, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
-    monotonic_cst: Any = parameter(MONOTONIC_CST, default=None)
+    max_depth: int | None = parameter(rules.MAX_DEPTH, default=5, kw_only=False)
+    min_samples_leaf: int | float = parameter(rules.MIN_SAMPLES_LEAF, default=3)
+    max_leaf_nodes: int | None = parameter(rules.MAX_LEAF_NODES, default=None)
+    split_prior: Any = parameter(rules.SPLIT_PRIOR, default="auto")
+    max_bins: int = parameter(rules.MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    random_state: Any = parameter(rules.RANDOM_STATE, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
 
     model_kinds = ("forest",)
     has_one_tree = True
@@ -80,11 +58,6 @@ class _Tree(MetaEstimator):
         ends: NDArray[np.int32] = model.forest_.ends(codes, n_jobs=self.n_jobs)[:, 0]
         return ends
 
-    def decision_path(self, X: Any) -> Any:
-        """(n_rows, n_nodes) scipy.sparse CSR matrix, 1 where a row goes through a node."""
-        ends = self.apply(X)
-        return decision_paths(self._with_trees().forest_.trees, ends[:, None])[0]
-
 
 @estimator
 class MetaTreeClassifier(_Tree, Classifier):
@@ -107,9 +80,9 @@ class MetaTreeClassifier(_Tree, Classifier):
     3
     """
 
-    criterion: str = parameter(CLASS_CRITERION, default="gini")
-    alpha: float | Literal["auto"] = parameter(ALPHA, default="auto")
-    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
+    criterion: str = parameter(rules.CLASS_CRITERION, default="gini")
+    alpha: float | Literal["auto"] = parameter(rules.ALPHA, default="auto")
+    class_weight: ClassWeight = parameter(rules.CLASS_WEIGHT, default=None)
 
 
 @estimator
@@ -123,6 +96,6 @@ class MetaTreeRegressor(_Tree, Regressor):
         As in `MetaForestClassifier`.
     """
 
-    criterion: str = parameter(NUMBER_CRITERION, default="squared_error")
-    family: str = parameter(FAMILY, default="normal")
-    prior: Any = parameter(PRIOR, default="auto")
+    criterion: str = parameter(rules.NUMBER_CRITERION, default="squared_error")
+    family: str = parameter(rules.FAMILY, default="normal")
+    prior: Any = parameter(rules.PRIOR, default="auto")

@@ -143,6 +143,8 @@ class NativeFamily(Family):
     ----------
     kernel : str
         Its name in C++, and for families of numbers the value of an estimator's parameter `family`.
+    hyperparameters : tuple of str
+        Names of the hyperparameters of a family that has one number of each in a node, in the order of the kernel.
     default_row_data : float
         The value used where the row data are not given.
     given_columns : tuple of RowColumn
@@ -167,6 +169,7 @@ class NativeFamily(Family):
     """
 
     kernel: ClassVar[str]
+    hyperparameters: ClassVar[tuple[str, ...]] = ()
     default_row_data: ClassVar[float] = 0.0
     given_columns: ClassVar[tuple[RowColumn, ...]] = ()
     is_scored_by_log: ClassVar[bool] = False
@@ -210,9 +213,15 @@ class NativeFamily(Family):
         """Numbers that add up over disjoint rows and, with the prior, determine the leaf's parameters."""
         return np.ascontiguousarray(statistics[:, : self.hyper.shape[1]])
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        for name in self.hyperparameters:
+            is_mean = name == "mean"
+            object.__setattr__(self, name, hyperparameter(name, getattr(self, name), positive=not is_mean))
+        self._freeze()
+
     def _hyperparameters(self) -> FloatArray:
         """(1 or n_nodes, n_hyper), in the order of the kernel."""
+        return as_columns(**{name: getattr(self, name) for name in self.hyperparameters})
 
     def _freeze(self) -> None:
         """Derive everything from the checked hyperparameters; called once, at the end of construction."""
@@ -267,13 +276,9 @@ class NativeFamily(Family):
     @abstractmethod
     def components(self, summary: FloatArray, **row_data: Any) -> Components: ...
 
-    @abstractmethod
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
         """Posterior hyperparameters by the names of the prior ones, for each row of statistics."""
-
-    @abstractmethod
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        """Posterior quantile of each parameter, for each row of statistics."""
+        return dict(zip(self.hyperparameters, self.summarise(statistics).T, strict=False))
 
     # ---- sampling -------------------------------------------------------------------------------------------------
 

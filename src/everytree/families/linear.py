@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaincinv, stdtrit
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
@@ -111,13 +110,6 @@ class LinearRegression(NativeFamily):
         root = np.linalg.inv(inverse_root)
         mean = np.einsum("nji,nj->ni", inverse_root, z)
         return {"mean": mean, "precision": root @ root.transpose(0, 2, 1), "shape": shape, "scale": scale}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        inverse_root, z, shape, scale = self._unpack(self.summarise(statistics))
-        mean = np.einsum("nji,nj->ni", inverse_root, z)
-        spread = np.sqrt((scale / shape)[:, None] * (inverse_root**2).sum(axis=1))
-        quantile = stdtrit(2.0 * shape, p)[:, None]
-        return {"coefficients": mean + spread * quantile, "precision": gammaincinv(shape, p) / scale}
 
     def _unpack(self, summary: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Inverse Cholesky factor of the posterior precision, z, shape and scale, as linear.hpp packs them."""

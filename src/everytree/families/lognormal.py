@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.base import NativeFamily
 from everytree.families.link import AddedToLogarithm, Link
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import LogStudentMixtures, Students
@@ -53,18 +53,10 @@ class LogNormal(NativeFamily):
     grows_standardised: ClassVar[bool] = True
     has_one_noise: ClassVar[bool] = True
     link: ClassVar[Link | None] = AddedToLogarithm()
+    hyperparameters: ClassVar[tuple[str, ...]] = ("mean", "strength", "sigma")
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     sigma: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", hyperparameter("mean", self.mean, positive=False))
-        for name in ("strength", "sigma"):
-            object.__setattr__(self, name, hyperparameter(name, getattr(self, name)))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        return as_columns(mean=self.mean, strength=self.strength, sigma=self.sigma)  # type: ignore[arg-type]
 
     @classmethod
     def prior_search(
@@ -98,14 +90,6 @@ class LogNormal(NativeFamily):
     ) -> tuple[FloatArray, FloatArray | None]:
         """Logarithms of the targets."""
         return np.log(y), weight
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        mean, strength, sigma = self.summarise(statistics).T
-        return {"mean": mean, "strength": strength, "sigma": sigma}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        mean, strength, sigma = self.summarise(statistics).T
-        return {"mean": np.asarray(mean + sigma / np.sqrt(strength) * ndtri(p))}
 
     def components(self, summary: FloatArray, **row_data: Any) -> LogNormalComponents:
         mean, strength, sigma = summary.T

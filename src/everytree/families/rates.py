@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincc, gammaincinv
+from scipy.special import betainc, betaincc
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.base import NativeFamily
 from everytree.families.link import Link, LogRateOfCounts, LogRateOfTimes
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, overall_rate, search_for, strengths
 from everytree.families.special import log_negative_binomial
@@ -23,24 +23,9 @@ class _Rate(NativeFamily):
     """Base class of Poisson and Exponential: lambda ~ Gamma(shape, rate)."""
 
     is_in_browser: ClassVar[bool] = True
+    hyperparameters: ClassVar[tuple[str, ...]] = ("shape", "rate")
     shape: ArrayLike = 1.0
     rate: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", hyperparameter("shape", self.shape))
-        object.__setattr__(self, "rate", hyperparameter("rate", self.rate))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        return as_columns(shape=self.shape, rate=self.rate)  # type: ignore[arg-type]
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        summary = self.summarise(statistics)
-        return {"shape": summary[:, 0], "rate": summary[:, 1]}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        shape, rate = self.summarise(statistics).T
-        return {"rate": np.asarray(gammaincinv(shape, p) / rate)}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         shape, rate = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 2)).T
@@ -189,10 +174,6 @@ class CountComponents:
 
     def variance(self) -> FloatArray:
         return self.mean() * (1.0 + self._exposure / self._rate)
-
-    def mode(self) -> FloatArray:
-        """The first y for which p(y + 1) / p(y) = (shape + y) / (y + 1) * exposure / (rate + exposure) is at most 1."""
-        return np.floor(np.maximum(self._shape - 1.0, 0.0) * self._exposure / self._rate)
 
     def parameter_share(self) -> FloatArray:
         """Share of the variance that is due to the unknown rate."""

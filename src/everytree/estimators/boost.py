@@ -40,14 +40,6 @@ class _Boost(MetaEstimator):
     model_kinds = ("boosted classes", "boosted numbers")
     counts_rows = False
 
-    def _calibration(self) -> Any:
-        """Of classes; the forest of residuals calibrates numbers."""
-        return "auto"
-
-    def _n_residual_trees(self) -> int:
-        """Of numbers."""
-        return 0
-
     def _structure(self) -> BoostStructure:
         given: dict[str, Any] = {
             "learning_rate": self.learning_rate, "split_prior": self.split_prior, "patience": self.n_iter_no_change,
@@ -58,7 +50,8 @@ class _Boost(MetaEstimator):
             subsample=float(self.subsample), max_features=float(self.max_features),
             **{name: value for name, value in given.items() if not is_auto(value)},
         )  # fmt: skip
-        return BoostStructure(rule, self.random_state, self._calibration() == "auto", self._n_residual_trees())
+        is_calibrated = getattr(self, "calibration", "auto") == "auto"  # the forest of residuals calibrates numbers
+        return BoostStructure(rule, self.random_state, is_calibrated, int(getattr(self, "n_residual_trees", 0)))
 
     @property
     def n_iter_(self) -> int:
@@ -89,9 +82,6 @@ class MetaBoostClassifier(_Boost, Classifier):
     calibration: Literal["auto"] | None = parameter(rules.CALIBRATION_OF_BOOSTED, default="auto")
     class_weight: ClassWeight = parameter(rules.CLASS_WEIGHT, default=None)
 
-    def _calibration(self) -> Any:
-        return self.calibration
-
 
 @estimator
 class MetaBoostRegressor(_Boost, Regressor):
@@ -113,9 +103,6 @@ class MetaBoostRegressor(_Boost, Regressor):
 
     family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
-
-    def _n_residual_trees(self) -> int:
-        return int(self.n_residual_trees)
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.

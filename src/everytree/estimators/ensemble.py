@@ -35,16 +35,13 @@ class _Ensemble(MetaEstimator):
     model_kinds = ("mixed classes", "boosted numbers")
     counts_rows = False
 
-    def _n_residual_trees(self) -> int:
-        """Of numbers."""
-        return 0
-
     def _structure(self) -> EnsembleStructure:
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
         is_sharpened = self.has_classes  # of a forest of numbers only the means are used
         forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth())
-        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True, self._n_residual_trees()))
+        n_residual_trees = int(getattr(self, "n_residual_trees", 0))  # of numbers
+        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True, n_residual_trees))
 
     @property
     def n_iter_(self) -> int:
@@ -96,6 +93,3 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
 
     family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
-
-    def _n_residual_trees(self) -> int:
-        return int(self.n_residual_trees)

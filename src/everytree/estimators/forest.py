@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
-from everytree.estimators.oob import out_of_bag_of_outputs, with_out_of_bag_score
+from everytree.estimators.oob import with_out_of_bag_score
 from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.fitted import Fitted
@@ -127,16 +127,13 @@ class _Forest(MetaEstimator):
         return self._out_of_bag().score
 
     def _out_of_bag(self) -> OutOfBag:
-        oob = self._outputs_oob if self._several else self._learnt().out_of_bag
+        oob = self._learnt().out_of_bag
         if oob is None:
             raise AttributeError("there is no out-of-bag score: it needs a fit with oob_score=True")
         return oob
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
         return with_out_of_bag_score(self, fitted, y)
-
-    def _scored_outputs(self, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
-        return out_of_bag_of_outputs(self, outputs, columns)
 
 
 @estimator
@@ -191,10 +188,7 @@ class MetaForestClassifier(_Forest, Classifier):
 
     @property
     def oob_decision_function_(self) -> FloatArray:
-        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row.
-
-        With several outputs (n_rows, n_classes, n_outputs): 0 beyond the classes of an output that has fewer.
-        """
+        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row."""
         return self._out_of_bag().prediction
 
 
@@ -230,5 +224,5 @@ class MetaForestRegressor(_Forest, Regressor):
 
     @property
     def oob_prediction_(self) -> FloatArray:
-        """(n_rows,) or (n_rows, n_outputs) means, by the trees that were not grown on a row."""
+        """(n_rows,) means, by the trees that were not grown on a row."""
         return self._out_of_bag().prediction

@@ -44,10 +44,10 @@ def or_auto(check: Check) -> Check:
     return lambda name, value: None if is_auto(value) else check(name, value)
 
 
-def share(name: str, value: Any) -> None:
+def share(name: str, value: Any, must: str = "must be in (0, 1]") -> None:
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (is_number and 0.0 < value <= 1.0):
-        raise ArgumentError(name, f"must be in (0, 1], but is {value!r}")
+        raise ArgumentError(name, f"{must}, but is {value!r}")
 
 
 def flag(name: str, value: Any) -> None:
@@ -80,12 +80,6 @@ def _boosted_family(name: str, value: Any) -> None:
 def _prior(name: str, value: Any) -> None:
     if not (isinstance(value, dict) or is_auto(value)):
         raise ArgumentError(name, f"must be 'auto' or a dict of parameters, but is {value!r}")
-
-
-def _power(name: str, value: Any) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (is_number and 0.0 < value <= 1.0):
-        raise ArgumentError(name, f"must be 'auto' or a power above 0 and at most 1, but is {value!r}")
 
 
 def _rows_of_a_leaf(name: str, value: Any) -> None:
@@ -341,5 +335,5 @@ TEMPERATURE = Rule(
     """Power of the evidence by which structures are drawn: 1 is the posterior; with less, more of them count. "auto"
     compares some by rows that are left out for that. A tempered posterior is no probability of structures given the
     data; it is a weighting that may predict better.""",
-    or_auto(_power),
+    or_auto(lambda name, value: share(name, value, "must be 'auto' or a power above 0 and at most 1")),
 )

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
-from everytree.base.arrays import FloatArray
 from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
@@ -53,17 +50,6 @@ class _Sampled(MetaEstimator):
         self._check_fitted()
         return consensus_tree(self.forest_)
 
-    @property
-    def root_feature_prob_(self) -> FloatArray:
-        """(n_features,) probability that the root is split on each column."""
-        self._check_fitted()
-        forest = self.forest_
-        found = np.zeros(forest.n_features)
-        for weight, post in zip(forest.weights, forest.posteriors, strict=True):
-            if post.tree.n_children[0] > 0:
-                found[post.tree.feature[0]] += weight * post.split_prob[0]
-        return found
-
 
 @estimator
 class SampledTreeClassifier(_Sampled, Classifier):
@@ -74,7 +60,6 @@ class SampledTreeClassifier(_Sampled, Classifier):
     temperature_ : float
     consensus_tree_ : ConsensusNode
         At each region the split that most structures have, with its probability.
-    root_feature_prob_ : (n_features,) array
     classes_, schema_, feature_importances_
         As in `MetaForestClassifier`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -42,9 +41,6 @@ class _Tree(MetaEstimator):
     def _structure(self) -> GrownStructure:
         own = TreeStructure(1 + N_FOLDS, self.random_state, "uniform", False, growth_of(self))
         return structure_or_imported(self, own)
-
-    def _scored_outputs(self, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> None:
-        """No rows are scored by trees that were not grown on them."""
 
     @property
     def posterior_(self) -> Posterior:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
-from everytree.families.link import Link
+from everytree.families.link import Link, RowData
 from everytree.families.prior_search import Search
 from everytree.families.traits import REAL_LINE, Components, RowColumn, Seen, Support
 
@@ -186,19 +186,14 @@ class NativeFamily(Family):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Targets and weights for trees that minimise squared error, such that they separate leaves of this family."""
         del row_data

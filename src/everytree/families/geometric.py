@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
+from everytree.families.link import RowData
 from everytree.families.prior_search import STRENGTHS, Search, search_for, strengths
 from everytree.families.special import log_beta_ratio
 from everytree.families.traits import COUNTS, Support
@@ -37,12 +38,7 @@ class Geometric(NativeFamily):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the overall mean, worth `shape` rows; above 2 the variance of a new row is finite."""
         mean = max(float(np.average(y, weights=weight)), 1e-3)

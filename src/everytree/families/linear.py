@@ -13,6 +13,7 @@ from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.link import RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import StudentComponents
 
@@ -121,12 +122,7 @@ class LinearRegression(NativeFamily):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the coefficients of one ridge regression; inputs are scaled, the last is 1."""
         inputs = np.asarray(row_data["inputs"], dtype=np.float64)
@@ -151,7 +147,7 @@ class LinearRegression(NativeFamily):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Residuals of one ridge regression over all rows."""
         return y - row_data["inputs"] @ ridge_coefficients(row_data["inputs"], y, weight), weight

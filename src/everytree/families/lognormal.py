@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
-from everytree.families.link import AddedToLogarithm, Link
+from everytree.families.link import AddedToLogarithm, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import LogStudentMixtures, Students
 from everytree.families.traits import Support
@@ -60,12 +60,7 @@ class LogNormal(NativeFamily):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search `noise`, the variance of log y in a leaf as a share of that in the table, and `strength`, in rows."""
         logs = np.log(y)
@@ -86,7 +81,7 @@ class LogNormal(NativeFamily):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Logarithms of the targets."""
         return np.log(y), weight

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
-from everytree.families.link import Added, Link
+from everytree.families.link import Added, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, rounding, search_for, variance_about
 from everytree.families.student import StudentComponents
 
@@ -45,12 +45,7 @@ class Normal(NativeFamily):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search `noise`, the expected variance in a leaf as a share of that of y; `strength` and `shape`, in rows."""
         mean = float(np.average(y, weights=weight))

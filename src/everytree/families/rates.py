@@ -12,7 +12,7 @@ from scipy.special import betainc, betaincc
 
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
-from everytree.families.link import Link, LogRateOfCounts, LogRateOfTimes
+from everytree.families.link import Link, LogRateOfCounts, LogRateOfTimes, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, overall_rate, search_for, strengths
 from everytree.families.special import log_negative_binomial
 from everytree.families.traits import CENSORED, COUNTS, EXPOSURE, TIMES, RowColumn, Seen, Support
@@ -58,12 +58,7 @@ class Poisson(_Rate):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the overall rate, worth `shape` events."""
         exposure = np.asarray(row_data.get("exposure", np.ones(len(y))), dtype=np.float64)
@@ -76,7 +71,7 @@ class Poisson(_Rate):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Rates, weighted by exposure."""
         if "exposure" not in row_data:
@@ -122,12 +117,7 @@ class Exponential(_Rate):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the overall rate, worth `shape` events; above 2 the variance of a new row is finite."""
         rate = overall_rate(1.0 - _censored(row_data, len(y)), y, weight)
@@ -143,7 +133,7 @@ class Exponential(_Rate):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Events minus their expected number at the overall rate."""
         events = 1.0 - _censored(row_data, len(y))
@@ -275,7 +265,7 @@ class WaitingComponents:
         return np.asarray(away - 2.0 * np.copysign(integral, away) + (time - y))
 
 
-def _censored(row_data: Mapping[str, NDArray[Any]], n_rows: int) -> FloatArray:
+def _censored(row_data: RowData, n_rows: int) -> FloatArray:
     return np.asarray(row_data.get("censored", np.zeros(n_rows)), dtype=np.float64)
 
 

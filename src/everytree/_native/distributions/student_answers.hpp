@@ -1,8 +1,6 @@
 // The score of one mixture of Student's t.
 #pragma once
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 
 #include "distributions/student_mixture.hpp"

@@ -46,10 +46,7 @@ def data(kind: type[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 def test_every_parameter_of_these_here_is_one_there_or_is_said_to_differ():
     """What scikit-learn's forests have and these have not."""
-    left_out = {
-        "min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease", "ccp_alpha", "max_samples",
-        "monotonic_cst",
-    }  # fmt: skip
+    left_out = {"min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease", "ccp_alpha", "max_samples"}
     for theirs, ours in (CLASSIFIERS, REGRESSORS):
         assert set(theirs().get_params()) - set(ours().get_params()) == left_out
     for kind in (*OURS, et.MetaTreeClassifier, et.MetaTreeRegressor):
@@ -327,6 +324,10 @@ def test_parameters_that_no_tree_can_have_are_refused(kind, n_outputs):
     wrong: list[tuple[str, Any, str]] = [
         ("max_leaf_nodes", 1, "max_leaf_nodes must be a whole number from 2 on, but is 1"),
         *(("criterion", name, "criterion must be one of") for name in (of_others, "absolute_error", "poisson", None)),
+        *(
+            ("monotonic_cst", signs, "monotonic_cst must be None, or 0 for every column: monotone constraints are not")
+            for signs in ([1, 0, 0], [0, 0, -1], "increasing", {0: 1}, 0, [[0, 0, 0]], [np.nan, 0, 0])
+        ),
     ]
     model = small(kind).fit(X, y)
     before = pickle.dumps(model.predict(X))
@@ -335,6 +336,13 @@ def test_parameters_that_no_tree_can_have_are_refused(kind, n_outputs):
             model.set_params(**{name: value}).fit(X, y)
         model.set_params(**{name: kind().get_params()[name]})
     assert pickle.dumps(model.predict(X)) == before
+
+
+@pytest.mark.parametrize("kind", FOUR)
+def test_no_monotone_constraint_is_one_that_is_accepted(kind):
+    X, y = rows_for(kind, 1)
+    for signs in (None, [0, 0, 0], np.zeros(3)):
+        assert state(small(kind, monotonic_cst=signs).fit(X, y)) == state(small(kind).fit(X, y))
 
 
 # ---- weights of classes ---------------------------------------------------------------------------------------------

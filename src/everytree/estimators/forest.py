@@ -51,6 +51,7 @@ class _Forest(MetaEstimator):
     verbose: int = parameter(rules.VERBOSE, default=0)
     oob_score: bool | Callable[[Any, Any], float] = parameter(rules.OOB_SCORE, default=False)
     warm_start: bool = parameter(rules.WARM_START, default=False)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("forest",)
     grows_trees = True

@@ -98,6 +98,18 @@ def _columns_of_a_node(name: str, value: Any) -> None:
         raise ArgumentError(name, f"{must}, but is {value!r}")
 
 
+def _no_constraint(name: str, value: Any) -> None:
+    if value is None:
+        return
+    try:
+        signs = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        signs = np.ones(1)
+    if signs.ndim != 1 or signs.any():
+        must = "must be None, or 0 for every column: monotone constraints are not available yet"
+        raise ArgumentError(name, f"{must}, but is {value!r:.200}")
+
+
 def _true_or_score(name: str, value: Any) -> None:
     if not isinstance(value, bool | np.bool_) and not callable(value):
         raise ArgumentError(name, f"must be True, False or a function of y and predictions, but is {value!r}")
@@ -266,6 +278,12 @@ WARM_START = Rule(
     grows all trees again.""",
     flag,
 )
+MONOTONIC_CST = Rule(
+    "(n_features,) array_like or None",
+    "None, or 0 for every column. Monotone constraints are not available yet, and anything else is refused.",
+    _no_constraint,
+)
+
 # ---- rules of boosting ----------------------------------------------------------------------------------------------
 
 MAX_ITER = Rule(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import everytree as et
 import naive_families
+from random_shapes import random_shape
 
 LONG = os.environ.get("EVERYTREE_LONG_TESTS") == "1"
 """Set by `make check-slow`: twenty times as many random examples."""
@@ -145,7 +146,7 @@ def random_tree(rng: np.random.Generator, max_depth: int = 3, **options: Any) ->
     sizes = rng.integers(2, 4, size=3).tolist()
     options.setdefault("kind", rng.choice(KINDS))
     options.setdefault("missing", bool(rng.integers(2)))
-    return et.MetaTree.random(sizes, max_depth, rng=rng, stop=0.2, **options)
+    return random_shape(sizes, max_depth, rng=rng, stop=0.2, **options)
 
 
 def random_codes(rng: np.random.Generator, tree: et.MetaTree, n: int, sizes: int = 3) -> NDArray[np.uint8]:

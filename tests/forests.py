@@ -13,6 +13,7 @@ import pytest
 import everytree as et
 from cases import Case
 from everytree.posterior.forest import Forest
+from random_shapes import random_shape
 
 SIZES = [2, 3, 5, 4]
 """Number of codes of each column."""
@@ -68,7 +69,7 @@ def random_trees(rng: np.random.Generator, n_trees: int = 4, max_depth: int = 3)
     trees = [et.MetaTree.complete([], n_features=len(SIZES))]
     for _ in range(n_trees - 1):
         kind, missing = rng.choice(["multiway", "threshold", "mixed"]), rng.choice(["all", "some", "none"])
-        tree = et.MetaTree.random(SIZES, max_depth, rng=rng, stop=0.1, kind=kind, missing=missing == "all")
+        tree = random_shape(SIZES, max_depth, rng=rng, stop=0.1, kind=kind, missing=missing == "all")
         trees.append(with_some_missing_branches(tree, rng) if missing == "some" else tree)
     return [trees[i] for i in rng.permutation(n_trees)]
 

@@ -7,13 +7,14 @@ import pytest
 
 import everytree as et
 from cases import KINDS, random_codes, rng_for
+from random_shapes import random_shape
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 def fitted(case, kind="mixed", *, missing=True, max_depth=3, n_rows=200, split_prior=0.7):
     rng = rng_for("pictures", case, kind, missing, max_depth)
-    tree = et.MetaTree.random([3, 4, 2, 3], max_depth, rng=rng, kind=kind, missing=missing)
+    tree = random_shape([3, 4, 2, 3], max_depth, rng=rng, kind=kind, missing=missing)
     X = random_codes(rng, tree, n_rows)
     y, rows = case.draw(rng, n_rows)
     return et.Posterior(tree, case.family, split_prior).update(X, y, **rows)

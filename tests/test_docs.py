@@ -17,7 +17,7 @@ import everytree
 
 ROOT = Path(__file__).parents[1]
 OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
-OMITTED = ("__main__", "estimators.dask")  # the command; the former place of what is no more
+OMITTED = ("__main__",)  # the command
 MODULES = [m.name for m in pkgutil.walk_packages(everytree.__path__, "everytree.") if not m.name.endswith(OMITTED)]
 
 

@@ -21,8 +21,9 @@ from sklearn.base import clone
 import everytree as et
 from cases import rng_for
 from everytree.cli.fitting import Wanted, make_estimator
+from everytree.estimators import rules
 from everytree.estimators.classifier import Classifier
-from everytree.estimators.parameters import CLASS_CRITERION, FAMILY, MAX_DEPTH, NUMBER_CRITERION, estimator, parameter
+from everytree.estimators.parameters import estimator, parameter
 from everytree.estimators.registry import STRUCTURES
 from everytree.estimators.regressor import Regressor
 from everytree.estimators.tree import _Tree
@@ -33,17 +34,17 @@ from everytree.families.registry import FAMILIES, NUMBER_FAMILIES
 class ShallowTreeClassifier(_Tree, Classifier):
     """A tree of two levels."""
 
-    max_depth: int | None = parameter(MAX_DEPTH, default=2, kw_only=False)
-    criterion: str = parameter(CLASS_CRITERION, default="gini")
+    max_depth: int | None = parameter(rules.MAX_DEPTH, default=2, kw_only=False)
+    criterion: str = parameter(rules.CLASS_CRITERION, default="gini")
 
 
 @estimator
 class ShallowTreeRegressor(_Tree, Regressor):
     """A tree of two levels, for numbers."""
 
-    max_depth: int | None = parameter(MAX_DEPTH, default=2, kw_only=False)
-    criterion: str = parameter(NUMBER_CRITERION, default="squared_error")
-    family: str = parameter(FAMILY, default="normal")
+    max_depth: int | None = parameter(rules.MAX_DEPTH, default=2, kw_only=False)
+    criterion: str = parameter(rules.NUMBER_CRITERION, default="squared_error")
+    family: str = parameter(rules.FAMILY, default="normal")
 
 
 class Lifetime(et.Exponential):

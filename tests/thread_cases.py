@@ -10,6 +10,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
+from random_shapes import random_shape
 
 
 class Counts(et.Family):
@@ -31,7 +32,7 @@ SIZES = [2, 3, 2, 2, 3]
 
 
 def tree(seed: int = 0) -> et.MetaTree:
-    return et.MetaTree.random(SIZES, 5, rng=seed)
+    return random_shape(SIZES, 5, rng=seed)
 
 
 BUILDERS: dict[str, Callable[[], Any]] = {

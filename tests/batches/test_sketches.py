@@ -18,6 +18,7 @@ from estimator_cases import FRAMES, mixed_columns
 from everytree import _kernels
 from everytree.batches import RowSample, SchemaSketch
 from everytree.posterior.counts import ForestCounts, Tally
+from random_shapes import random_shape
 
 families = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -198,9 +199,7 @@ SIZES = [2, 3, 3, 2]
 def forest_of(case: Any, what: str, n_trees: int = 4) -> tuple[et.Forest, np.ndarray, np.ndarray, dict[str, Any]]:
     """Trees with and without branches for missing values, and rows with answers that no tree knows."""
     rng = rng_for("counts", case, what)
-    trees = [
-        et.MetaTree.random(SIZES, 4, rng=rng, kind=KINDS[i % 3], missing=bool(i % 2), stop=0.2) for i in range(n_trees)
-    ]
+    trees = [random_shape(SIZES, 4, rng=rng, kind=KINDS[i % 3], missing=bool(i % 2), stop=0.2) for i in range(n_trees)]
     codes = np.column_stack([rng.integers(0, size, 700) for size in SIZES]).astype(np.uint8)
     codes[rng.random(codes.shape) < 0.05] = 255
     codes[rng.random(codes.shape) < 0.02] = 3

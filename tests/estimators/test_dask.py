@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import os
 import signal
 import subprocess
@@ -265,8 +264,6 @@ def test_former_names_say_what_to_use_instead():
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor"):
         with pytest.raises(AttributeError, match=f"fit_batches of {name}, and predict by rows.map_partitions"):
             getattr(et, f"Dask{name}")
-    with pytest.raises(ImportError, match="pass the collection to fit_batches of the estimator without Dask"):
-        importlib.import_module("everytree.estimators.dask")
 
 
 def test_frames_of_columns_that_are_numbers():

@@ -186,12 +186,11 @@ def test_splits_into_all_categories_do_not_go_beyond_max_leaf_nodes():
         assert max(post.tree.n_terminals for post in model.posteriors_) <= most
 
 
-@pytest.mark.parametrize("kind", FORESTS)
+@pytest.mark.parametrize("kind", OURS)
 def test_max_depth(kind):
     X, y = data(kind)
     model = kind(6, max_depth=3, random_state=0).fit(X, y)
-    indicator, _ = model.decision_path(X)
-    assert indicator.sum(axis=1).max() == 6 * 4
+    assert max(post.tree.depth.max() for post in model.posteriors_) == 3
 
 
 @pytest.mark.parametrize("kind", FORESTS)
@@ -518,49 +517,21 @@ def test_a_warm_start_of_a_model_from_a_file_grows_the_same_trees_again(tmp_path
 # ---- where rows go --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", FORESTS)
-def test_ends_and_paths_agree(kind):
+@pytest.mark.parametrize("kind", OURS)
+def test_ends_are_terminals_of_each_tree(kind):
     X, y = data(kind)
     model = kind(5, max_depth=4, random_state=0).fit(X, y)
     ends = model.apply(X)
-    indicator, first = model.decision_path(X)
     assert ends.shape == (len(X), 5)
-    assert scipy.sparse.issparse(indicator)
-    assert indicator.format == "csr"
-    assert indicator.shape == (len(X), first[-1])
-    assert len(first) == 6
-    assert first[0] == 0
-    for tree in range(5):
-        own = indicator[:, first[tree] : first[tree + 1]].toarray()
-        assert (own[:, 0] == 1).all(), "every row goes through the root"
-        assert (own[np.arange(len(X)), ends[:, tree]] == 1).all(), "and through the node where it ends"
-        assert set(np.unique(own)) == {0, 1}
-        assert (own.sum(axis=1) <= 5).all()
+    for tree, own in zip((post.tree for post in model.posteriors_), ends.T, strict=True):
+        assert tree.is_terminal[own].all()
 
 
 @pytest.mark.parametrize(("theirs", "ours"), TREES)
-def test_ends_and_paths_of_one_tree(theirs, ours):
+def test_ends_in_one_tree(theirs, ours):
     X, y = load_diabetes(return_X_y=True) if "Regressor" in ours.__name__ else load_wine(return_X_y=True)
     for model in (theirs(max_depth=3, random_state=0), ours(max_depth=3, random_state=0)):
-        ends, indicator = model.fit(X, y).apply(X), model.decision_path(X)
-        assert ends.shape == (len(X),)
-        assert indicator.shape[0] == len(X)
-        assert (np.asarray(indicator[np.arange(len(X)), ends]).ravel() == 1).all()
-
-
-def test_paths_are_the_nodes_above_the_end():
-    X, y = load_wine(return_X_y=True)
-    model = et.MetaForestClassifier(4, random_state=0).fit(X, y)
-    ends, (indicator, first) = model.apply(X), model.decision_path(X)
-    assert indicator.has_sorted_indices
-    for row in range(0, len(X), 17):
-        expected = []
-        for number, post in enumerate(model.posteriors_):
-            path = [ends[row, number]]
-            while path[-1] > 0:
-                path.append(post.tree.parent[path[-1]])
-            expected += [first[number] + node for node in reversed(path)]
-        bit_equal(indicator[[row]].indices, expected)
+        assert model.fit(X, y).apply(X).shape == (len(X),)
 
 
 # ---- sparse tables --------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_nothing_can_be_asked_before_fit(case):
     asked = {
         "predict": (table,), "predictive": (table,), "score": (table, y), "predict_proba": (table,),
         "predict_log_proba": (table,), "predict_quantiles": (table,), "predict_interval": (table,),
-        "to_text": (), "plot": (), "apply": (table,), "decision_path": (table,),
+        "to_text": (), "plot": (), "apply": (table,),
     }  # fmt: skip
     found = [name for name in asked if name in dir(case.kind)]
     assert len(found) >= 5

@@ -21,6 +21,7 @@ from everytree.explaining.contributions import (
 )
 from everytree.explaining.tree_sums import mass_of_ends, mass_of_nodes
 from naive_explaining import shapley, walk_value
+from random_shapes import random_shape
 
 
 def kernel_of(trees, mass, values, n_codes, inputs, weights=None, first=None, n_outputs=None):
@@ -42,7 +43,7 @@ def test_the_kernel_gives_the_shapley_values_of_the_definition(kind, missing, sh
     n_codes = [3, 4, 2, 3, 5]
     inputs = [0, 1, 2, 2, 1] if shared else [0, 1, 2, 3, 4]
     for _ in range(4):
-        tree = et.MetaTree.random(n_codes, 4, rng=rng, kind=kind, missing=missing)
+        tree = random_shape(n_codes, 4, rng=rng, kind=kind, missing=missing)
         mass = rng.integers(0, 3, tree.n_nodes).astype(float)
         values = rng.normal(size=(tree.n_nodes, 2))
         rows = np.where(rng.random((5, 5)) < 0.2, rng.choice([254, 255], (5, 5)), rng.integers(0, n_codes, (5, 5)))
@@ -56,7 +57,7 @@ def test_the_kernel_gives_the_shapley_values_of_the_definition(kind, missing, sh
 
 def test_the_kernel_gives_the_same_bits_for_any_number_of_threads_and_type_of_codes():
     rng = rng_for("threads of explanations")
-    trees = [et.MetaTree.random([4] * 6, 6, rng=rng, kind="threshold") for _ in range(5)]
+    trees = [random_shape([4] * 6, 6, rng=rng, kind="threshold") for _ in range(5)]
     mass = [rng.random(tree.n_nodes) for tree in trees]
     values = [rng.normal(size=(tree.n_nodes, 1)) for tree in trees]
     kernel = kernel_of(trees, mass, values, [4] * 6, range(6), rng.random(5), np.array([0, 1, 0, 1, 1], np.int32), 2)

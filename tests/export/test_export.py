@@ -20,6 +20,7 @@ from everytree.export.tables import plain_inputs, table_of
 from everytree.tables.column import Column, missing_code, unseen_code
 from everytree.tables.schema import Schema
 from export_cases import at_cuts, average, check_equal, later_rooms, leaf_of, run, with_holes
+from random_shapes import random_shape
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
@@ -259,7 +260,7 @@ def test_rows_end_where_they_end_in_the_meta_tree(kind, seed):
     sizes = [1, 2, 3, 6, 4]
     columns = [Column(None, "categorical", categories=tuple(range(n)), has_missing=True) for n in sizes[:4]]
     columns.append(Column(None, "numeric", cuts=np.array([-1.0, 0.0, 2.5]), has_missing=True))
-    tree = et.MetaTree.random(sizes, 5, rng=rng, stop=0.2, kind=kind, missing=bool(seed % 2))
+    tree = random_shape(sizes, 5, rng=rng, stop=0.2, kind=kind, missing=bool(seed % 2))
     forest = et.Forest([et.Posterior(tree, et.Bernoulli())], n_codes=sizes)
     codes = np.column_stack([rng.integers(0, n, 500) for n in sizes]).astype(np.uint8)
     codes[rng.random(codes.shape) < 0.1] = missing_code(np.uint8)

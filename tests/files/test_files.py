@@ -33,6 +33,7 @@ from everytree.posterior.forest import Forest
 from everytree.tables.column import Column
 from forests import random_forest, random_split_prior
 from online_cases import class_weights, state
+from random_shapes import random_shape
 
 WAYS = [("packed", False), ("packed", True), ("compressed", False), ("mappable", False), ("mappable", True)]
 ways = pytest.mark.parametrize(("layout", "mmap"), WAYS, ids=lambda part: {True: "mapped", False: "read"}.get(part))
@@ -158,7 +159,7 @@ def without_lists(path: Path, statistics: np.ndarray) -> None:
 
 def test_leaf_priors_may_differ_from_tree_to_tree_and_node_to_node(path):
     rng = rng_for("priors in files")
-    trees = [et.MetaTree.random([2, 3], 2, rng=rng) for _ in range(3)]
+    trees = [random_shape([2, 3], 2, rng=rng) for _ in range(3)]
     posteriors = [et.Posterior(tree, et.Bernoulli(rng.uniform(1, 2, tree.n_nodes), 0.5), 0.25) for tree in trees]
     posteriors.append(et.Posterior(trees[0], et.Bernoulli(0.25, 0.5), et.depth_prior(0.9, 1.0)))
     for layout in ("packed", "mappable"):

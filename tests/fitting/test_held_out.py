@@ -28,6 +28,7 @@ from everytree.fitting.held_out.stacking import stacking_weights
 from everytree.posterior.split_prior import log_split_stop, resolve_split_prior
 from forests import CLASSES
 from naive_forest import Rows
+from random_shapes import random_shape
 
 OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "bernoulli": [et.Bernoulli(2.0, 0.1), et.Bernoulli(30.0, 30.0)],
@@ -198,7 +199,7 @@ def test_components_are_the_mixture_behind_the_prediction(case, weighted):
 def test_rows_that_stop_at_an_inner_node(case):
     """A row that no tree counted may end anywhere; the node where it stops takes the rest of the weight."""
     rng = rng_for("inner", case)
-    tree = et.MetaTree.random([2, 3, 2], 3, rng=rng)
+    tree = random_shape([2, 3, 2], 3, rng=rng)
     rows = random_rows(case, rng, tree, 30, False)
     post = rows.fit(tree, case.family, 0.6)
     ends = rng.integers(0, tree.n_nodes, 30).astype(np.int32)

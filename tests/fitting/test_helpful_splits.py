@@ -15,6 +15,7 @@ from everytree.posterior.rows import Rows
 from everytree.structure.grow_on import Classes
 from everytree.structure.grown import Grown
 from everytree.view.describe import describe
+from random_shapes import random_shape
 
 
 def log_evidence(y, alpha=0.5):
@@ -56,7 +57,7 @@ def example():
     rng = rng_for("helpful")
     X = rng.integers(0, 4, (80, 3)).astype(np.uint8)
     y = (X[:, 0] + rng.normal(0, 1.0, 80) > 1.5).astype(np.int64)
-    tree = et.MetaTree.random([4, 4, 4], 3, rng=rng, kind="threshold")
+    tree = random_shape([4, 4, 4], 3, rng=rng, kind="threshold")
     return X, y, tree, rng.random(80) < 0.7
 
 

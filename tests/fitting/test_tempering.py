@@ -13,6 +13,7 @@ from everytree.fitting.held_out.search import Choice
 from everytree.fitting.held_out.sharpness import best_sharpness
 from everytree.fitting.held_out.tempering import POWERS, tempered_weights, weights_of
 from naive_forest import Rows
+from random_shapes import random_shape
 
 SPLIT_PRIOR = 0.6
 
@@ -26,7 +27,7 @@ def asked(family: et.Family, n_rows: int, n_trees: int, *, noise: float) -> tupl
     else:
         y = X[:, 0] + noise * rng.normal(size=n_rows)
     rows = Rows(X, y, None, {})
-    trees = [et.MetaTree.random([3, 3, 3], 2, rng=rng) for _ in range(n_trees)]
+    trees = [random_shape([3, 3, 3], 2, rng=rng) for _ in range(n_trees)]
     posts = [rows.fit(tree, family, SPLIT_PRIOR) for tree in trees]
     of_tree = [np.flatnonzero(rng.random(n_rows) < 0.6) for _ in trees]
     ends = [tree.route(X[some]) for tree, some in zip(trees, of_tree, strict=True)]

@@ -27,6 +27,7 @@ from cases import (
     snapshot,
     take,
 )
+from random_shapes import random_shape
 
 far_families = pytest.mark.parametrize("case", FAR_CASES, ids=str)
 
@@ -224,7 +225,7 @@ def test_predictive_mass_is_one(case):
 @families
 def test_same_bits_for_every_n_jobs_and_after_pickle_and_copy(case):
     rng = rng_for("n_jobs", case)
-    tree = et.MetaTree.random([3, 4, 2, 5, 2], 5, rng=rng)
+    tree = random_shape([3, 4, 2, 5, 2], 5, rng=rng)
     X = random_codes(rng, tree, 50_000)
     y, row_data = case.draw(rng, len(X))
     one = et.Posterior(tree, case.family).update(X, y, **row_data)

@@ -10,6 +10,7 @@ import pytest
 
 import everytree as et
 from cases import CASES, assert_same, rng_for, snapshot
+from random_shapes import random_shape
 
 
 class Squares(et.Family):
@@ -140,7 +141,7 @@ def test_codes_written_by_another_thread_never_leave_the_tree():
     """Routing is kept inside the tree by the walk itself, not only by the check before it."""
     import threading
 
-    tree = et.MetaTree.random([5] * 4, 4, rng=0)
+    tree = random_shape([5] * 4, 4, rng=0)
     X = np.zeros((200_000, 4), dtype=np.uint8)
     y = np.zeros(len(X), dtype=np.int64)
     post, done = et.Posterior(tree, et.Bernoulli()), threading.Event()

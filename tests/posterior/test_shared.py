@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import everytree as et
 import naive
 from cases import CASES, KINDS, assert_same, examples, families, rng_for, seeds, snapshot
+from random_shapes import random_shape
 
 BERNOULLI = CASES[0]
 Leaf = None
@@ -53,7 +54,7 @@ def random_trees(rng: np.random.Generator, n_trees: int, sizes: list[int], missi
     kinds = rng.choice(KINDS, n_trees)
     depths = rng.integers(0, 5, n_trees)
     return [
-        et.MetaTree.random(sizes, int(depth), rng=rng, stop=0.15, kind=kind, missing=missing)
+        random_shape(sizes, int(depth), rng=rng, stop=0.15, kind=kind, missing=missing)
         for kind, depth in zip(kinds, depths, strict=True)
     ]
 
@@ -139,7 +140,7 @@ def test_the_order_of_the_questions_does_not_matter(case):
 @families
 def test_identical_trees_with_other_priors(case):
     rng = rng_for("identical", case)
-    tree = et.MetaTree.random([3, 2, 4], 3, rng=rng, stop=0.1)
+    tree = random_shape([3, 2, 4], 3, rng=rng, stop=0.1)
     posteriors = [et.Posterior(tree, case.family, prior) for prior in (0.0, 0.3, 1.0, et.depth_prior(0.9, 1.0))]
     y, row_data = case.draw(rng, 60)
     assert_update_all_is_separate_updates(posteriors, table(rng, [3, 2, 4], 60), y, **row_data)

@@ -13,6 +13,7 @@ import everytree as et
 import everytree.predictive.paths
 from cases import CASES, Case, families, random_codes, random_tree, rng_for
 from everytree.base.words import number_of
+from random_shapes import random_shape
 
 CONTINUOUS = ("exponential", "normal", "linear")
 OF_TARGETS = ("log_prob", "cdf", "sf", "crps")
@@ -263,9 +264,9 @@ def test_a_seed_is_a_seed_by_either_name(made):
     for dist in made[1].values():
         draws = dist.sample(4, rng=7)
         for same in (
-            dist.sample(4, random_state=7),
+            dist.sample(4, rng=7),
             dist.sample(4, rng=np.random.default_rng(7)),
-            dist.sample(4, random_state=np.random.default_rng(7)),
+            dist.sample(4, rng=np.random.default_rng(7)),
         ):
             np.testing.assert_array_equal(same, draws)
         np.testing.assert_array_equal(dist.sample(rng=7), dist.sample(1, rng=7)[:, 0])
@@ -290,7 +291,7 @@ def test_draws_without_a_seed_differ():
 
 
 TREE = et.MetaTree.complete([0, 1, 1])
-LARGE_TREE = et.MetaTree.random([2] * 6, 6, rng=0)
+LARGE_TREE = random_shape([2] * 6, 6, rng=0)
 DRAWERS = {
     "predictive": lambda **s: et.Posterior(TREE, et.Normal()).predictive([[0, 1]] * 3).sample(2, **s),
     "forest": lambda **s: et.Forest([et.Posterior(TREE, et.Normal())]).predictive([[0, 1]] * 3).sample(2, **s),
@@ -300,23 +301,20 @@ DRAWERS = {
     ),
     "generative model": lambda **s: et.GenerativeModel(TREE, et.Normal()).sample([[0, 1]] * 3, **s).y.tolist(),
     "tree of the prior": lambda **s: et.GenerativeModel(LARGE_TREE, et.Normal(), 0.9).sample_tree(**s).leaves.tolist(),
-    "random tree": lambda **s: et.MetaTree.random([3] * 6, 5, **s).feature.tolist(),
 }
 
 
 @pytest.mark.parametrize("what", DRAWERS)
 def test_everything_that_draws_takes_the_same_sources(what):
     draw = DRAWERS[what]
-    assert str(draw(rng=3)) == str(draw(random_state=3)) == str(draw(rng=np.random.default_rng(3)))
-    assert str(draw(random_state=np.random.RandomState(3))) == str(draw(random_state=np.random.RandomState(3)))
+    assert str(draw(rng=3)) == str(draw(rng=np.random.default_rng(3)))
+    assert str(draw(rng=np.random.RandomState(3))) == str(draw(rng=np.random.RandomState(3)))
     assert str(draw(rng=3)) != str(draw(rng=4))
     assert len({str(draw()) for _ in range(4)}) > 1
     state = np.random.RandomState(3)
-    assert len({str(draw(random_state=state)) for _ in range(4)}) > 1  # it is moved on
-    with pytest.raises(ValueError, match="give one of them, not rng=3 and random_state=4"):
-        draw(rng=3, random_state=4)
-    with pytest.raises(TypeError, match=r"random_state must be a numpy.random.Generator.*but is 'x'"):
-        draw(random_state="x")
+    assert len({str(draw(rng=state)) for _ in range(4)}) > 1  # it is moved on
+    with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator.*but is 'x'"):
+        draw(rng="x")
     with pytest.raises(ValueError, match=r"rng must be a numpy.random.Generator.*but is -1"):
         draw(rng=-1)
 
@@ -325,7 +323,7 @@ def test_a_refused_draw_leaves_the_generator_alone():
     dist, state = distributions(CASES[0])["posterior"], np.random.RandomState(0)
     before = state.get_state()[2]
     with pytest.raises(ValueError, match="size must be a whole number"):
-        dist.sample(-1, random_state=state)
+        dist.sample(-1, rng=state)
     assert state.get_state()[2] == before
 
 
@@ -407,7 +405,7 @@ def test_repr_asks_for_three_rows_only(monkeypatch):
 
 def test_labels_that_are_texts_can_be_asked_about():
     X = np.arange(60.0)[:, None]
-    model = et.MetaForestClassifier(3, random_state=0).fit(X, np.where(X[:, 0] < 30, "low", "high"))
+    model = et.MetaForestClassifier(3, rng=0).fit(X, np.where(X[:, 0] < 30, "low", "high"))
     dist = model.predictive(X[:4])
     np.testing.assert_array_equal(dist.log_prob("low"), dist.log_prob(1))
     np.testing.assert_array_equal(dist.log_prob([["high"], ["low"]]), dist.log_prob([[0], [1]]))

@@ -249,7 +249,7 @@ def test_the_slider_goes_from_the_splits_that_help_to_the_whole_meta_tree(fitted
 
 
 def test_the_slider_starts_from_the_most_probable_pruning_where_help_is_not_known(fitted, visit):
-    best = fitted["exact"].map_posterior_.map_tree()
+    best = fitted["exact"].pictured().map_tree()
     visitor = visit(fitted["exact"])
     assert visitor.count(".node") == best.n_leaves + len(best.inner)
     assert "most probable pruning" in visitor.page.locator("#reach-text").inner_text()

@@ -9,6 +9,7 @@ import everytree as et
 from cases import rng_for
 from everytree.structure.cut_choice import _moments, _sums_of_nodes, with_few_cuts
 from everytree.structure.grow_on import Classes, Numbers
+from random_shapes import random_shape
 
 
 def draw(n: int = 400) -> tuple[np.ndarray, et.Schema, np.ndarray]:
@@ -60,7 +61,7 @@ def test_sums_of_nodes_are_those_of_their_rows():
     X = rng_for("sums of nodes").normal(size=(200, 3))
     schema = et.Schema.fit(X, max_bins=3)
     codes = schema.encode(X)
-    tree = et.MetaTree.random(schema.n_codes.tolist(), 3, rng=rng_for("tree of cuts"))
+    tree = random_shape(schema.n_codes.tolist(), 3, rng=rng_for("tree of cuts"))
     target = Numbers(X[:, 0], rng_for("weights of nodes").uniform(0.5, 2.0, len(X)))
     ends, moments = tree.route(codes), _moments(target)
     inside = np.zeros((tree.n_nodes, len(X)), dtype=bool)

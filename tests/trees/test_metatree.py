@@ -16,6 +16,7 @@ import everytree as et
 import naive
 import naive_families
 from cases import KINDS, LONG, assert_same, examples, random_codes, random_tree, rng_for, seeds
+from random_shapes import random_shape
 from tree_cases import chain_tree, small_tree, split_of
 
 NAMES = ("feature", "first_child", "n_children", "threshold", "missing_child")
@@ -82,8 +83,8 @@ def assert_asks_nothing_twice(tree: et.MetaTree, sizes: list[int]) -> None:
 def test_a_random_tree_keeps_its_promises(kind, missing, seed, max_depth, stop):
     sizes = np.random.default_rng(seed).integers(1, 5, size=3).tolist()
     options = {"stop": stop, "kind": kind, "missing": missing}
-    tree = et.MetaTree.random(sizes, max_depth, rng=seed, **options)
-    assert tree == et.MetaTree.random(sizes, max_depth, rng=np.random.default_rng(seed), **options)
+    tree = random_shape(sizes, max_depth, rng=seed, **options)
+    assert tree == random_shape(sizes, max_depth, rng=np.random.default_rng(seed), **options)
     assert tree.depth.max() <= max_depth
     assert tree.n_features == len(sizes)
     inner = ~tree.is_terminal
@@ -98,12 +99,12 @@ def test_a_random_tree_keeps_its_promises(kind, missing, seed, max_depth, stop):
 
 
 def test_other_seeds_give_other_trees():
-    assert len({et.MetaTree.random([3, 3, 3], 3, rng=seed, stop=0.3) for seed in range(20)}) > 10
+    assert len({random_shape([3, 3, 3], 3, rng=seed, stop=0.3) for seed in range(20)}) > 10
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_stopping_a_random_tree_goes_on_while_there_is_something_to_ask(kind):
-    tree = et.MetaTree.random([2, 2, 2], 5, rng=rng_for("go on", kind), kind=kind)
+    tree = random_shape([2, 2, 2], 5, rng=rng_for("go on", kind), kind=kind)
     assert (tree.depth[tree.is_terminal] == 3).all()
 
 

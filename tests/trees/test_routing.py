@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import everytree as et
 import naive
 from cases import KINDS, examples, random_codes, random_tree, rng_for, seeds
+from random_shapes import random_shape
 from tree_cases import split_of
 
 
@@ -99,7 +100,7 @@ def test_routing_reads_lists_and_bools(seed):
     X = codes_of_type(rng, tree, 20, np.int64)
     assert tree.route(X.tolist()).tolist() == [naive.path(tree, row)[-1] for row in X]
     assert tree.route([tuple(row) for row in X]).tolist() == [naive.path(tree, row)[-1] for row in X]
-    binary = et.MetaTree.random([2, 2, 2], 3, rng=rng, kind=rng.choice(KINDS))
+    binary = random_shape([2, 2, 2], 3, rng=rng, kind=rng.choice(KINDS))
     X = rng.integers(0, 2, (20, 3)).astype(bool)
     assert binary.route(X).tolist() == [naive.path(binary, row)[-1] for row in X.astype(int)]
     assert binary.route(X.tolist()).tolist() == binary.route(X).tolist()
@@ -118,7 +119,7 @@ def test_routing_reads_both_byte_orders(kind, byte_order):
 def test_routing_knows_more_codes_than_a_byte_holds(kind):
     rng = rng_for("many codes", kind)
     sizes = [700, 3, 300]
-    tree = et.MetaTree.random(sizes, 2, rng=rng, kind=kind, missing=True)
+    tree = random_shape(sizes, 2, rng=rng, kind=kind, missing=True)
     for dtype in (np.uint16, np.int16, np.int64):
         X = np.column_stack([rng.integers(0, size, 60) for size in sizes]).astype(dtype)
         X[(rng.random(X.shape) < 0.1) & tree.has_missing] = 65535 if dtype is np.uint16 else -1
@@ -135,7 +136,7 @@ def test_the_missing_code_is_an_ordinary_one_where_there_is_no_branch_for_it():
 @pytest.mark.parametrize("kind", KINDS)
 def test_routing_does_not_depend_on_n_jobs(kind, dtype):
     rng = rng_for("route", kind, dtype)
-    tree = et.MetaTree.random([3, 2, 4, 2], 4, rng=rng, kind=kind)
+    tree = random_shape([3, 2, 4, 2], 4, rng=rng, kind=kind)
     X = random_codes(rng, tree, 30_001, sizes=2).astype(dtype)
     one = tree.route(X)
     assert one[-200:].tolist() == [naive.path(tree, row)[-1] for row in X[-200:]]

@@ -52,26 +52,6 @@ def test_a_feature_out_of_range_is_refused():
     refused(lambda: et.MetaTree.from_arrays(*arrays, n_features=2), "node 0", "feature", "5", "0..1")
 
 
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"kind": "binary"}, "kind"),
-        ({"max_depth": -1}, "max_depth"),
-        ({"max_depth": 1.5}, "max_depth"),
-        ({"stop": -0.1}, "stop"),
-        ({"stop": 1.1}, "stop"),
-        ({"stop": float("nan")}, "stop"),
-        ({"n_children": [2, 0]}, "n_children"),
-        ({"n_children": [2, -3]}, "n_children"),
-        ({"n_children": [2.5]}, "n_children"),
-    ],
-    ids=str,
-)
-def test_random_refuses(options, word):
-    with pytest.raises((ValueError, TypeError), match=word):
-        et.MetaTree.random(**({"n_children": [2, 2, 2, 2], "max_depth": 3, "rng": 0} | options))
-
-
 # ---- trees from arrays -----------------------------------------------------------------------------------------------
 
 FIVE = {"feature": [0, 1, -1, -1, -1], "first_child": [1, 3, -1, -1, -1], "n_children": [2, 2, 0, 0, 0]}

@@ -14,6 +14,7 @@ from everytree.view.colours import DARK, LIGHT, ink_on
 from everytree.view.describe import describe
 from everytree.view.text import tree_text
 from picture_cases import EVERY_KIND, fitted, one_row
+from random_shapes import random_shape
 
 
 @families
@@ -55,7 +56,7 @@ def test_limits_are_kept_and_the_rest_is_counted(case, max_depth, max_nodes):
 def test_weight_counts_rows(name):
     case = next(case for case in CASES if case.name == name)
     rng = rng_for("weights", name)
-    tree = et.MetaTree.random([3, 2, 4], 3, rng=rng)
+    tree = random_shape([3, 2, 4], 3, rng=rng)
     X = random_codes(rng, tree, 100)
     y, rows = case.draw(rng, 100)
     drawing = describe(et.Posterior(tree, case.family).update(X, y, **rows), max_nodes=1000)

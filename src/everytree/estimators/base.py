@@ -36,7 +36,6 @@ from everytree.explaining.explanation import Explanation
 from everytree.fitting.fit import fit
 from everytree.fitting.fitted import Fitted, code_more_rows, last_time_of
 from everytree.fitting.given import GivenRows, Settings
-from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.held_out.scores import NoScores, Scores
 from everytree.fitting.held_out.search import Choice
 from everytree.fitting.outputs import output_columns
@@ -94,7 +93,6 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     fitted_: Fitted
     structures_: Imported | None = None
     outputs_: list[Self]
-    _outputs_oob: OutOfBag | None = None
     _early: EarlyRows | None = None
     """The rows so far, kept as long as structures may be grown again on more of them."""
 
@@ -262,8 +260,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _keep(self, fitted: Fitted, X: Any) -> None:
         """Keep the fitted state, and the names of the columns where all of them are text, as scikit-learn does."""
-        for name in ("outputs_", "_outputs_oob"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("outputs_", None)
         names = fitted.schema.input_names
         given: Any = getattr(X, "column_names", None) or getattr(X, "columns", names)
         self.__dict__.pop("feature_names_in_", None)

@@ -6,34 +6,10 @@ from typing import Any, Literal
 
 from everytree.base.checks import is_auto
 from everytree.boosting.chains import BoostRule
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
-from everytree.estimators.parameters import (
-    BOOSTED_FAMILY,
-    CALIBRATION_OF_BOOSTED,
-    CATEGORICAL_FEATURES,
-    CLASS_WEIGHT,
-    COLUMNS_OF_BOOSTED,
-    DEPTH_OF_BOOSTED,
-    LEARNING_RATE,
-    LEAVES_OF_BOOSTED,
-    MAX_BINS,
-    MAX_ITER,
-    N_CHAINS,
-    N_ITER_NO_CHANGE,
-    N_JOBS,
-    N_RESIDUAL_TREES,
-    RANDOM_STATE,
-    RELATIVE_WEIGHTS,
-    ROWS_OF_BOOSTED,
-    ROWS_OF_LEAF_OF_BOOSTED,
-    SPLIT_PRIOR_OF_BOOSTED,
-    VERBOSE,
-    Auto,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.targets.class_weight import ClassWeight
@@ -44,33 +20,25 @@ from everytree.fitting.targets.numbers import NumberTarget
 class _Boost(MetaEstimator):
     """Chains of boosted trees."""
 
-    max_iter: int = parameter(MAX_ITER, default=1000, kw_only=False)
-    learning_rate: float | Auto = parameter(LEARNING_RATE, default="auto")
-    n_chains: int = parameter(N_CHAINS, default=5)
-    max_leaf_nodes: int | Auto = parameter(LEAVES_OF_BOOSTED, default="auto")
-    max_depth: int | Auto | None = parameter(DEPTH_OF_BOOSTED, default="auto")
-    min_samples_leaf: int = parameter(ROWS_OF_LEAF_OF_BOOSTED, default=1)
-    subsample: float = parameter(ROWS_OF_BOOSTED, default=0.5)
-    max_features: float | Auto = parameter(COLUMNS_OF_BOOSTED, default="auto")
-    split_prior: float | Auto = parameter(SPLIT_PRIOR_OF_BOOSTED, default="auto")
-    n_iter_no_change: int | Auto = parameter(N_ITER_NO_CHANGE, default="auto")
-    max_bins: int = parameter(MAX_BINS, default=255)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    random_state: Any = parameter(RANDOM_STATE, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
+    max_iter: int = parameter(rules.MAX_ITER, default=1000, kw_only=False)
+    learning_rate: float | Auto = parameter(rules.LEARNING_RATE, default="auto")
+    n_chains: int = parameter(rules.N_CHAINS, default=5)
+    max_leaf_nodes: int | Auto = parameter(rules.LEAVES_OF_BOOSTED, default="auto")
+    max_depth: int | Auto | None = parameter(rules.DEPTH_OF_BOOSTED, default="auto")
+    min_samples_leaf: int = parameter(rules.ROWS_OF_LEAF_OF_BOOSTED, default=1)
+    subsample: float = parameter(rules.ROWS_OF_BOOSTED, default=0.5)
+    max_features: float | Auto = parameter(rules.COLUMNS_OF_BOOSTED, default="auto")
+    split_prior: float | Auto = parameter(rules.SPLIT_PRIOR_OF_BOOSTED, default="auto")
+    n_iter_no_change: int | Auto = parameter(rules.N_ITER_NO_CHANGE, default="auto")
+    max_bins: int = parameter(rules.MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    random_state: Any = parameter(rules.RANDOM_STATE, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
 
     model_kinds = ("boosted classes", "boosted numbers")
     counts_rows = False
-
-    def _calibration(self) -> Any:
-        """Of classes; the forest of residuals calibrates numbers."""
-        return "auto"
-
-    def _n_residual_trees(self) -> int:
-        """Of numbers."""
-        return 0
 
     def _structure(self) -> BoostStructure:
         given: dict[str, Any] = {
@@ -83,7 +51,8 @@ class _Boost(MetaEstimator):
             subsample=float(self.subsample),
             **{name: value for name, value in given.items() if not is_auto(value)},
         )  # fmt: skip
-        return BoostStructure(rule, self.random_state, self._calibration() == "auto", self._n_residual_trees())
+        is_calibrated = getattr(self, "calibration", "auto") == "auto"  # the forest of residuals calibrates numbers
+        return BoostStructure(rule, self.random_state, is_calibrated, int(getattr(self, "n_residual_trees", 0)))
 
     @property
     def n_iter_(self) -> int:
@@ -111,11 +80,8 @@ class MetaBoostClassifier(_Boost, Classifier):
     True
     """
 
-    calibration: Literal["auto"] | None = parameter(CALIBRATION_OF_BOOSTED, default="auto")
-    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
-
-    def _calibration(self) -> Any:
-        return self.calibration
+    calibration: Literal["auto"] | None = parameter(rules.CALIBRATION_OF_BOOSTED, default="auto")
+    class_weight: ClassWeight = parameter(rules.CLASS_WEIGHT, default=None)
 
 
 @estimator
@@ -136,11 +102,8 @@ class MetaBoostRegressor(_Boost, Regressor):
     True
     """
 
-    family: str = parameter(BOOSTED_FAMILY, default="normal")
-    n_residual_trees: int = parameter(N_RESIDUAL_TREES, default=100)
-
-    def _n_residual_trees(self) -> int:
-        return int(self.n_residual_trees)
+    family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
+    n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.

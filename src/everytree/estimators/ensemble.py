@@ -6,26 +6,10 @@ from typing import Any
 
 from everytree.base.checks import is_auto
 from everytree.boosting.chains import BoostRule
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
-from everytree.estimators.parameters import (
-    BOOSTED_FAMILY,
-    CATEGORICAL_FEATURES,
-    CLASS_WEIGHT,
-    LEARNING_RATE,
-    MAX_BINS,
-    MAX_ITER,
-    N_ESTIMATORS,
-    N_JOBS,
-    N_RESIDUAL_TREES,
-    RANDOM_STATE,
-    RELATIVE_WEIGHTS,
-    VERBOSE,
-    Auto,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.structures.ensemble import EnsembleStructure
@@ -38,29 +22,26 @@ from everytree.structure.growers import Growth
 class _Ensemble(MetaEstimator):
     """A forest, and chains of boosted trees."""
 
-    n_estimators: int = parameter(N_ESTIMATORS, default=100, kw_only=False)
-    max_iter: int = parameter(MAX_ITER, default=1000)
-    learning_rate: float | Auto = parameter(LEARNING_RATE, default="auto")
-    max_bins: int = parameter(MAX_BINS, default=255)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    random_state: Any = parameter(RANDOM_STATE, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
+    n_estimators: int = parameter(rules.N_ESTIMATORS, default=100, kw_only=False)
+    max_iter: int = parameter(rules.MAX_ITER, default=1000)
+    learning_rate: float | Auto = parameter(rules.LEARNING_RATE, default="auto")
+    max_bins: int = parameter(rules.MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    random_state: Any = parameter(rules.RANDOM_STATE, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
 
     model_kinds = ("mixed classes", "boosted numbers")
     counts_rows = False
-
-    def _n_residual_trees(self) -> int:
-        """Of numbers."""
-        return 0
 
     def _structure(self) -> EnsembleStructure:
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
         is_sharpened = self.has_classes  # of a forest of numbers only the means are used
         forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth())
-        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True, self._n_residual_trees()))
+        n_residual_trees = int(getattr(self, "n_residual_trees", 0))  # of numbers
+        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True, n_residual_trees))
 
     @property
     def n_iter_(self) -> int:
@@ -90,7 +71,7 @@ class MetaEnsembleClassifier(_Ensemble, Classifier):
     True
     """
 
-    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
+    class_weight: ClassWeight = parameter(rules.CLASS_WEIGHT, default=None)
 
 
 @estimator
@@ -110,8 +91,5 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
     True
     """
 
-    family: str = parameter(BOOSTED_FAMILY, default="normal")
-    n_residual_trees: int = parameter(N_RESIDUAL_TREES, default=100)
-
-    def _n_residual_trees(self) -> int:
-        return int(self.n_residual_trees)
+    family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
+    n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)

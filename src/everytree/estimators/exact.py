@@ -4,49 +4,31 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
-from everytree.estimators.parameters import (
-    CANDIDATES,
-    CATEGORICAL_FEATURES,
-    DEPTH_OF_SUM,
-    FAMILY,
-    FEW_BINS,
-    GIVEN_ALPHA,
-    GIVEN_PRIOR,
-    GIVEN_SPLIT_PRIOR,
-    MAX_CUTS,
-    MAX_REGIONS,
-    N_JOBS,
-    RELATIVE_WEIGHTS,
-    TRUNCATION,
-    VERBOSE,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.exact.posterior import ExactPosterior
 from everytree.exact.trees import ExactTree
 from everytree.fitting.structures.exact import ExactStructure
-from everytree.posterior.posterior import Posterior
 
 
 @estimator
 class _Exact(MetaEstimator):
     """All structures up to a depth; none is grown."""
 
-    max_depth: int = parameter(DEPTH_OF_SUM, default=4, kw_only=False)
-    max_cuts: int = parameter(MAX_CUTS, default=40)
-    split_prior: Any = parameter(GIVEN_SPLIT_PRIOR, default=0.5)
-    candidates: Literal["all", "nontrivial"] = parameter(CANDIDATES, default="all")
-    truncation: float = parameter(TRUNCATION, default=1e-6)
-    max_regions: int = parameter(MAX_REGIONS, default=20_000_000)
-    max_bins: int = parameter(FEW_BINS, default=8)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
+    max_depth: int = parameter(rules.DEPTH_OF_SUM, default=4, kw_only=False)
+    max_cuts: int = parameter(rules.MAX_CUTS, default=40)
+    split_prior: Any = parameter(rules.GIVEN_SPLIT_PRIOR, default=0.5)
+    candidates: Literal["all", "nontrivial"] = parameter(rules.CANDIDATES, default="all")
+    truncation: float = parameter(rules.TRUNCATION, default=1e-6)
+    max_regions: int = parameter(rules.MAX_REGIONS, default=20_000_000)
+    max_bins: int = parameter(rules.FEW_BINS, default=8)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
 
     model_kinds = ("exact",)
 
@@ -71,11 +53,6 @@ class _Exact(MetaEstimator):
     def map_tree_(self) -> ExactTree:
         """The most probable tree, with the log of its posterior probability."""
         return self.posterior_.map_tree()
-
-    @property
-    def map_posterior_(self) -> Posterior:
-        """The posterior over the prunings of the most probable tree, for pictures of it."""
-        return self.pictured()
 
 
 @estimator
@@ -103,13 +80,13 @@ class ExactTreeClassifier(_Exact, Classifier):
     4
     """
 
-    alpha: float = parameter(GIVEN_ALPHA, default=0.5)
+    alpha: float = parameter(rules.GIVEN_ALPHA, default=0.5)
 
 
 @estimator
 class ExactTreeRegressor(_Exact, Regressor):
     """The exact average over every tree up to a depth and every choice of its splits, for numbers."""
 
-    max_cuts: int = parameter(MAX_CUTS, default=32)
-    family: str = parameter(FAMILY, default="normal")
-    prior: Any = parameter(GIVEN_PRIOR, default="auto")
+    max_cuts: int = parameter(rules.MAX_CUTS, default=32)
+    family: str = parameter(rules.FAMILY, default="normal")
+    prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -12,41 +12,12 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
-from everytree.estimators.oob import out_of_bag_of_outputs, with_out_of_bag_score
-from everytree.estimators.parameters import (
-    ALPHA,
-    BOOTSTRAP,
-    CALIBRATION,
-    CATEGORICAL_FEATURES,
-    CLASS_CRITERION,
-    CLASS_WEIGHT,
-    FAMILY,
-    GROWER,
-    MAX_BINS,
-    MAX_DEPTH,
-    MAX_FEATURES,
-    MAX_LEAF_NODES,
-    MIN_SAMPLES_LEAF,
-    MONOTONIC_CST,
-    N_ESTIMATORS,
-    N_JOBS,
-    NUMBER_CRITERION,
-    OOB_SCORE,
-    PRIOR,
-    RANDOM_STATE,
-    RELATIVE_WEIGHTS,
-    SPLIT_PRIOR,
-    SUBSAMPLE,
-    VERBOSE,
-    WARM_START,
-    WEIGHTS,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.oob import with_out_of_bag_score
+from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.held_out.out_of_bag import OutOfBag
@@ -55,33 +26,32 @@ from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.origin import Weights
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.structure.growers import MaxFeatures
-from everytree.trees.decision_paths import decision_paths
 
 
 @estimator
 class _Forest(MetaEstimator):
     """Many trees, each grown on a part of the rows; pictures show the one that explains the rows best."""
 
-    n_estimators: int = parameter(N_ESTIMATORS, default=100, kw_only=False)
-    grower: Any = parameter(GROWER, default="mixed")
-    max_depth: int | None = parameter(MAX_DEPTH, default=None)
-    min_samples_leaf: int | float = parameter(MIN_SAMPLES_LEAF, default=1)
-    max_features: MaxFeatures | Literal["auto"] = parameter(MAX_FEATURES, default="auto")
-    max_leaf_nodes: int | None = parameter(MAX_LEAF_NODES, default=None)
-    subsample: float = parameter(SUBSAMPLE, default=0.8)
-    bootstrap: bool = parameter(BOOTSTRAP, default=False)
-    split_prior: Any = parameter(SPLIT_PRIOR, default="auto")
-    weights: Weights = parameter(WEIGHTS, default="tempered")
-    calibration: Literal["auto"] | None = parameter(CALIBRATION, default="auto")
-    max_bins: int = parameter(MAX_BINS, default=255)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    random_state: Any = parameter(RANDOM_STATE, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
-    oob_score: bool | Callable[[Any, Any], float] = parameter(OOB_SCORE, default=False)
-    warm_start: bool = parameter(WARM_START, default=False)
-    monotonic_cst: Any = parameter(MONOTONIC_CST, default=None)
+    n_estimators: int = parameter(rules.N_ESTIMATORS, default=100, kw_only=False)
+    grower: Any = parameter(rules.GROWER, default="mixed")
+    max_depth: int | None = parameter(rules.MAX_DEPTH, default=None)
+    min_samples_leaf: int | float = parameter(rules.MIN_SAMPLES_LEAF, default=1)
+    max_features: MaxFeatures | Literal["auto"] = parameter(rules.MAX_FEATURES, default="auto")
+    max_leaf_nodes: int | None = parameter(rules.MAX_LEAF_NODES, default=None)
+    subsample: float = parameter(rules.SUBSAMPLE, default=0.8)
+    bootstrap: bool = parameter(rules.BOOTSTRAP, default=False)
+    split_prior: Any = parameter(rules.SPLIT_PRIOR, default="auto")
+    weights: Weights = parameter(rules.WEIGHTS, default="tempered")
+    calibration: Literal["auto"] | None = parameter(rules.CALIBRATION, default="auto")
+    max_bins: int = parameter(rules.MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    random_state: Any = parameter(rules.RANDOM_STATE, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
+    oob_score: bool | Callable[[Any, Any], float] = parameter(rules.OOB_SCORE, default=False)
+    warm_start: bool = parameter(rules.WARM_START, default=False)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("forest",)
     grows_trees = True
@@ -150,19 +120,6 @@ class _Forest(MetaEstimator):
         ends: NDArray[np.int32] = model.forest_.ends(codes, n_jobs=self.n_jobs)
         return ends
 
-    def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:
-        """The nodes that each row goes through.
-
-        Returns
-        -------
-        indicator : (n_rows, n_nodes of all trees) scipy.sparse CSR matrix
-            1 where a row goes through a node.
-        n_nodes_ptr : (n_trees + 1,) array
-            Tree i has the columns n_nodes_ptr[i] .. n_nodes_ptr[i + 1].
-        """
-        ends = self.apply(X)
-        return decision_paths(self._with_trees().forest_.trees, ends)
-
     # ---- rows of fit ------------------------------------------------------------------------------------------------
 
     @property
@@ -171,16 +128,13 @@ class _Forest(MetaEstimator):
         return self._out_of_bag().score
 
     def _out_of_bag(self) -> OutOfBag:
-        oob = self._outputs_oob if self._several else self._learnt().out_of_bag
+        oob = self._learnt().out_of_bag
         if oob is None:
             raise AttributeError("there is no out-of-bag score: it needs a fit with oob_score=True")
         return oob
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
         return with_out_of_bag_score(self, fitted, y)
-
-    def _scored_outputs(self, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> OutOfBag | None:
-        return out_of_bag_of_outputs(self, outputs, columns)
 
 
 @estimator
@@ -229,16 +183,13 @@ class MetaForestClassifier(_Forest, Classifier):
     (1, 3)
     """
 
-    criterion: str = parameter(CLASS_CRITERION, default="gini")
-    alpha: float | Literal["auto"] = parameter(ALPHA, default="auto")
-    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
+    criterion: str = parameter(rules.CLASS_CRITERION, default="gini")
+    alpha: float | Literal["auto"] = parameter(rules.ALPHA, default="auto")
+    class_weight: ClassWeight = parameter(rules.CLASS_WEIGHT, default=None)
 
     @property
     def oob_decision_function_(self) -> FloatArray:
-        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row.
-
-        With several outputs (n_rows, n_classes, n_outputs): 0 beyond the classes of an output that has fewer.
-        """
+        """(n_rows, n_classes) probabilities of the classes, by the trees that were not grown on a row."""
         return self._out_of_bag().prediction
 
 
@@ -268,11 +219,11 @@ class MetaForestRegressor(_Forest, Regressor):
     (42, 2)
     """
 
-    criterion: str = parameter(NUMBER_CRITERION, default="squared_error")
-    family: str = parameter(FAMILY, default="normal")
-    prior: Any = parameter(PRIOR, default="auto")
+    criterion: str = parameter(rules.NUMBER_CRITERION, default="squared_error")
+    family: str = parameter(rules.FAMILY, default="normal")
+    prior: Any = parameter(rules.PRIOR, default="auto")
 
     @property
     def oob_prediction_(self) -> FloatArray:
-        """(n_rows,) or (n_rows, n_outputs) means, by the trees that were not grown on a row."""
+        """(n_rows,) means, by the trees that were not grown on a row."""
         return self._out_of_bag().prediction

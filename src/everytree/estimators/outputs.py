@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from everytree.base.errors import ArgumentError
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows
-from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.outputs import fit_outputs, output_columns
 
 
@@ -24,7 +23,7 @@ def fit_several(model: Any, given: GivenRows, columns: Sequence[NDArray[Any]]) -
         raise ArgumentError("y", f"has {len(columns)} columns, but the structures were imported for one output")
     fitted = fit_outputs(given, columns, model.target_before_fit(), model._structure_of_fit(), model._settings())
     outputs = [_output(model, output, *each, given.X) for output, each in enumerate(zip(fitted, columns, strict=True))]
-    keep_outputs(model, outputs, model._scored_outputs(outputs, columns))
+    keep_outputs(model, outputs)
 
 
 def _output(model: Any, output: int, fitted: Fitted, column: NDArray[Any], X: Any) -> Any:
@@ -42,16 +41,15 @@ def _output(model: Any, output: int, fitted: Fitted, column: NDArray[Any], X: An
 def _parameters_of_output(model: Any, output: int) -> dict[str, Any]:
     """Return the parameters in which the estimator of one output differs."""
     weight = getattr(model, "class_weight", None)
-    own = {"class_weight": weight[output]} if isinstance(weight, list | tuple) else {}
-    return own | ({"oob_score": True} if callable(getattr(model, "oob_score", None)) else {})
+    return {"class_weight": weight[output]} if isinstance(weight, list | tuple) else {}
 
 
-def keep_outputs(model: Any, outputs: list[Any], oob: OutOfBag | None) -> None:
+def keep_outputs(model: Any, outputs: list[Any]) -> None:
     """Keep the estimators of the outputs as the fitted state."""
     for name in ("fitted_", "feature_names_in_"):
         model.__dict__.pop(name, None)
     model._keep_early(None)
-    model.outputs_, model._outputs_oob = outputs, oob
+    model.outputs_ = outputs
     names = outputs[0].__dict__.get("feature_names_in_")
     if names is not None:
         model.feature_names_in_ = names

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
-from everytree.base.arrays import FloatArray
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
-from everytree.estimators.parameters import (
-    CANDIDATES,
-    CATEGORICAL_FEATURES,
-    FAMILY,
-    FEW_BINS,
-    GIVEN_ALPHA,
-    GIVEN_PRIOR,
-    GIVEN_SPLIT_PRIOR,
-    MAX_DEPTH,
-    N_CHAINS_OF_DRAWS,
-    N_DRAWS,
-    N_JOBS,
-    N_STRUCTURES,
-    RANDOM_STATE,
-    RELATIVE_WEIGHTS,
-    TEMPERATURE,
-    VERBOSE,
-    Auto,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.sampled import SampledStructure
 from everytree.sampling.consensus import ConsensusNode, consensus_tree
@@ -40,19 +17,19 @@ from everytree.sampling.consensus import ConsensusNode, consensus_tree
 class _Sampled(MetaEstimator):
     """Structures of one tree, drawn from their posterior."""
 
-    max_depth: int | None = parameter(MAX_DEPTH, default=None, kw_only=False)
-    n_draws: int = parameter(N_DRAWS, default=200)
-    n_chains: int = parameter(N_CHAINS_OF_DRAWS, default=2)
-    n_structures: int = parameter(N_STRUCTURES, default=100)
-    temperature: float | Auto = parameter(TEMPERATURE, default="auto")
-    split_prior: Any = parameter(GIVEN_SPLIT_PRIOR, default=0.5)
-    candidates: Literal["all", "nontrivial"] = parameter(CANDIDATES, default="nontrivial")
-    max_bins: int = parameter(FEW_BINS, default=16)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    random_state: Any = parameter(RANDOM_STATE, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
+    max_depth: int | None = parameter(rules.MAX_DEPTH, default=None, kw_only=False)
+    n_draws: int = parameter(rules.N_DRAWS, default=200)
+    n_chains: int = parameter(rules.N_CHAINS_OF_DRAWS, default=2)
+    n_structures: int = parameter(rules.N_STRUCTURES, default=100)
+    temperature: float | Auto = parameter(rules.TEMPERATURE, default="auto")
+    split_prior: Any = parameter(rules.GIVEN_SPLIT_PRIOR, default=0.5)
+    candidates: Literal["all", "nontrivial"] = parameter(rules.CANDIDATES, default="nontrivial")
+    max_bins: int = parameter(rules.FEW_BINS, default=16)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    random_state: Any = parameter(rules.RANDOM_STATE, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
 
     model_kinds = ("forest",)
 
@@ -73,17 +50,6 @@ class _Sampled(MetaEstimator):
         self._check_fitted()
         return consensus_tree(self.forest_)
 
-    @property
-    def root_feature_prob_(self) -> FloatArray:
-        """(n_features,) probability that the root is split on each column."""
-        self._check_fitted()
-        forest = self.forest_
-        found = np.zeros(forest.n_features)
-        for weight, post in zip(forest.weights, forest.posteriors, strict=True):
-            if post.tree.n_children[0] > 0:
-                found[post.tree.feature[0]] += weight * post.split_prob[0]
-        return found
-
 
 @estimator
 class SampledTreeClassifier(_Sampled, Classifier):
@@ -94,7 +60,6 @@ class SampledTreeClassifier(_Sampled, Classifier):
     temperature_ : float
     consensus_tree_ : ConsensusNode
         At each region the split that most structures have, with its probability.
-    root_feature_prob_ : (n_features,) array
     classes_, schema_, feature_importances_
         As in `MetaForestClassifier`.
 
@@ -108,12 +73,12 @@ class SampledTreeClassifier(_Sampled, Classifier):
     True
     """
 
-    alpha: float = parameter(GIVEN_ALPHA, default=0.5)
+    alpha: float = parameter(rules.GIVEN_ALPHA, default=0.5)
 
 
 @estimator
 class SampledTreeRegressor(_Sampled, Regressor):
     """The posterior average over the structures of one tree, drawn by `StructureSampler`, for numbers."""
 
-    family: str = parameter(FAMILY, default="normal")
-    prior: Any = parameter(GIVEN_PRIOR, default="auto")
+    family: str = parameter(rules.FAMILY, default="normal")
+    prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")

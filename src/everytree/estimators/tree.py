@@ -2,60 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
-from everytree.estimators.parameters import (
-    ALPHA,
-    CATEGORICAL_FEATURES,
-    CLASS_CRITERION,
-    CLASS_WEIGHT,
-    FAMILY,
-    MAX_BINS,
-    MAX_DEPTH,
-    MAX_LEAF_NODES,
-    MIN_SAMPLES_LEAF,
-    MONOTONIC_CST,
-    N_JOBS,
-    NUMBER_CRITERION,
-    PRIOR,
-    RANDOM_STATE,
-    RELATIVE_WEIGHTS,
-    SPLIT_PRIOR,
-    VERBOSE,
-    CategoricalFeatures,
-    estimator,
-    parameter,
-)
+from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.tree import N_FOLDS, TreeStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.posterior.posterior import Posterior
-from everytree.trees.decision_paths import decision_paths
 
 
 @estimator
 class _Tree(MetaEstimator):
     """One tree, grown on all rows."""
 
-    max_depth: int | None = parameter(MAX_DEPTH, default=5, kw_only=False)
-    min_samples_leaf: int | float = parameter(MIN_SAMPLES_LEAF, default=3)
-    max_leaf_nodes: int | None = parameter(MAX_LEAF_NODES, default=None)
-    split_prior: Any = parameter(SPLIT_PRIOR, default="auto")
-    max_bins: int = parameter(MAX_BINS, default=255)
-    categorical_features: CategoricalFeatures = parameter(CATEGORICAL_FEATURES, default="from_dtype")
-    relative_weights: bool = parameter(RELATIVE_WEIGHTS, default=False)
-    n_jobs: int | None = parameter(N_JOBS, default=None)
-    random_state: Any = parameter(RANDOM_STATE, default=None)
-    verbose: int = parameter(VERBOSE, default=0)
-    monotonic_cst: Any = parameter(MONOTONIC_CST, default=None)
+    max_depth: int | None = parameter(rules.MAX_DEPTH, default=5, kw_only=False)
+    min_samples_leaf: int | float = parameter(rules.MIN_SAMPLES_LEAF, default=3)
+    max_leaf_nodes: int | None = parameter(rules.MAX_LEAF_NODES, default=None)
+    split_prior: Any = parameter(rules.SPLIT_PRIOR, default="auto")
+    max_bins: int = parameter(rules.MAX_BINS, default=255)
+    categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
+    relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
+    n_jobs: int | None = parameter(rules.N_JOBS, default=None)
+    random_state: Any = parameter(rules.RANDOM_STATE, default=None)
+    verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("forest",)
     has_one_tree = True
@@ -64,9 +42,6 @@ class _Tree(MetaEstimator):
     def _structure(self) -> GrownStructure:
         own = TreeStructure(1 + N_FOLDS, self.random_state, "uniform", False, growth_of(self))
         return structure_or_imported(self, own)
-
-    def _scored_outputs(self, outputs: Sequence[Any], columns: Sequence[NDArray[Any]]) -> None:
-        """No rows are scored by trees that were not grown on them."""
 
     @property
     def posterior_(self) -> Posterior:
@@ -79,11 +54,6 @@ class _Tree(MetaEstimator):
         codes = model._encode(X)
         ends: NDArray[np.int32] = model.forest_.ends(codes, n_jobs=self.n_jobs)[:, 0]
         return ends
-
-    def decision_path(self, X: Any) -> Any:
-        """(n_rows, n_nodes) scipy.sparse CSR matrix, 1 where a row goes through a node."""
-        ends = self.apply(X)
-        return decision_paths(self._with_trees().forest_.trees, ends[:, None])[0]
 
 
 @estimator
@@ -107,9 +77,9 @@ class MetaTreeClassifier(_Tree, Classifier):
     3
     """
 
-    criterion: str = parameter(CLASS_CRITERION, default="gini")
-    alpha: float | Literal["auto"] = parameter(ALPHA, default="auto")
-    class_weight: ClassWeight = parameter(CLASS_WEIGHT, default=None)
+    criterion: str = parameter(rules.CLASS_CRITERION, default="gini")
+    alpha: float | Literal["auto"] = parameter(rules.ALPHA, default="auto")
+    class_weight: ClassWeight = parameter(rules.CLASS_WEIGHT, default=None)
 
 
 @estimator
@@ -123,6 +93,6 @@ class MetaTreeRegressor(_Tree, Regressor):
         As in `MetaForestClassifier`.
     """
 
-    criterion: str = parameter(NUMBER_CRITERION, default="squared_error")
-    family: str = parameter(FAMILY, default="normal")
-    prior: Any = parameter(PRIOR, default="auto")
+    criterion: str = parameter(rules.NUMBER_CRITERION, default="squared_error")
+    family: str = parameter(rules.FAMILY, default="normal")
+    prior: Any = parameter(rules.PRIOR, default="auto")

@@ -479,9 +479,9 @@ class ExactPosterior:
         """The k most probable trees with their splits, best first."""
         return self._trees().best(whole_number("k", k, 1))
 
-    def sample_trees(self, n: int, *, rng: RandomSource = None, random_state: RandomSource = None) -> list[ExactTree]:
-        """Independent exact draws from p(T, k | data); `rng` and `random_state` as in `Predictive.sample`."""
-        n, generator = whole_number("n", n, 0), random_generator(rng, random_state)
+    def sample_trees(self, n: int, *, rng: RandomSource = None) -> list[ExactTree]:
+        """Independent exact draws from p(T, k | data); `rng` as in `Predictive.sample`."""
+        n, generator = whole_number("n", n, 0), random_generator(rng)
         return [self._trees().draw(generator) for _ in range(n)]
 
     def _sums(self) -> dict[str, Any]:

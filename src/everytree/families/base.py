@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
-from everytree.families.link import Link
+from everytree.families.link import Link, RowData
 from everytree.families.prior_search import Search
 from everytree.families.traits import REAL_LINE, Components, RowColumn, Seen, Support
 
@@ -143,6 +143,8 @@ class NativeFamily(Family):
     ----------
     kernel : str
         Its name in C++, and for families of numbers the value of an estimator's parameter `family`.
+    hyperparameters : tuple of str
+        Names of the hyperparameters of a family that has one number of each in a node, in the order of the kernel.
     default_row_data : float
         The value used where the row data are not given.
     given_columns : tuple of RowColumn
@@ -167,6 +169,7 @@ class NativeFamily(Family):
     """
 
     kernel: ClassVar[str]
+    hyperparameters: ClassVar[tuple[str, ...]] = ()
     default_row_data: ClassVar[float] = 0.0
     given_columns: ClassVar[tuple[RowColumn, ...]] = ()
     is_scored_by_log: ClassVar[bool] = False
@@ -183,19 +186,14 @@ class NativeFamily(Family):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Targets and weights for trees that minimise squared error, such that they separate leaves of this family."""
         del row_data
@@ -210,9 +208,15 @@ class NativeFamily(Family):
         """Numbers that add up over disjoint rows and, with the prior, determine the leaf's parameters."""
         return np.ascontiguousarray(statistics[:, : self.hyper.shape[1]])
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        for name in self.hyperparameters:
+            is_mean = name == "mean"
+            object.__setattr__(self, name, hyperparameter(name, getattr(self, name), positive=not is_mean))
+        self._freeze()
+
     def _hyperparameters(self) -> FloatArray:
         """(1 or n_nodes, n_hyper), in the order of the kernel."""
+        return as_columns(**{name: getattr(self, name) for name in self.hyperparameters})
 
     def _freeze(self) -> None:
         """Derive everything from the checked hyperparameters; called once, at the end of construction."""
@@ -267,13 +271,9 @@ class NativeFamily(Family):
     @abstractmethod
     def components(self, summary: FloatArray, **row_data: Any) -> Components: ...
 
-    @abstractmethod
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
         """Posterior hyperparameters by the names of the prior ones, for each row of statistics."""
-
-    @abstractmethod
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        """Posterior quantile of each parameter, for each row of statistics."""
+        return dict(zip(self.hyperparameters, self.summarise(statistics).T, strict=False))
 
     # ---- sampling -------------------------------------------------------------------------------------------------
 

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.base import NativeFamily, hyperparameter
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for
 from everytree.families.traits import COUNTS, Seen, Support
 
@@ -59,24 +58,9 @@ class Bernoulli(_Classes):
     """
 
     size = 2  # no parameter
+    hyperparameters: ClassVar[tuple[str, ...]] = ("beta", "alpha")
     alpha: ArrayLike = 0.5
     beta: ArrayLike = 0.5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", hyperparameter("alpha", self.alpha))
-        object.__setattr__(self, "beta", hyperparameter("beta", self.beta))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        return as_columns(beta=self.beta, alpha=self.alpha)  # type: ignore[arg-type]
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        summary = self.summarise(statistics)
-        return {"alpha": summary[:, 1], "beta": summary[:, 0]}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        beta, alpha = self.summarise(statistics).T
-        return {"theta": np.asarray(betaincinv(alpha, beta, p))}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         beta, alpha = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 2)).T
@@ -117,10 +101,6 @@ class Categorical(_Classes):
 
     def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
         return {"alpha": self.summarise(statistics)}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        alpha = self.summarise(statistics)  # each probability by itself has a beta distribution
-        return {"theta": np.asarray(betaincinv(alpha, alpha.sum(axis=1, keepdims=True) - alpha, p))}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         draws = rng.standard_gamma(np.broadcast_to(self.at(nodes).hyper, (len(nodes), self.size)))

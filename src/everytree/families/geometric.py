@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.base import NativeFamily
+from everytree.families.link import RowData
 from everytree.families.prior_search import STRENGTHS, Search, search_for, strengths
 from everytree.families.special import log_beta_ratio
 from everytree.families.traits import COUNTS, Support
@@ -32,33 +32,13 @@ class Geometric(NativeFamily):
     support: ClassVar[Support] = COUNTS
     is_scored_by_log: ClassVar[bool] = True
     is_in_browser: ClassVar[bool] = True
+    hyperparameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     alpha: ArrayLike = 1.0
     beta: ArrayLike = 1.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", hyperparameter("alpha", self.alpha))
-        object.__setattr__(self, "beta", hyperparameter("beta", self.beta))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        return as_columns(alpha=self.alpha, beta=self.beta)  # type: ignore[arg-type]
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        summary = self.summarise(statistics)
-        return {"alpha": summary[:, 0], "beta": summary[:, 1]}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        alpha, beta = self.summarise(statistics).T
-        return {"theta": np.asarray(betaincinv(alpha, beta, p))}
-
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the overall mean, worth `shape` rows; above 2 the variance of a new row is finite."""
         mean = max(float(np.average(y, weights=weight)), 1e-3)
@@ -97,10 +77,6 @@ class FailureComponents:
         a, b = self._alpha, self._beta
         top = a * b * (a + b - 1.0)
         return np.asarray(np.divide(top, (a - 1.0) ** 2 * (a - 2.0), out=np.full(a.shape, np.inf), where=a > 2.0))
-
-    def mode(self) -> FloatArray:
-        """Probabilities fall from 0 on: p(y + 1) / p(y) = (beta + y) / (alpha + beta + y + 1)."""
-        return np.zeros(self._alpha.shape)
 
     def parameter_share(self) -> FloatArray:
         """Share of the variance that is due to the unknown probability."""

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaincinv, stdtrit
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import whole_number
 from everytree.families.base import NativeFamily, as_columns, hyperparameter
+from everytree.families.link import RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import StudentComponents
 
@@ -112,13 +112,6 @@ class LinearRegression(NativeFamily):
         mean = np.einsum("nji,nj->ni", inverse_root, z)
         return {"mean": mean, "precision": root @ root.transpose(0, 2, 1), "shape": shape, "scale": scale}
 
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        inverse_root, z, shape, scale = self._unpack(self.summarise(statistics))
-        mean = np.einsum("nji,nj->ni", inverse_root, z)
-        spread = np.sqrt((scale / shape)[:, None] * (inverse_root**2).sum(axis=1))
-        quantile = stdtrit(2.0 * shape, p)[:, None]
-        return {"coefficients": mean + spread * quantile, "precision": gammaincinv(shape, p) / scale}
-
     def _unpack(self, summary: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Inverse Cholesky factor of the posterior precision, z, shape and scale, as linear.hpp packs them."""
         p, n_triangle = self.size, self.size * (self.size + 1) // 2
@@ -129,12 +122,7 @@ class LinearRegression(NativeFamily):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the coefficients of one ridge regression; inputs are scaled, the last is 1."""
         inputs = np.asarray(row_data["inputs"], dtype=np.float64)
@@ -159,7 +147,7 @@ class LinearRegression(NativeFamily):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Residuals of one ridge regression over all rows."""
         return y - row_data["inputs"] @ ridge_coefficients(row_data["inputs"], y, weight), weight

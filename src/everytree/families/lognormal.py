@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
-from everytree.families.link import AddedToLogarithm, Link
+from everytree.families.base import NativeFamily
+from everytree.families.link import AddedToLogarithm, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import LogStudentMixtures, Students
 from everytree.families.traits import Support
@@ -53,27 +53,14 @@ class LogNormal(NativeFamily):
     grows_standardised: ClassVar[bool] = True
     has_one_noise: ClassVar[bool] = True
     link: ClassVar[Link | None] = AddedToLogarithm()
+    hyperparameters: ClassVar[tuple[str, ...]] = ("mean", "strength", "sigma")
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     sigma: ArrayLike = 1.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", hyperparameter("mean", self.mean, positive=False))
-        for name in ("strength", "sigma"):
-            object.__setattr__(self, name, hyperparameter(name, getattr(self, name)))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        return as_columns(mean=self.mean, strength=self.strength, sigma=self.sigma)  # type: ignore[arg-type]
-
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search `noise`, the variance of log y in a leaf as a share of that in the table, and `strength`, in rows."""
         logs = np.log(y)
@@ -94,18 +81,10 @@ class LogNormal(NativeFamily):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Logarithms of the targets."""
         return np.log(y), weight
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        mean, strength, sigma = self.summarise(statistics).T
-        return {"mean": mean, "strength": strength, "sigma": sigma}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        mean, strength, sigma = self.summarise(statistics).T
-        return {"mean": np.asarray(mean + sigma / np.sqrt(strength) * ndtri(p))}
 
     def components(self, summary: FloatArray, **row_data: Any) -> LogNormalComponents:
         mean, strength, sigma = summary.T

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaincinv, stdtrit
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
-from everytree.families.link import Added, Link
+from everytree.families.base import NativeFamily
+from everytree.families.link import Added, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, rounding, search_for, variance_about
 from everytree.families.student import StudentComponents
 
@@ -38,38 +37,15 @@ class Normal(NativeFamily):
     is_in_browser: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
     link: ClassVar[Link | None] = Added()
+    hyperparameters: ClassVar[tuple[str, ...]] = ("mean", "strength", "shape", "scale")
     mean: ArrayLike = 0.0
     strength: ArrayLike = 1.0
     shape: ArrayLike = 1.0
     scale: ArrayLike = 1.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", hyperparameter("mean", self.mean, positive=False))
-        for name in ("strength", "shape", "scale"):
-            object.__setattr__(self, name, hyperparameter(name, getattr(self, name)))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        names = ("mean", "strength", "shape", "scale")
-        return as_columns(**{name: getattr(self, name) for name in names})
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        mean, strength, shape, scale, _ = self.summarise(statistics).T
-        return {"mean": mean, "strength": strength, "shape": shape, "scale": scale}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        mean, strength, shape, scale, _ = self.summarise(statistics).T
-        spread = np.sqrt(scale / (shape * strength))
-        return {"mean": mean + spread * stdtrit(2.0 * shape, p), "precision": gammaincinv(shape, p) / scale}
-
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search `noise`, the expected variance in a leaf as a share of that of y; `strength` and `shape`, in rows."""
         mean = float(np.average(y, weights=weight))

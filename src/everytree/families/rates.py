@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincc, gammaincinv
+from scipy.special import betainc, betaincc
 
 from everytree.base.arrays import FloatArray
-from everytree.families.base import NativeFamily, as_columns, hyperparameter
-from everytree.families.link import Link, LogRateOfCounts, LogRateOfTimes
+from everytree.families.base import NativeFamily
+from everytree.families.link import Link, LogRateOfCounts, LogRateOfTimes, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, overall_rate, search_for, strengths
 from everytree.families.special import log_negative_binomial
 from everytree.families.traits import CENSORED, COUNTS, EXPOSURE, TIMES, RowColumn, Seen, Support
@@ -23,24 +23,9 @@ class _Rate(NativeFamily):
     """Base class of Poisson and Exponential: lambda ~ Gamma(shape, rate)."""
 
     is_in_browser: ClassVar[bool] = True
+    hyperparameters: ClassVar[tuple[str, ...]] = ("shape", "rate")
     shape: ArrayLike = 1.0
     rate: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", hyperparameter("shape", self.shape))
-        object.__setattr__(self, "rate", hyperparameter("rate", self.rate))
-        self._freeze()
-
-    def _hyperparameters(self) -> FloatArray:
-        return as_columns(shape=self.shape, rate=self.rate)  # type: ignore[arg-type]
-
-    def posterior_parameters(self, statistics: FloatArray) -> dict[str, FloatArray]:
-        summary = self.summarise(statistics)
-        return {"shape": summary[:, 0], "rate": summary[:, 1]}
-
-    def parameter_quantiles(self, statistics: FloatArray, p: float) -> dict[str, FloatArray]:
-        shape, rate = self.summarise(statistics).T
-        return {"rate": np.asarray(gammaincinv(shape, p) / rate)}
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         shape, rate = np.broadcast_to(self.at(nodes).hyper, (len(nodes), 2)).T
@@ -73,12 +58,7 @@ class Poisson(_Rate):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the overall rate, worth `shape` events."""
         exposure = np.asarray(row_data.get("exposure", np.ones(len(y))), dtype=np.float64)
@@ -91,7 +71,7 @@ class Poisson(_Rate):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Rates, weighted by exposure."""
         if "exposure" not in row_data:
@@ -137,12 +117,7 @@ class Exponential(_Rate):
 
     @classmethod
     def prior_search(
-        cls,
-        y: FloatArray,
-        weight: FloatArray | None,
-        row_data: Mapping[str, NDArray[Any]],
-        given: Mapping[str, Any],
-        split_prior: Any,
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData, given: Mapping[str, Any], split_prior: Any
     ) -> Search:
         """Search priors around the overall rate, worth `shape` events; above 2 the variance of a new row is finite."""
         rate = overall_rate(1.0 - _censored(row_data, len(y)), y, weight)
@@ -158,7 +133,7 @@ class Exponential(_Rate):
 
     @classmethod
     def to_grow_on(
-        cls, y: FloatArray, weight: FloatArray | None, row_data: Mapping[str, NDArray[Any]]
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
     ) -> tuple[FloatArray, FloatArray | None]:
         """Events minus their expected number at the overall rate."""
         events = 1.0 - _censored(row_data, len(y))
@@ -189,10 +164,6 @@ class CountComponents:
 
     def variance(self) -> FloatArray:
         return self.mean() * (1.0 + self._exposure / self._rate)
-
-    def mode(self) -> FloatArray:
-        """The first y for which p(y + 1) / p(y) = (shape + y) / (y + 1) * exposure / (rate + exposure) is at most 1."""
-        return np.floor(np.maximum(self._shape - 1.0, 0.0) * self._exposure / self._rate)
 
     def parameter_share(self) -> FloatArray:
         """Share of the variance that is due to the unknown rate."""
@@ -294,7 +265,7 @@ class WaitingComponents:
         return np.asarray(away - 2.0 * np.copysign(integral, away) + (time - y))
 
 
-def _censored(row_data: Mapping[str, NDArray[Any]], n_rows: int) -> FloatArray:
+def _censored(row_data: RowData, n_rows: int) -> FloatArray:
     return np.asarray(row_data.get("censored", np.zeros(n_rows)), dtype=np.float64)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from everytree.estimators.oob import joined_outputs
 from everytree.estimators.outputs import keep_outputs
 from everytree.files.fitted import read_fitted, write_fitted
 from everytree.files.plain import read_plain, write_plain
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
 from everytree.files.trees import read_trees, write_trees
-from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.structure.importers.model import Imported
 
 
@@ -25,7 +22,6 @@ def write_estimator(writer: Writer, model: Any) -> None:
     writer.put(n_outputs=len(outputs))
     for place, one in enumerate(outputs):
         _write_one(writer.section(f"output_{place}"), one)
-    write_plain(writer, "outputs_oob_score", getattr(model, "oob_score_", None))
 
 
 def read_estimator(reader: Reader, kind: type[Any]) -> Any:
@@ -43,25 +39,8 @@ def read_estimator(reader: Reader, kind: type[Any]) -> Any:
             raise reader.error(name, "is not fitted")
         if one.schema_ != outputs[0].schema_ or one.forest_.trees != outputs[0].forest_.trees:
             raise reader.error(name, "has other columns or trees than the first output")
-    keep_outputs(model, outputs, _read_out_of_bag(reader, outputs))
+    keep_outputs(model, outputs)
     return model
-
-
-def _read_out_of_bag(reader: Reader, outputs: list[Any]) -> OutOfBag | None:
-    """The predictions of all outputs, with the score that they have together."""
-    each = [one.fitted_.out_of_bag for one in outputs]
-    score = read_plain(reader, "outputs_oob_score")
-    if score is None:
-        return None
-    known = [one for one in each if one is not None]
-    if not isinstance(score, float) or len(known) < len(each) or len({len(one.prediction) for one in known}) != 1:
-        raise reader.error("outputs_oob_score", "must be a number, and all outputs must have predicted the same rows")
-    joined = joined_outputs(known)
-    assert joined is not None
-    return replace(joined, score=score)
-
-
-# ---- one output -----------------------------------------------------------------------------------------------------
 
 
 def _write_one(writer: Writer, model: Any) -> None:

@@ -14,7 +14,7 @@ from everytree.posterior.checks import check_model
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, resolve_split_prior
 from everytree.trees.metatree import MetaTree
 from everytree.trees.pruned import PrunedTree
-from everytree.trees.queries import TreeDistribution, sample_trees
+from everytree.trees.questions import TreeDistribution
 
 
 class Draw(NamedTuple):
@@ -64,27 +64,23 @@ class GenerativeModel:
         self.family: NativeFamily = family  # type: ignore[assignment]
         self.split_prior = np.where(tree.is_terminal, 0.0, resolve_split_prior(split_prior, tree))
 
-    def sample_tree(self, rng: RandomSource = None, *, random_state: RandomSource = None) -> PrunedTree:
+    def sample_tree(self, rng: RandomSource = None) -> PrunedTree:
         """Draw T from the prior: each node that is reached is split with its prior probability."""
         over = TreeDistribution(self.tree, *log_split_stop(self.split_prior))
-        return sample_trees(over, 1, random_generator(rng, random_state))[0]
+        return over.sample_trees(1, rng=rng)[0]
 
-    def sample(
-        self, X: ArrayLike, *, rng: RandomSource = None, random_state: RandomSource = None, **row_data: Any
-    ) -> Draw:
+    def sample(self, X: ArrayLike, *, rng: RandomSource = None, **row_data: Any) -> Draw:
         """Draw T, theta and then one y for each row of X.
 
         Parameters
         ----------
         X : (n_rows, n_features) array_like of codes
-        rng : numpy.random.Generator or int, optional
+        rng : numpy.random.Generator, numpy.random.RandomState or int, optional
             Source of randomness, or its seed; by default one that differs from call to call.
-        random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
-            scikit-learn's name for `rng`: give one of the two.
         **row_data
             Row data of the family, such as `exposure`.
         """
-        generator = random_generator(rng, random_state)
+        generator = random_generator(rng)
         tree = self.sample_tree(generator)
         leaf_of_row = tree.apply(X)
         columns = self.family.row_columns(row_data, len(leaf_of_row))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
-from everytree.base.checks import probabilities, resolve_n_jobs
+from everytree.base.checks import resolve_n_jobs
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_is_other, check_model
 from everytree.posterior.python_kernel import PythonKernel
@@ -22,8 +22,7 @@ from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, reso
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import MetaTree
-from everytree.trees.queries import TreeDistribution, kl_divergence
-from everytree.trees.questions import TreeQuestions
+from everytree.trees.questions import TreeDistribution, TreeQuestions
 
 
 class Posterior(TreeQuestions):
@@ -309,7 +308,7 @@ class Posterior(TreeQuestions):
 
     def kl_from_prior(self) -> float:
         """Information gain about T: Kullback-Leibler divergence of posterior from prior, in nats."""
-        return kl_divergence(self.tree_distribution(), self.prior_tree_distribution())
+        return self.tree_distribution().kl_divergence(self.prior_tree_distribution())
 
     def feature_importances(self, *, normalize: bool = True) -> FloatArray:
         """(n_features,) expected gain in log evidence by the splits on each feature.
@@ -332,28 +331,6 @@ class Posterior(TreeQuestions):
             return gains
         positive = np.maximum(gains, 0.0)
         return positive / positive.sum() if positive.sum() > 0.0 else positive
-
-    def log_bayes_factor(self, other: Posterior) -> float:
-        """log of p(y | X, this meta-tree and priors) / p(y | X, the other's), for two posteriors of the same rows."""
-        if not isinstance(other, Posterior):
-            raise TypeError(f"other must be a Posterior, not {type(other).__name__}")
-        if self.n_rows != other.n_rows:
-            raise ValueError(f"other has seen {other.n_rows} rows, this one {self.n_rows}: they must be the same rows")
-        return self.log_evidence - other.log_evidence
-
-    def parameter_interval(self, coverage: float = 0.9) -> dict[str, FloatArray]:
-        """Equal-tailed credible intervals of each node's parameters, given its rows.
-
-        Returns
-        -------
-        dict of (n_nodes, ..., 2) arrays
-            By the name of the parameter: `theta`, `rate`, or `mean`, `coefficients` and `precision`.
-        """
-        if not isinstance(self.family, NativeFamily):
-            raise TypeError(f"parameter_interval() is for built-in families, not for {type(self.family).__name__}")
-        share = float(probabilities("coverage", coverage))
-        ends = [self.family.parameter_quantiles(self.statistics, 0.5 + sign * 0.5 * share) for sign in (-1.0, 1.0)]
-        return {name: np.stack([end[name] for end in ends], axis=-1) for name in ends[0]}
 
     def loo_log_prob(
         self,
@@ -413,12 +390,6 @@ class Posterior(TreeQuestions):
                 raise ValueError(f"{name} has shape {given.shape}, but {array.shape} belongs to this tree and family")
             array[...] = given
         self._borrow()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Restore an earlier state in place: the kernel keeps the same arrays."""
-        self._kernel.version += 1
-        for name, array in state["arrays"].items():
-            self._arrays[name][...] = array
 
     def __repr__(self) -> str:
         return f"Posterior({self.tree}, {self.family}, n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,15 +85,9 @@ class ShiftedPredictive(Predictive):
         """The smallest y such that the target is at most y with probability p."""
         return self._moved(self._base.quantile(p))
 
-    def interval(self, coverage: float = 0.9, kind: Literal["equal", "hdi"] = "equal") -> FloatArray:
-        """(n_rows, 2) lower and upper end of an interval that holds the target with probability `coverage`."""
-        return self._moved(self._base.interval(coverage, kind))
-
-    def sample(
-        self, size: int | None = None, *, rng: RandomSource = None, random_state: RandomSource = None
-    ) -> FloatArray:
+    def sample(self, size: int | None = None, *, rng: RandomSource = None) -> FloatArray:
         """Exact draws."""
-        return self._moved(self._base.sample(size, rng=rng, random_state=random_state))
+        return self._moved(self._base.sample(size, rng=rng))
 
     def _unmoved(self, y: ArrayLike) -> Any:
         """Targets on the scale of the given distributions; a grid keeps its shape."""

@@ -1,7 +1,7 @@
 """The base class of predictive distributions, for mixtures from any source.
 
 A row's distribution is a mixture of a family's predictives over nodes of trees. Computations on one mixture are in
-`mixture` and `intervals`; subclasses find the mixtures of all rows and share them among rows. This module has the
+`mixture`; subclasses find the mixtures of all rows and share them among rows. This module has the
 rest: arguments, shapes, and everything that follows from the few methods of a subclass.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from everytree.base.errors import ArgumentError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.base.words import short_number
 from everytree.families.base import Family
-from everytree.predictive.intervals import shortest_interval
 from everytree.predictive.mixture import Mixture
 from everytree.predictive.restricted import time_text
 from everytree.predictive.targets import read_targets
@@ -57,8 +56,7 @@ class Predictive(ABC):
     or one row number, which gives a distribution of one row.
 
     A family of your own supports what its components define: `mean`, `variance` and `log_prob` at least, and the rest
-    where they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`; `mode` makes the shortest
-    interval of large counts faster.
+    where they have `cdf`, `sf`, `quantile`, `sample`, `parameter_share` and `is_discrete`.
 
     Notes
     -----
@@ -130,10 +128,6 @@ class Predictive(ABC):
     def _quantiles(self, levels: FloatArray) -> FloatArray:
         """(n_rows, n_levels), ordered as the levels are."""
         return self._per_row(lambda mixture: _quantiles(mixture, levels))
-
-    def _shortest(self, coverage: float) -> FloatArray:
-        """(n_rows, 2) ends of the shortest interval."""
-        return self._per_row(lambda mixture: shortest_interval(mixture, coverage))
 
     # ---- moments --------------------------------------------------------------------------------------------------
 
@@ -245,39 +239,28 @@ class Predictive(ABC):
         """(n_rows,) `quantile(0.5)`."""
         return self.quantile(0.5)
 
-    def interval(self, coverage: float = 0.9, kind: Literal["equal", "hdi"] = "equal") -> FloatArray:
-        """(n_rows, 2) lower and upper end of an interval that holds the target with probability `coverage`.
+    def interval(self, coverage: float = 0.9) -> FloatArray:
+        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size.
 
         Parameters
         ----------
         coverage : float
             In (0, 1).
-        kind : {"equal", "hdi"}
-            Equal tails, or the shortest interval; of several equally short ones over whole numbers, the lowest.
         """
-        self._need("cdf")
         share = float(probabilities("coverage", coverage))
-        if kind == "equal":
-            return self.quantile([0.5 - 0.5 * share, 0.5 + 0.5 * share])
-        if kind != "hdi":
-            raise ValueError(f"kind must be 'equal' or 'hdi', but is {kind!r}")
-        return self._sharpened(self._shortest(share))
+        return self.quantile([0.5 - 0.5 * share, 0.5 + 0.5 * share])
 
     # ---- draws ----------------------------------------------------------------------------------------------------
 
-    def sample(
-        self, size: int | None = None, *, rng: RandomSource = None, random_state: RandomSource = None
-    ) -> FloatArray:
+    def sample(self, size: int | None = None, *, rng: RandomSource = None) -> FloatArray:
         """Exact draws: a node by its weight, then a target from it.
 
         Parameters
         ----------
         size : int, optional
             Draws per row.
-        rng : numpy.random.Generator or int, optional
+        rng : numpy.random.Generator, numpy.random.RandomState or int, optional
             Source of randomness, or its seed; by default one that differs from call to call.
-        random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
-            scikit-learn's name for `rng`: give one of the two.
 
         Returns
         -------
@@ -285,7 +268,7 @@ class Predictive(ABC):
         """
         self._need("sample")
         n_draws = 1 if size is None else whole_number("size", size, 0)
-        draws = self._sharpened(self._draws(n_draws, random_generator(rng, random_state)))
+        draws = self._sharpened(self._draws(n_draws, random_generator(rng)))
         return draws[:, 0] if size is None else draws
 
     # ---- rows -----------------------------------------------------------------------------------------------------

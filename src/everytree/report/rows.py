@@ -218,7 +218,7 @@ def _inputs(model: Any, frame: Any, taken: list[str]) -> Any:
 def _row_data(model: Any, rows: JudgedRows, given: Mapping[str, Any]) -> dict[str, FloatArray]:
     """Return the row data, as at fit; inputs of linear leaves are read from the columns."""
     fitted = model.fitted_
-    columns = fitted.target.row_data(len(rows), given)
+    columns: dict[str, FloatArray] = fitted.target.row_data(len(rows), given)
     for name in fitted.target.known_names:
         if (name in columns) != (name in fitted.row_names):
             problem = (

@@ -212,7 +212,7 @@ class StructureSampler:
         thin = whole_number("thin", thin, 1, n_draws)
         rows = DistinctRows.read(self.family, self.n_codes, X, y, sample_weight, row_data)
         powers = first_powers(self.n_temperatures, self.temperature)
-        seeds = random_generator(None, self.random_state).integers(0, 2**63, self.n_chains).tolist()
+        seeds = random_generator(self.random_state, "random_state").integers(0, 2**63, self.n_chains).tolist()
         engine = self._make(rows, powers, seeds)
         steps = TOP_STEPS * (burn_in + n_draws) * self.n_chains * self.n_temperatures
         self._sum_top(engine, steps if burn_in == 0 else steps * ADAPTING_SHARE)

@@ -70,38 +70,29 @@ def check_splits(feature: NodeArray, n_children: NodeArray, threshold: NodeArray
     """Check that the number of children fits the type of split, and that nodes agree about the codes of a feature."""
     inner = n_children > 0
     binary, multiway, with_missing = inner & (threshold >= 0), inner & (threshold < 0), missing_child >= 0
-    _first(
-        threshold > LARGEST_CODE,
-        lambda s: f"node {s}: threshold is {threshold[s]}, but codes are 0..{LARGEST_CODE}",
-    )
-    _first((threshold < -1), lambda s: f"node {s}: threshold is {threshold[s]}; -1 means a multiway split")
-    _first(~inner & (threshold != -1), lambda s: f"node {s}: a terminal has threshold -1, not {threshold[s]}")
-    _first(
-        ~inner & (missing_child != -1),
-        lambda s: f"node {s}: a terminal has missing_child -1, not {missing_child[s]}",
-    )
-    _first(
-        (missing_child < -1),
-        lambda s: f"node {s}: missing_child is {missing_child[s]}; -1 means no such branch",
-    )
-    _first(
-        n_children > LARGEST_CODE,
-        lambda s: f"node {s}: {n_children[s]} children, but at most {LARGEST_CODE} are possible",
-    )
-    _first(
-        binary & (n_children != 2 + (missing_child == 2)),
-        lambda s: f"node {s}: a binary split has 2 children, or 3 with missing_child 2, but this has {n_children[s]}",
-    )
-    _first(
-        binary & (missing_child > 2),
-        lambda s: f"node {s}: missing_child is {missing_child[s]}, but a binary split allows 0, 1 and 2",
-    )
-    _first(
-        multiway & with_missing & (missing_child != n_children - 1),
-        lambda s: (
-            f"node {s}: missing_child is {missing_child[s]}, but a multiway split has it last, {n_children[s] - 1}"
+    at = {"threshold": threshold, "missing_child": missing_child, "n_children": n_children, "last": n_children - 1}
+    rules = [
+        (threshold > LARGEST_CODE, "threshold is {threshold}, but codes are 0..65534"),
+        (threshold < -1, "threshold is {threshold}; -1 means a multiway split"),
+        (~inner & (threshold != -1), "a terminal has threshold -1, not {threshold}"),
+        (~inner & (missing_child != -1), "a terminal has missing_child -1, not {missing_child}"),
+        (missing_child < -1, "missing_child is {missing_child}; -1 means no such branch"),
+        (n_children > LARGEST_CODE, "{n_children} children, but at most 65534 are possible"),
+        (
+            binary & (n_children != 2 + (missing_child == 2)),
+            "a binary split has 2 children, or 3 with missing_child 2, but this has {n_children}",
         ),
-    )
+        (binary & (missing_child > 2), "missing_child is {missing_child}, but a binary split allows 0, 1 and 2"),
+        (
+            multiway & with_missing & (missing_child != n_children - 1),
+            "missing_child is {missing_child}, but a multiway split has it last, {last}",
+        ),
+    ]
+    for wrong, complaint in rules:
+        _first(
+            wrong,
+            lambda s, complaint=complaint: f"node {s}: " + complaint.format(**{name: at[name][s] for name in at}),  # type: ignore[misc]
+        )
     n_codes = n_children - with_missing
     _first(
         multiway & (n_codes < 1),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,16 +26,14 @@ from everytree import _kernels
 from everytree.base.arrays import LARGEST_CODE, MAX_FEATURES, NodeArray, as_codes
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.lazy import cached_property
-from everytree.base.randomness import RandomSource, random_generator
 from everytree.trees.invariants import check_features, check_level_order, check_splits
-from everytree.trees.random import random_arrays
 
 
 class MetaTree:
     """One big tree, read as the set of all its pruned subtrees (T_max with k in the paper).
 
-    Frozen: the arrays are read-only and all checks were made at construction. Build one with `complete`,
-    `from_arrays` or `random`.
+    Frozen: the arrays are read-only and all checks were made at construction. Build one with `complete`
+    or `from_arrays`.
 
     Attributes
     ----------
@@ -55,7 +53,7 @@ class MetaTree:
     declared_width: int | None
 
     def __init__(self, *_: object, **__: object) -> None:
-        raise TypeError("use MetaTree.complete(...), MetaTree.from_arrays(...) or MetaTree.random(...)")
+        raise TypeError("use MetaTree.complete(...) or MetaTree.from_arrays(...)")
 
     # ---- constructors -------------------------------------------------------------------------------------------
 
@@ -132,44 +130,6 @@ class MetaTree:
         arrays["n_children"][: len(asked)] = children
         arrays["first_child"][: len(asked)] = 1 + np.cumsum(children) - children
         return cls.from_trusted_arrays(arrays, n_features)
-
-    @classmethod
-    def random(
-        cls,
-        n_children: Sequence[int],
-        max_depth: int,
-        *,
-        rng: RandomSource = None,
-        random_state: RandomSource = None,
-        stop: float = 0.0,
-        kind: Literal["multiway", "threshold", "mixed"] = "multiway",
-        missing: bool = False,
-    ) -> MetaTree:
-        """Make a random meta-tree without redundant splits.
-
-        Parameters
-        ----------
-        n_children : sequence of int
-            Number of codes of each feature.
-        max_depth : int
-        rng : numpy.random.Generator or int, optional
-            Source of randomness, or its seed; by default one that differs from call to call.
-        random_state : int, numpy.random.RandomState or numpy.random.Generator, optional
-            scikit-learn's name for `rng`: give one of the two.
-        stop : float
-            Probability that a node above `max_depth` is terminal although it could be split.
-        kind : {"multiway", "threshold", "mixed"}
-        missing : bool
-            Give every inner node a branch for the missing code.
-        """
-        sizes = whole_numbers("n_children", n_children, 1, LARGEST_CODE)
-        max_depth = whole_number("max_depth", max_depth, 0)
-        if not (isinstance(stop, int | float | np.number) and 0.0 <= stop <= 1.0):
-            raise ValueError(f"stop must be from 0 to 1, but is {stop!r}")
-        if kind not in ("multiway", "threshold", "mixed"):
-            raise ValueError(f"kind must be 'multiway', 'threshold' or 'mixed', but is {kind!r}")
-        arrays = random_arrays(sizes, max_depth, random_generator(rng, random_state), stop, kind, missing)
-        return cls.from_arrays(**arrays, n_features=len(sizes))
 
     @classmethod
     def from_checked_arrays(cls, arrays: dict[str, NodeArray], n_features: int | None) -> MetaTree:

@@ -71,7 +71,7 @@ class SampledStructure:
         columns = SampledColumns.of(schema)
         placed = rows.at(np.flatnonzero(columns.is_placed(rows.codes)))
         family = given_family(rows, target, schema, settings, self.max_depth)
-        seed = int(random_generator(None, self.random_state).integers(2**31))
+        seed = int(random_generator(self.random_state, "random_state").integers(2**31))
         temperature, score = self._choose(placed, family, columns, settings, seed)
         forest = self._forest(placed, family, columns, temperature, self.n_draws, settings, seed)
         chosen: dict[str, Any] = {"temperature": temperature}

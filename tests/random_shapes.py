@@ -1,11 +1,13 @@
-"""Random shapes, for tests, simulations and forests of random structures."""
+"""Random meta-trees without redundant splits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+import everytree as et
 from everytree.base.arrays import NodeArray
 
 
@@ -31,10 +33,33 @@ class _Arrays:
             column.append(value)
 
 
-def random_arrays(
+def random_shape(
+    n_children: Sequence[int],
+    max_depth: int,
+    *,
+    rng: np.random.Generator | int,
+    stop: float = 0.0,
+    kind: str = "multiway",
+    missing: bool = False,
+) -> et.MetaTree:
+    """A meta-tree over features with so many codes, split in the way of `kind`: "multiway", "threshold" or "mixed".
+
+    Parameters
+    ----------
+    stop : float
+        Probability that a node above `max_depth` is terminal although it could be split.
+    missing : bool
+        Whether every inner node has a branch for the missing code.
+    """
+    sizes = np.array(n_children, dtype=np.int32)
+    arrays = _random_arrays(sizes, max_depth, np.random.default_rng(rng), stop, kind, missing)
+    return et.MetaTree.from_arrays(**arrays, n_features=len(sizes))
+
+
+def _random_arrays(
     sizes: NodeArray, max_depth: int, rng: np.random.Generator, stop: float, kind: str, missing: bool
 ) -> dict[str, list[int]]:
-    """Return the arrays of a random meta-tree in level order, as described in `MetaTree.random`."""
+    """The arrays in level order."""
     arrays = _Arrays()
     queue = [_Open(0, np.zeros_like(sizes), sizes - 1)]
     for node in queue:  # grows during iteration: level order

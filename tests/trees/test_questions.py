@@ -48,13 +48,9 @@ def test_every_answer_equals_its_sum_over_all_trees(case, seed):
     divergence = sum(p * (math.log(p) - q) for (_, p), q in zip(trees, log_prior, strict=True))
     assert post.kl_from_prior() == pytest.approx(divergence, rel=1e-10, abs=1e-12)
     assert post.expected_leaves() == pytest.approx(sum(p * T.n_leaves for T, p in trees), rel=1e-10)
-    assert post.expected_depth() == pytest.approx(sum(p * T.depth for T, p in trees), rel=1e-10, abs=1e-12)
     counts = post.leaf_count_distribution()
-    depths = post.depth_distribution()
     for i in range(len(counts)):
         assert counts[i] == pytest.approx(sum(p for T, p in trees if T.n_leaves == i), rel=1e-10, abs=1e-12)
-    for i in range(len(depths)):
-        assert depths[i] == pytest.approx(sum(p for T, p in trees if T.depth == i), rel=1e-10, abs=1e-12)
     used = [sum(p for T, p in trees if (post.tree.feature[T.inner] == k).any()) for k in range(post.tree.n_features)]
     np.testing.assert_allclose(post.feature_inclusion_prob(), used, rtol=1e-10, atol=1e-12)
 
@@ -126,41 +122,6 @@ def test_leaving_out_a_row_that_was_never_there_is_refused():
     post = et.Posterior(tree, et.Bernoulli()).update([[0], [1]], [0, 1])
     with pytest.raises(ValueError, match="row 1 is not in this posterior"):
         post.loo_log_prob([[0], [0]], [0, 1])
-
-
-@families
-def test_parameter_intervals_hold_what_the_posterior_says(case):
-    rng = rng_for("parameters", case)
-    y, row_data = case.draw(rng, 60)
-    post = et.Posterior(et.MetaTree.complete([]), case.family).update(np.zeros((60, 0), np.uint8), y, **row_data)
-    wide, narrow = post.parameter_interval(0.99), post.parameter_interval(0.5)
-    for name in wide:
-        assert wide[name].shape[0] == 1
-        assert wide[name].shape[-1] == 2
-        assert (wide[name][..., 0] < narrow[name][..., 0]).all()
-        assert (narrow[name][..., 0] < narrow[name][..., 1]).all()
-        assert (narrow[name][..., 1] < wide[name][..., 1]).all()
-
-
-def test_parameter_interval_of_a_coin_is_that_of_its_beta_posterior():
-    post = et.Posterior(et.MetaTree.complete([]), et.Bernoulli(1.0, 2.0)).update(
-        np.zeros((5, 0), np.uint8), [1, 1, 1, 0, 1]
-    )
-    np.testing.assert_allclose(
-        post.parameter_interval(0.8)["theta"][0], stats.beta(5.0, 3.0).ppf([0.1, 0.9]), rtol=1e-10
-    )
-
-
-def test_bayes_factor_compares_two_shapes_on_the_same_rows():
-    rng = rng_for("bayes factor")
-    X = rng.integers(0, 2, (200, 2)).astype(np.uint8)
-    right, wrong = (
-        et.Posterior(et.MetaTree.complete([k], n_features=2), et.Bernoulli()).update(X, X[:, 0]) for k in (0, 1)
-    )
-    assert right.log_bayes_factor(wrong) == pytest.approx(right.log_evidence - wrong.log_evidence)
-    assert right.log_bayes_factor(wrong) > 50.0
-    with pytest.raises(ValueError, match="199 rows"):
-        right.log_bayes_factor(et.Posterior(wrong.tree, et.Bernoulli()).update(X[1:], X[1:, 0]))
 
 
 def test_a_tree_of_another_meta_tree_is_refused():

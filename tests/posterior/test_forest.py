@@ -370,6 +370,18 @@ def test_samples_have_the_distribution(case, sharpness):
     np.testing.assert_array_less(np.abs(draws.mean(axis=1) - dist.mean()), 5.0 * dist.std() / np.sqrt(size))
 
 
+@pytest.mark.parametrize("case", NUMBERS, ids=str)
+def test_shortest_interval(case):
+    rng = rng_for("shortest", case)
+    forest = random_forest(case, rng, sharpness=1.0)
+    X, _, row_data = new_rows(case, rng, 6)
+    dist = forest.predictive(X, **row_data)
+    equal, shortest = dist.interval(0.8), dist.interval(0.8, "hdi")
+    assert (np.diff(shortest) <= np.diff(equal) + 1e-9).all()
+    below = dist.cdf(shortest[:, 0] - 1.0) if case.name in COUNTS else dist.cdf(shortest[:, 0])
+    assert (dist.cdf(shortest[:, 1]) - below >= 0.8 - 1e-6).all()
+
+
 @pytest.mark.parametrize("sharpness", [0.6, 1.7, 2.0])
 @pytest.mark.parametrize("name", [*NOT_SHARPENED, "own"])
 def test_what_cannot_be_sharpened(name, sharpness):

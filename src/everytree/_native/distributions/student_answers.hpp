@@ -25,15 +25,13 @@ class ShortestInterval {
     Interval find() const {
         double best_width = std::numeric_limits<double>::infinity();
         std::size_t best = 1;
-        Interval ends{mixture_.quantile(place(1), false), mixture_.quantile(place(1) + coverage_, false)}, start = ends;
         for (std::size_t k = 1; k < n_cells; ++k) {  // at both ends of the grid, the interval has an end in a far tail
-            ends = at(place(k), ends, 1e-4);
-            if (!(width(ends) < best_width)) continue;
-            best_width = width(ends);
+            const double found = width(at(place(k)));
+            if (!(found < best_width)) continue;
+            best_width = found;
             best = k;
-            start = ends;
         }
-        return between(place(best - 1), place(best), place(best + 1), start);
+        return between(place(best - 1), place(best), place(best + 1));
     }
 
   private:
@@ -43,9 +41,8 @@ class ShortestInterval {
     double place(std::size_t k) const {
         return std::clamp((1.0 - coverage_) * static_cast<double>(k) / n_cells, least, 1.0 - coverage_ - least);
     }
-    Interval at(double below, const Interval& near, double exactness) const {
-        return {mixture_.quantile_near(below, near.low, exactness),
-                mixture_.quantile_near(below + coverage_, near.high, exactness)};
+    Interval at(double below) const {
+        return {mixture_.quantile(below, false), mixture_.quantile(below + coverage_, false)};
     }
     // The length, in units of the exp of the middle with is_log.
     double width(const Interval& ends) const {
@@ -56,9 +53,9 @@ class ShortestInterval {
     // The place between low and high where the derivative of the width is zero: Newton's method within the bracket.
     // The derivative has the sign of log density(low end) - log density(high end); it is negative on the left, where
     // the low end lies in a far tail, and positive on the right.
-    Interval between(double low, double below, double high, Interval ends) const {
-        for (int step = 0; step < 100; ++step) {
-            ends = at(below, ends, StudentMixture::exact_enough);
+    Interval between(double low, double below, double high) const {
+        Interval ends = at(below);
+        for (int step = 0; step < 100; ++step, ends = at(below)) {
             const Curve left = mixture_.quickly_at(ends.low), right = mixture_.quickly_at(ends.high);
             const double slope =
                 std::log(left.density) - std::log(right.density) + (is_log_ ? ends.high - ends.low : 0.0);

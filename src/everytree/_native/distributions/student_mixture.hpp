@@ -178,16 +178,11 @@ class StudentMixture {
     // digit.
     double quantile(double p, bool to_last_digit) const {
         double y = 0.0;
-        const bool is_near = find_quickly(p, guess(p), exact_enough, y);
+        const bool is_near = find_quickly(p, guess(p), y);
         if (is_near && !to_last_digit) return y;
         if (!is_near) return solve(p, lowest(), highest(), widest_, 0.5 * (lowest() + highest()));
         const double step = 1e-9 * widest_;
         return solve(p, y - step, y + step, step, y);
-    }
-    // The same by tables from a point that is near it; `exactness` is that relative to the smaller tail.
-    double quantile_near(double p, double start, double exactness = exact_enough) const {
-        double y = 0.0;
-        return find_quickly(p, start, exactness, y) ? y : quantile(p, false);
     }
 
   private:
@@ -297,7 +292,7 @@ class StudentMixture {
     // Each step solves the quadratic that has the value, slope and bend of the distribution function at y. At the
     // solution of the quadratic the function differs from p by at most max |F'''| |step|^3 / 6: a step for which that
     // is small enough beside the smaller tail is the last, without another look.
-    bool find_quickly(double p, double start, double exactness, double& y) const {
+    bool find_quickly(double p, double start, double& y) const {
         const double target = std::min(p, 1.0 - p), infinity = std::numeric_limits<double>::infinity();
         if (target < least_tail) return false;
         double low = -infinity, high = infinity, farthest = spread_;
@@ -307,7 +302,7 @@ class StudentMixture {
             const double excess = curve.below - p;
             (excess > 0.0 ? high : low) = y;
             const double step = quick_step(curve, excess, p);
-            if (jerk_ * std::fabs(step * step * step) <= 6.0 * exactness * target) {
+            if (jerk_ * std::fabs(step * step * step) <= 6.0 * exact_enough * target) {
                 y += step;
                 return true;
             }

@@ -37,6 +37,7 @@ def per_row(model: et.MetaForestRegressor, X: np.ndarray, y: np.ndarray, other: 
     answers: dict[str, Callable[[Any], object]] = {
         f"quantiles {LEVELS}": lambda model: model.predict_quantiles(X, LEVELS),
         "interval": lambda model: model.predict_interval(X),
+        "shortest interval": lambda model: model.predictive(X).interval(kind="hdi"),
         "log_prob": lambda model: model.predictive(X).log_prob(y),
         "cdf": lambda model: model.predictive(X).cdf(y),
         "crps": lambda model: model.predictive(X).crps(y),

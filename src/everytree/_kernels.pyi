@@ -437,6 +437,9 @@ class StudentForest:
     def quantiles(
         self, *, ends: NDArray[np.int32], levels: NDArray[np.float64], n_jobs: int
     ) -> NDArray[np.float64]: ...
+    def shortest(
+        self, *, ends: NDArray[np.int32], coverage: float, is_log: bool, n_jobs: int
+    ) -> NDArray[np.float64]: ...
     def log_densities(self, *, ends: NDArray[np.int32], y: NDArray[np.float64], n_jobs: int) -> NDArray[np.float64]: ...
     def tails(
         self, *, ends: NDArray[np.int32], y: NDArray[np.float64], is_above: bool, n_jobs: int

@@ -184,6 +184,7 @@ def test_a_bar_fits_its_terminal_and_leaves_nothing(columns, monkeypatch):
     assert max(map(len, written)) < columns
     assert written[-1] == ""  # the cursor is at the beginning of the line
     assert written[-2].strip() == ""  # and the line is empty
+    assert any("█" in line and "░" in line for line in written) == (columns >= 50)
     widest = max(len(line.rstrip()) for line in written)
     assert len(written[-2]) >= len(written[-3].rstrip())
     assert widest >= min(columns, 20) - 10

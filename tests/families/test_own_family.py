@@ -191,6 +191,9 @@ def test_row_data_reach_the_family(seed):
         total += mixed.predictive(X[row], stages_of_row=stages[row]).log_prob(y[row])[0]
         mixed.update(X[row], y[row], stages_of_row=stages[row])
     assert total == pytest.approx(mixed.log_evidence, rel=1e-10, abs=1e-10)
+    together = [mixed.copy(), staged.copy()]
+    et.update_all(together, X, y, stages_of_row=stages)
+    assert_same(together[0], mixed.update(X, y, stages_of_row=stages))
 
 
 @pytest.mark.parametrize("wrong", [2.0, np.ones(3), np.ones(31)], ids=["a number", "too few", "too many"])
@@ -272,6 +275,18 @@ def test_a_family_that_fails_changes_nothing(broken_rows, fault):
     assert_same(post.update(X, y), other.update(X, y))
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_an_update_of_many_that_fails_changes_none(broken_rows, fault, calls):
+    post, X, y = broken_rows
+    posteriors = [post, post.copy(), post.copy()]
+    before = [snapshot(p) for p in posteriors]
+    Broken.fault, Broken.calls_left = fault, calls  # the first ones succeed
+    with pytest.raises((RuntimeError, ValueError)):
+        et.update_all(posteriors, X, y)
+    assert [snapshot(p) for p in posteriors] == before
+
+
 def test_targets_outside_the_support_are_refused_and_change_nothing(broken_rows):
     post, X, y = broken_rows
     before = snapshot(post)
@@ -287,6 +302,19 @@ def test_targets_outside_the_support_are_refused_and_change_nothing(broken_rows)
 
 
 # ---- with the rest of the library --------------------------------------------------------------------------
+
+
+def test_update_all_is_separate_updates():
+    rng = rng_for("own family together")
+    trees = [random_tree(rng, kind="multiway", missing=False) for _ in range(4)]
+    X, y = rng.integers(0, 2, (40, 3)).astype(np.uint8), rng.gamma(2.0, 1.0, 40)
+    weight = rng.choice([0.0, 1.0, 2.0], 40)
+    together = [et.Posterior(tree, GammaWaiting(2.0, 1.0 + i), 0.4) for i, tree in enumerate(trees)]
+    separate = [post.copy().update(X, y, weight) for post in together]
+    report = et.update_all(together, X, y, weight)
+    for one, other in zip(together, separate, strict=True):
+        assert_same(one, other)
+    assert report.nodes_touched == sum(int((post.statistics[:, 0] > 0).sum()) for post in together)
 
 
 def test_copy_and_pickle():

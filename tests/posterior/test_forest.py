@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -369,11 +370,23 @@ def test_samples_have_the_distribution(case, sharpness):
     np.testing.assert_array_less(np.abs(draws.mean(axis=1) - dist.mean()), 5.0 * dist.std() / np.sqrt(size))
 
 
+@pytest.mark.parametrize("case", NUMBERS, ids=str)
+def test_shortest_interval(case):
+    rng = rng_for("shortest", case)
+    forest = random_forest(case, rng, sharpness=1.0)
+    X, _, row_data = new_rows(case, rng, 6)
+    dist = forest.predictive(X, **row_data)
+    equal, shortest = dist.interval(0.8), dist.interval(0.8, "hdi")
+    assert (np.diff(shortest) <= np.diff(equal) + 1e-9).all()
+    below = dist.cdf(shortest[:, 0] - 1.0) if case.name in COUNTS else dist.cdf(shortest[:, 0])
+    assert (dist.cdf(shortest[:, 1]) - below >= 0.8 - 1e-6).all()
+
+
 @pytest.mark.parametrize("sharpness", [0.6, 1.7, 2.0])
-@pytest.mark.parametrize("name", NOT_SHARPENED)
+@pytest.mark.parametrize("name", [*NOT_SHARPENED, "own"])
 def test_what_cannot_be_sharpened(name, sharpness):
     """Drawn to their mean, counts would not be whole numbers and waiting times would stop short of zero."""
-    family = next(case.family for case in CASES if case.name == name)
+    family = Counts() if name == "own" else next(case.family for case in CASES if case.name == name)
     posteriors = [et.Posterior(et.MetaTree.complete([0], 2), family)]
     with pytest.raises(ValueError, match="sharpness"):
         Forest(posteriors, sharpness=sharpness)
@@ -426,9 +439,21 @@ def test_priors_of_each_node():
         np.testing.assert_allclose(dist.cdf(y), twin.cdf(y), atol=1e-7)
 
 
-def test_a_family_of_your_own_is_refused():
+def test_a_family_of_your_own():
+    rng = rng_for("own")
+    tree = et.MetaTree.complete([0, 1, 1], [2, 2])
+    X, y = rng.integers(0, 2, (40, 2)).astype(np.uint8), rng.integers(0, 2, 40)
+    forest = Forest([et.Posterior(tree, Counts()) for _ in range(2)], n_codes=[2, 2])
+    native = Forest([et.Posterior(tree, et.Bernoulli(0.5, 0.5)) for _ in range(2)], n_codes=[2, 2])
+    forest.update(X, y).update([[1, 5], [0, 0]], [1, 1])
+    native.update(X, y).update([[1, 5], [0, 0]], [1, 1])
+    X_new = np.array([[0, 1], [1, 7], [9, 9]], dtype=np.uint8)
+    for one in (forest, forest.copy(), pickle.loads(pickle.dumps(forest))):
+        np.testing.assert_allclose(one.probs(X_new), native.probs(X_new), rtol=1e-12)
+        np.testing.assert_allclose(one.predictive(X_new).mean(), native.predictive(X_new).mean(), rtol=1e-7)
+
+
+def test_a_family_of_your_own_is_one_for_all_trees():
     tree = et.MetaTree.complete([0], 2)
-    with pytest.raises(TypeError, match=r"built-in families, but posteriors\[1\] has leaves"):
-        Forest([et.Posterior(tree, et.Bernoulli()), et.Posterior(tree, Counts())])
-    with pytest.raises(TypeError, match="update_all is for built-in families"):
-        et.update_all([et.Posterior(tree, Counts())], [[0]], [0])
+    with pytest.raises(ValueError, match=r"posteriors\[2\].*one for all"):
+        Forest([et.Posterior(tree, Counts(alpha)) for alpha in (0.5, 0.5, 20.0)])

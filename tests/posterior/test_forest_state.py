@@ -21,6 +21,7 @@ from everytree.posterior.forest import Forest, pack_posteriors, unpack_posterior
 from forests import (
     CLASSES,
     SIZES,
+    Counts,
     dtypes,
     new_rows,
     random_codes,
@@ -325,3 +326,46 @@ def test_readers_see_some_state_of_each_tree(unknown):
     for probs in seen:
         assert min(np.abs(probs - pair).max() for pair in pairs) < 1e-12
     np.testing.assert_allclose(forest.probs(X[:200]), 0.5 * sum(states[-1]), atol=1e-12)
+
+
+OWN = Counts()
+"""Trees with leaves of a family written in Python are updated one after another."""
+
+
+@pytest.mark.usefixtures("busy_threads")
+def test_a_failed_update_takes_nothing_of_others_with_it():
+    """While one update is at tree 1 and about to fail, another thread teaches tree 0 a row."""
+    trees = [et.MetaTree.complete([k], 2, n_features=2) for k in (0, 1)]
+    forest = Forest([et.Posterior(tree, OWN) for tree in trees], n_codes=[2, 2])
+    X = np.zeros((1, 2), dtype=np.uint8)
+    other = threading.Thread(target=lambda: forest.posteriors[0].update(X, [1]), daemon=True)
+
+    def fail(*_: Any, **__: Any) -> None:
+        other.start()
+        other.join(0.2)  # it may have to wait until this update is over
+        raise RuntimeError("out of order")
+
+    forest.posteriors[1].update = fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="out of order"):
+        forest.update(np.array([[0, 0], [9, 0]], dtype=np.uint8), [0, 0])
+    other.join(PATIENCE)
+    np.testing.assert_array_equal(forest.posteriors[0].statistics[0], [0.0, 1.0])
+
+
+def test_what_a_failed_update_showed_is_not_remembered():
+    """A reader comes between two trees of an update that fails; then a row of the other class, of the same evidence."""
+    trees = [et.MetaTree.complete([k], 2, n_features=2) for k in (0, 1)]
+    forest = Forest([et.Posterior(tree, OWN) for tree in trees], n_codes=[2, 2])
+    row = np.zeros((1, 2), dtype=np.uint8)
+
+    def read_and_fail(*_: Any, **__: Any) -> None:
+        forest.probs(row)
+        raise RuntimeError("out of order")
+
+    kept = forest.posteriors[1].update
+    forest.posteriors[1].update = read_and_fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="out of order"):
+        forest.update(np.array([[0, 0], [9, 0]], dtype=np.uint8), [0, 0])
+    forest.posteriors[1].update = kept  # type: ignore[method-assign]
+    forest.posteriors[0].update(row, [1])
+    np.testing.assert_allclose(forest.probs(row), naive_forest.mixture(forest, row).probs())

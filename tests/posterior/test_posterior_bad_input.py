@@ -216,10 +216,12 @@ OWN = (
 
 
 @pytest.mark.parametrize(("bad", "words"), OWN)
-def test_a_family_of_ones_own_is_guarded_too(bad, words):
-    post = et.Posterior(complete(2), Counts()).update(GOOD_X, GOOD_Y)
-    with unchanged(state, post):
-        refused(lambda: post.update(**({"X": GOOD_X, "y": GOOD_Y} | bad)), *words)
+@pytest.mark.parametrize("together", [False, True], ids=["update", "update_all"])
+def test_a_family_of_ones_own_is_guarded_too(together, bad, words):
+    posts = [et.Posterior(complete(2), Counts()).update(GOOD_X, GOOD_Y) for _ in range(2)]
+    rows = {"X": GOOD_X, "y": GOOD_Y} | bad
+    with unchanged(state, *posts):
+        refused(lambda: et.update_all(posts, **rows) if together else posts[0].update(**rows), *words)
 
 
 # ---- priors, and what posteriors are made of -------------------------------------------------------------------------

@@ -182,26 +182,28 @@ class Gate(Counts):
 
 
 @ignore_fork_warning
-def test_a_model_that_was_forked_in_the_middle_of_an_update_is_never_read():
+@pytest.mark.parametrize("n_trees", [1, 2])
+def test_a_model_that_was_forked_in_the_middle_of_an_update_is_never_read(n_trees):
     family = Gate()
-    post = et.Posterior(tree(), family)
+    posts = [et.Posterior(tree(seed), family) for seed in range(n_trees)]
     bystander = et.Posterior(tree(), et.Bernoulli())
     X, y = table("gate", 100)
-    writer = threading.Thread(target=lambda: post.update(X, y), daemon=True)
+    writer = threading.Thread(target=lambda: et.update_all(posts, X, y), daemon=True)
     writer.start()
     assert family.reached.wait(PATIENCE)
 
     def job() -> bytes:
         family.go_on.set()
-        for use in (lambda: post.n_rows, post.copy, lambda: post.update(X, y), lambda: post.predictive(X)):
-            with pytest.raises(RuntimeError, match="another thread when the process was forked"):
-                use()
+        for post in posts:  # all of them: the second has no rows yet, and never will have those of the first
+            for use in (lambda p: p.n_rows, lambda p: p.copy(), lambda p: p.update(X, y), lambda p: p.predictive(X)):
+                with pytest.raises(RuntimeError, match="another thread when the process was forked"):
+                    use(post)
         return str(bystander.update(X, y).n_rows).encode()
 
     assert in_fork(job) == b"100"
     family.go_on.set()
     writer.join(PATIENCE)
-    assert post.n_rows == 100
+    assert [post.n_rows for post in posts] == [100] * n_trees
 
 
 @ignore_fork_warning

@@ -13,7 +13,7 @@ import pytest
 
 import everytree as et
 from cases import assert_same, families, rng_for, snapshot, take
-from thread_cases import BUILDERS, builders, fixed_builders, table, tree
+from thread_cases import BUILDERS, Counts, builders, fixed_builders, table, tree
 from threads import together
 
 pytestmark = pytest.mark.usefixtures("busy_threads")
@@ -244,12 +244,13 @@ def test_merging_crosswise_does_not_lock_up(kind):
 # ---- many posteriors at once -----------------------------------------------------------------------------------------
 
 
-def test_update_all_on_overlapping_lists():
-    family = et.Bernoulli()
+@fixed_builders
+def test_update_all_on_overlapping_lists(kind):
+    family = et.Bernoulli() if kind == "native" else Counts()
     posts = [et.Posterior(tree(seed), family, 0.3 + 0.1 * seed) for seed in range(5)]
     X, y = table("overlap", 700)
     lists = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4], [1, 3], [3, 1, 2]]
-    n_times = 60
+    n_times = 60 if kind == "native" else 6
 
     def writer(mine: list[int]) -> None:
         for i in range(n_times):

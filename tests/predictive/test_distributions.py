@@ -90,7 +90,7 @@ def test_no_rows_give_empty_answers(case):
     dist = post.predictive(np.zeros((0, 1), dtype=np.uint8), **row_data)
     for answer in (dist.mean(), dist.std(), dist.quantile(0.5), dist.cdf([]), dist.crps([]), dist.sample(rng=0)):
         assert answer.shape == (0,)
-    assert dist.interval(0.9).shape == dist.quantile([0.1, 0.9]).shape == (0, 2)
+    assert dist.interval(0.9).shape == dist.interval(0.9, kind="hdi").shape == dist.quantile([0.1, 0.9]).shape == (0, 2)
     assert dist.sample(4, rng=0).shape == (0, 4)
 
 

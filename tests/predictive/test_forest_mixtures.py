@@ -145,6 +145,30 @@ def test_quantiles_of_parts_of_very_different_scales(seed):
         assert_quantile(mixture, p, at)
 
 
+@both_families
+@pytest.mark.parametrize("coverage", [0.2, 0.5, 0.9, 0.999])
+def test_shortest_intervals(case, coverage):
+    """They hold what they should, have one density at both ends, and none of a fine grid is shorter."""
+    forest, X, _, mixtures = example(case, 5)
+    found = forest.predictive(X).interval(coverage, kind="hdi")
+    below = np.linspace(0.0, 1.0 - coverage, 66)[1:-1]
+    both = forest.predictive(X).quantile(np.concatenate([below, below + coverage]))
+    widths = both[:, len(below) :] - both[:, : len(below)]
+    assert (np.diff(found)[:, 0] <= widths.min(axis=1) * (1.0 + 1e-9)).all()
+    for ends, mixture in zip(found, mixtures, strict=True):
+        numbers = np.log(ends) if case is LOGNORMAL else ends
+        assert np.diff(mixture.below(numbers))[0] == pytest.approx(coverage, abs=1e-10)
+        densities = density(mixture, numbers) / (ends if case is LOGNORMAL else 1.0)
+        assert densities[0] == pytest.approx(densities[1], rel=1e-6)
+
+
+def test_the_shortest_interval_is_around_one_of_two_modes():
+    kernel = students(freedom=[30.0] * 2, location=[0.0, 100.0], scale=[1.0, 0.5], weights=[0.4, 0.6])
+    low, high = kernel.shortest(ends=np.zeros((1, 2), dtype=np.int32), coverage=0.3, is_log=False, n_jobs=1)[0]
+    share = 0.5 * (1.0 + 0.3 / 0.6)
+    np.testing.assert_allclose([low, high], 100.0 + 0.5 * stats.t.ppf([1.0 - share, share], 30.0), rtol=1e-7)
+
+
 # ---- scores and means ------------------------------------------------------------------------------------------------
 
 
@@ -201,7 +225,7 @@ def test_digits_far_from_zero():
 
 def answers(dist: et.Predictive, y: np.ndarray) -> list[np.ndarray]:
     found = [dist.mean(), dist.quantile([0.01, 0.5, 0.9, 1e-5]), dist.log_prob(y), dist.cdf(y), dist.sf(y)]
-    return [*found, dist.crps(y), dist.interval(0.8), dist.variance()]
+    return [*found, dist.crps(y), dist.interval(0.8), dist.interval(0.8, kind="hdi"), dist.variance()]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.family.has_classes], ids=str)
@@ -324,6 +348,7 @@ TWO_ENDS = np.zeros((1, 2), dtype=np.int32)
         lambda: kernel_of_two().quantiles(ends=TWO_ENDS, levels=np.array([0.0]), n_jobs=1),
         lambda: kernel_of_two().quantiles(ends=TWO_ENDS, levels=np.array([np.nan]), n_jobs=1),
         lambda: kernel_of_two().quantiles(ends=TWO_ENDS + 1, levels=np.array([0.5]), n_jobs=1),
+        lambda: kernel_of_two().shortest(ends=TWO_ENDS, coverage=1.0, is_log=False, n_jobs=1),
         lambda: kernel_of_two().log_densities(ends=TWO_ENDS, y=np.zeros(1), n_jobs=1),
         lambda: kernel_of_two().tails(ends=TWO_ENDS, y=np.zeros((1, 2)), is_above=True, n_jobs=1),
         lambda: kernel_of_two().scores(ends=TWO_ENDS[:, :1], y=np.zeros((1, 1)), is_log=False, n_jobs=1),
@@ -337,6 +362,7 @@ def test_kernels_refuse_what_does_not_fit(call):
 STRANGE = [
     "forest(freedom=1e-300).quantiles(ends=ends, levels=levels, n_jobs=1)",
     "forest(scale=1e-308).quantiles(ends=ends, levels=levels, n_jobs=1)",
+    "forest(scale=1e308).shortest(ends=ends, coverage=0.9, is_log=True, n_jobs=1)",
     "forest(location=1e308).scores(ends=ends, y=y, is_log=False, n_jobs=1)",
     "forest(weight=-np.inf).tails(ends=ends, y=y, is_above=True, n_jobs=1)",
     "forest(weight=np.nan).log_densities(ends=ends, y=y, n_jobs=1)",

@@ -27,6 +27,8 @@ def test_what_a_family_does_not_have_is_said():
     dist = et.Posterior(et.MetaTree.complete([0]), et.Normal()).predictive([[0]])
     with pytest.raises(TypeError, match="discrete"):
         dist.entropy()
+    with pytest.raises(ValueError, match="kind"):
+        dist.interval(0.9, kind="best")
     with pytest.raises(ValueError, match="size"):
         dist.sample(-1, rng=0)
 

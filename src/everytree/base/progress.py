@@ -1,4 +1,4 @@
-"""Progress of long work: a line that moves on a terminal and leaves nothing; elsewhere one is written at the end."""
+"""A progress bar for long work: it moves on a terminal and leaves nothing; elsewhere one line is written at the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import threading
 import time
 from types import TracebackType
 from typing import Self
+
+BAR_WIDTHS = (30, 20, 10, 5)
+"""Columns of a bar: the widest that fits in the line."""
 
 UNKNOWN_WIDTH = 80
 """Columns of a terminal that does not tell."""
@@ -21,11 +24,11 @@ class Progress:
     what : str
         Name of the work.
     n_steps : int or None
-        None where it is not known.
+        None where it is not known: the steps are then counted without a bar.
     show : bool
         Whether to write anything at all.
     unit : str
-        Name of the steps.
+        Name of the steps, to show how many are done per second; empty to leave that out.
 
     Notes
     -----
@@ -80,10 +83,27 @@ class Progress:
         self._n_written = len(line)
 
     def _line(self, elapsed: float, width: int | None) -> str:
-        """Return what can be said in so many columns; None for any number."""
-        n_steps = "" if self._n_steps is None else f"/{self._n_steps:,}"
-        count = f"{self._what} {self._done:,}{n_steps} {self._unit}".rstrip()
-        return f"{count}, {elapsed:.1f} s{self._left(elapsed)}"[:width]
+        """Return the most that can be said in so many columns; None for any number."""
+        lines = self._lines(elapsed)
+        return lines[0] if width is None else next((line for line in lines if len(line) <= width), lines[-1][:width])
+
+    def _lines(self, elapsed: float) -> list[str]:
+        """Return what can be said, the longest first."""
+        count, seconds = self._count(), f"{elapsed:.1f} s"
+        time_left = seconds + self._left(elapsed)
+        rate = f"({self._done / max(elapsed, 1e-9):,.0f} {self._unit} a second)" if self._unit else ""
+        bars = [""] if self._n_steps is None else [self._bar(width) for width in BAR_WIDTHS]
+        choices = [(bars[0], count, time_left, rate), *((bar, count, time_left) for bar in (*bars, ""))]
+        choices += [(count, seconds), (count,), ()]
+        return [" ".join(filter(None, (self._what, *parts))) for parts in choices]
+
+    def _count(self) -> str:
+        return f"{self._done:,} {self._unit}".rstrip() if self._n_steps is None else f"{self._done}/{self._n_steps}"
+
+    def _bar(self, width: int) -> str:
+        assert self._n_steps is not None
+        filled = width * min(self._done, self._n_steps) // self._n_steps
+        return "█" * filled + "░" * (width - filled)
 
     def _left(self, elapsed: float) -> str:
         if self._n_steps is None or not self._done:

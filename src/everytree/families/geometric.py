@@ -78,6 +78,10 @@ class FailureComponents:
         top = a * b * (a + b - 1.0)
         return np.asarray(np.divide(top, (a - 1.0) ** 2 * (a - 2.0), out=np.full(a.shape, np.inf), where=a > 2.0))
 
+    def mode(self) -> FloatArray:
+        """Probabilities fall from 0 on: p(y + 1) / p(y) = (beta + y) / (alpha + beta + y + 1)."""
+        return np.zeros(self._alpha.shape)
+
     def parameter_share(self) -> FloatArray:
         """Share of the variance that is due to the unknown probability."""
         return 1.0 / self._alpha

@@ -165,6 +165,10 @@ class CountComponents:
     def variance(self) -> FloatArray:
         return self.mean() * (1.0 + self._exposure / self._rate)
 
+    def mode(self) -> FloatArray:
+        """The first y for which p(y + 1) / p(y) = (shape + y) / (y + 1) * exposure / (rate + exposure) is at most 1."""
+        return np.floor(np.maximum(self._shape - 1.0, 0.0) * self._exposure / self._rate)
+
     def parameter_share(self) -> FloatArray:
         """Share of the variance that is due to the unknown rate."""
         return np.broadcast_to(self._exposure / (self._rate + self._exposure), self._shape.shape)

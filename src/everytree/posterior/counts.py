@@ -111,6 +111,8 @@ class ForestCounts:
     """
 
     def __init__(self, forest: Forest) -> None:
+        if not isinstance(forest.family, NativeFamily):
+            raise TypeError(f"rows are counted for built-in families, not for {type(forest.family).__name__}")
         self._begin(forest, forest_kernel(forest.trees, forest.n_codes))
 
     def _begin(self, forest: Forest, engine: _kernels.Forest) -> None:

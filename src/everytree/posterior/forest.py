@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Self
@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, narrowest, readable
+from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, check_lengths, narrowest, readable
 from everytree.base.checks import resolve_n_jobs
+from everytree.base.errors import ArgumentError
 from everytree.families.base import Family, NativeFamily
 from everytree.families.traits import mean_less
 from everytree.posterior.checks import check_is_other
@@ -22,6 +23,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.posterior.split_prior import log_split_stop
 from everytree.predictive.pooled import Pool, PooledPredictive, sharpen
 from everytree.predictive.predictive import Predictive
+from everytree.tables.column import missing_code
 from everytree.trees.metatree import MetaTree, read_only, whole_numbers
 
 
@@ -40,7 +42,7 @@ class Forest:
     Parameters
     ----------
     posteriors : sequence of Posterior
-        With leaves of one built-in family.
+        With leaves of one family.
     weights : (n_trees,) array_like or "evidence"
         Weights that sum to 1; uniform by default. "evidence" weights each tree by its evidence, also after updates.
     sharpness : float
@@ -62,10 +64,12 @@ class Forest:
         for i, post in enumerate(self._posteriors):
             if not isinstance(post, Posterior):
                 raise TypeError(f"posteriors[{i}] must be a Posterior, not {type(post).__name__}")
-            if not isinstance(post.family, NativeFamily):
-                raise TypeError(f"forests are for built-in families, but posteriors[{i}] has leaves {post.family!r}")
             if type(post.family) is not type(self.family) or post.family.n_statistics != self.family.n_statistics:
                 raise ValueError(f"posteriors[{i}] has leaves {post.family}, but posteriors[0] has {self.family}")
+            if not isinstance(post.family, NativeFamily) and post.family != self.family:
+                raise ValueError(
+                    f"posteriors[{i}] has leaves {post.family}; a family written in Python must be one for all"
+                )
         if len({id(post) for post in self._posteriors}) < len(self._posteriors):
             raise ValueError("posteriors has the same posterior twice; its rows would be counted twice")
         widths = {post.tree.n_features for post in self._posteriors}
@@ -73,7 +77,7 @@ class Forest:
             raise ValueError(f"the trees of a forest read tables of one width, but these read {sorted(widths)}")
         if not 0.0 < sharpness < np.inf:
             raise ValueError(f"sharpness must be positive, but is {sharpness!r}")
-        if sharpness != 1.0 and not (self.family.has_classes or self.family.support.is_real_line):
+        if sharpness != 1.0 and not _can_be_sharpened(self.family):
             raise ValueError(f"sharpness is for classes and for measurements on the whole line, not for {self.family}")
         self.sharpness = float(sharpness)
         self.weighs_by_evidence = isinstance(weights, str)
@@ -156,6 +160,9 @@ class Forest:
         **row_data: Any,
     ) -> Self:
         """Condition every tree on more rows; one that fails changes nothing. Arguments as in `Posterior.update`."""
+        if not isinstance(self.family, NativeFamily):
+            self._update_in_python(as_codes(X), np.asarray(y), sample_weight, n_jobs, row_data)
+            return self
         extra = self.family.pack_rows(row_data, X) if row_data or self.family.row_data else None
         kernels = [post._kernel for post in self._posteriors]
         with self._writing():
@@ -174,6 +181,38 @@ class Forest:
             for post in sorted(self._posteriors, key=id):  # one order for all callers prevents deadlocks
                 held.enter_context(post._kernel.writing)
             yield
+
+    def _update_in_python(
+        self,
+        codes: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        row_data: Mapping[str, Any],
+    ) -> None:
+        """For a family written in Python: tree after tree; if one fails, those before it are restored."""
+        check_lengths(len(codes), {"y": y, "sample_weight": sample_weight, **row_data})
+        codes, ends = _unsigned(codes), self.ends(codes, n_jobs=n_jobs)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        columns = {name: np.asarray(values) for name, values in row_data.items() if values is not None}
+        missing = codes == missing_code(codes.dtype)
+        with self._writing():
+            before = [post.__getstate__() for post in self._posteriors]
+            try:
+                for post, end in zip(self._posteriors, ends.T, strict=True):
+                    placed = post.tree.is_terminal[end]
+                    unknown = ((codes >= self._known) | missing) & ~(post.tree.has_missing & missing)
+                    post.update(
+                        np.where(unknown, 0, codes)[placed].astype(codes.dtype),
+                        y[placed],
+                        None if weight is None else weight[placed],
+                        n_jobs=n_jobs,
+                        **{name: values[placed] for name, values in columns.items()},
+                    )
+            except BaseException:
+                for post, state in zip(self._posteriors, before, strict=True):
+                    post._restore(state)
+                raise
 
     def merge(self, other: Forest) -> Self:
         """Add the rows of another forest of the same trees and priors. Returns itself."""
@@ -238,13 +277,13 @@ class Forest:
 
     def probs(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, n_classes) probability of each class; for families of classes."""
-        if not self.family.has_classes:
+        if not self._has_classes():
             raise TypeError(f"probs() is for families of classes; {type(self.family).__name__} has none")
         return sharpen(self._average(X, self.node_values()[0], n_jobs), self.sharpness, resolve_n_jobs(n_jobs))
 
     def moments(self, X: ArrayLike, *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each row's target, for families of numbers without row data."""
-        if self.family.has_classes:
+        if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         tables, centre = self.node_values()
         if not all(np.isfinite(table).all() for table in tables):  # some leaf has an infinite variance, or no mean
@@ -252,6 +291,10 @@ class Forest:
             return dist.mean(), dist.variance()
         first, second = self._average(X, tables, n_jobs).T
         return first + centre, np.maximum(second - first**2, 0.0) / self.sharpness**2
+
+    def _has_classes(self) -> bool:
+        of_root = self.family.at(np.zeros(1, dtype=np.int64))
+        return hasattr(of_root.predictive(np.zeros((1, self.family.n_statistics))), "probs")
 
     def _average(self, X: ArrayLike, tables: list[FloatArray], n_jobs: int | None) -> FloatArray:
         jobs = resolve_n_jobs(n_jobs)
@@ -274,7 +317,7 @@ class Forest:
 
     def _new_centre(self) -> float:
         """Centre of the moments: the overall mean, so that their difference keeps its digits."""
-        if self.family.has_classes:
+        if self._has_classes():
             return 0.0
         post = self._posteriors[0]
         root = float(np.ravel(post.family.at(np.zeros(1, dtype=np.int64)).predictive(post.statistics[:1]).mean())[0])
@@ -315,7 +358,7 @@ def values_of_nodes(post: Posterior, centre: float) -> FloatArray:
     with post._kernel:
         statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
     components: Any = post.family.predictive(statistics)
-    if post.family.has_classes:
+    if hasattr(components, "probs"):
         values = components.probs()
     else:
         away = mean_less(components, centre)
@@ -325,6 +368,17 @@ def values_of_nodes(post: Posterior, centre: float) -> FloatArray:
         post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree,
         values=np.ascontiguousarray(values),
     )  # fmt: skip
+
+
+def _unsigned(codes: NDArray[Any]) -> NDArray[Any]:
+    """Return codes of signed types, in which -1 is missing, as unsigned ones."""
+    if codes.dtype.kind != "i":
+        return codes
+    if (codes < -1).any() or (codes > LARGEST_CODE).any():
+        row, column = np.argwhere((codes < -1) | (codes > LARGEST_CODE))[0]
+        found = str(codes[row, column])
+        raise ArgumentError("X", f"codes are 0..{LARGEST_CODE}", f"column {column}", int(row), found)
+    return np.where(codes < 0, np.uint16(65535), codes).astype(np.uint16)
 
 
 def _known_codes(n_codes: ArrayLike | None, width: int, trees: Sequence[MetaTree]) -> NDArray[np.uint16]:
@@ -350,6 +404,11 @@ def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.
     return _kernels.Forest([tree.kernel for tree in trees], np.asarray(n_codes, dtype=np.uint16))
 
 
+def _can_be_sharpened(family: Family) -> bool:
+    """Whether sharpness is defined; families written in Python do not tell."""
+    return isinstance(family, NativeFamily) and (family.has_classes or family.support.is_real_line)
+
+
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
     values = np.full(n_trees, 1.0 / n_trees) if weights is None else np.array(weights, dtype=np.float64)
     if values.shape != (n_trees,):
@@ -366,7 +425,9 @@ def pool_nodes(posteriors: Sequence[Posterior], weights: FloatArray) -> Pool:
     for post, start in zip(posteriors, first, strict=False):
         with post._kernel:
             leaf, subtree = (post._arrays[name].copy() for name in ("leaf", "subtree"))
-            summaries.append(post.family.summarise(post._arrays["statistics"]))
+            statistics = post._arrays["statistics"]
+            summary = post.family.summarise(statistics)
+            summaries.append(summary.copy() if summary is statistics else summary)
         log_split, log_stop = log_split_stop(post._split_prior)
         fates = _kernels.log_node_fates(
             post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree

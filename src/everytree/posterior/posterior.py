@@ -391,6 +391,12 @@ class Posterior(TreeQuestions):
             array[...] = given
         self._borrow()
 
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Restore an earlier state in place: the kernel keeps the same arrays."""
+        self._kernel.version += 1
+        for name, array in state["arrays"].items():
+            self._arrays[name][...] = array
+
     def __repr__(self) -> str:
         return f"Posterior({self.tree}, {self.family}, n_rows={self.n_rows}, log_evidence={self.log_evidence:.6g})"
 

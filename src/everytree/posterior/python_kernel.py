@@ -32,6 +32,8 @@ class PythonKernel:
     ) -> None:
         self._family, self._tree, self._arrays = family, tree, arrays
         self._log_split, self._log_stop = log_split, log_stop
+        self.n_touched = 0  # nodes of the last update
+        self.version = 0  # of the arrays: changes after anything that may have written to them
         self._guard = _kernels.Guard()
 
     def __enter__(self) -> None:
@@ -73,7 +75,9 @@ class PythonKernel:
     def _add(self, ends: NDArray[np.int32], rows: FloatArray) -> None:
         """Add rows of statistics to the nodes where they end and all nodes above."""
         tree, arrays = self._tree, self._arrays
+        self.version += 1
         touched = tree.kernel.upward_closure(np.ascontiguousarray(ends))
+        self.n_touched = len(touched)
         if len(touched) == 0:
             return
         order = np.argsort(touched)

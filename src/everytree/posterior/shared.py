@@ -46,12 +46,13 @@ def update_all(
     """Condition many posteriors on the same rows, like `update` on each of them.
 
     Nodes of different meta-trees that are reached by the same conditions, in whatever order, hold the same rows: they
-    are counted and evaluated once. A call that fails changes none of them.
+    are counted and evaluated once. A call that fails changes none of them. Families written in Python are updated one
+    after another.
 
     Parameters
     ----------
     posteriors : sequence of Posterior
-        Different objects with leaves of one built-in family; priors may differ.
+        Different objects with leaves of one family; priors may differ.
     X, y
         As in `Posterior.update`.
     sample_weight, n_jobs
@@ -69,6 +70,8 @@ def update_all(
     with ExitStack() as held:
         for post in sorted(posteriors, key=id):  # one order for all callers prevents deadlocks
             held.enter_context(post._kernel.writing)
+        if not isinstance(first.family, NativeFamily):
+            return _one_by_one(posteriors, X, y, sample_weight, jobs, row_data)
         plan = _plan(tuple(post.tree for post in posteriors))
         kernels = [post._kernel for post in posteriors]
         asked = {"plan": plan, "all": kernels, "extra": extra, "n_jobs": jobs}
@@ -87,8 +90,6 @@ def _check_distinct(posteriors: list[Posterior]) -> None:
         if id(post) in seen:
             raise ValueError(f"posteriors[{i}] occurs twice; the rows would be counted twice")
         seen.add(id(post))
-        if not isinstance(post.family, NativeFamily):
-            raise TypeError(f"posteriors[{i}] has leaves {post.family!r}, but update_all is for built-in families")
         if type(post.family) is not type(posteriors[0].family) or (
             post.family.n_statistics != posteriors[0].family.n_statistics
         ):
@@ -99,3 +100,26 @@ def _check_distinct(posteriors: list[Posterior]) -> None:
 def _plan(trees: tuple[MetaTree, ...]) -> Any:
     """Find the nodes that coincide, which depends on the shapes alone: done once for a set of trees."""
     return _kernels.SharedPlan([tree.kernel for tree in trees])
+
+
+def _one_by_one(
+    posteriors: list[Posterior],
+    X: ArrayLike,
+    y: ArrayLike,
+    weight: ArrayLike | None,
+    jobs: int,
+    row_data: dict[str, Any],
+) -> SharedUpdate:
+    """Update one after another; if one fails, those before it are restored."""
+    done: list[tuple[Posterior, dict[str, Any]]] = []
+    n_touched = 0
+    try:
+        for post in posteriors:
+            done.append((post, post.__getstate__()))
+            post.update(X, y, weight, n_jobs=jobs, **row_data)
+            n_touched += post._kernel.n_touched
+    except BaseException:
+        for post, before in done:
+            post._restore(before)
+        raise
+    return SharedUpdate(n_touched, n_touched)

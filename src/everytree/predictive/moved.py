@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,10 @@ class ShiftedPredictive(Predictive):
     def quantile(self, p: ArrayLike) -> FloatArray:
         """The smallest y such that the target is at most y with probability p."""
         return self._moved(self._base.quantile(p))
+
+    def interval(self, coverage: float = 0.9, kind: Literal["equal", "hdi"] = "equal") -> FloatArray:
+        """(n_rows, 2) lower and upper end of an interval that holds the target with probability `coverage`."""
+        return self._moved(self._base.interval(coverage, kind))
 
     def sample(self, size: int | None = None, *, rng: RandomSource = None) -> FloatArray:
         """Exact draws."""

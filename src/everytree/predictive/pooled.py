@@ -229,6 +229,10 @@ class PooledPredictive(Predictive):
         kernel = self._students
         return kernel.quantiles(self._ends, levels, self._n_jobs) if kernel else super()._quantiles(levels)
 
+    def _shortest(self, coverage: float) -> FloatArray:
+        kernel = self._students
+        return kernel.shortest(self._ends, coverage, self._n_jobs) if kernel else super()._shortest(coverage)
+
     def _scores(self, grid: FloatArray) -> FloatArray:
         kernel = self._students
         if kernel is None:

@@ -42,6 +42,10 @@ class StudentRows:
         found[:, order] = np.maximum.accumulate(found[:, order], axis=1)  # rounding cannot make them cross either
         return self._targets(found)
 
+    def shortest(self, ends: NDArray[np.int32], coverage: float, n_jobs: int) -> FloatArray:
+        """(n_rows, 2) ends of the shortest interval."""
+        return self._targets(self._kernel.shortest(ends=ends, coverage=coverage, is_log=self._is_log, n_jobs=n_jobs))
+
     def log_prob(self, ends: NDArray[np.int32], grid: FloatArray, n_jobs: int) -> FloatArray:
         """(n_points, n_rows) log densities, for a grid as in `Targets`."""
         logs = self._numbers(grid)

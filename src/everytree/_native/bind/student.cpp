@@ -55,6 +55,11 @@ class StudentForestHandle {
         return to_numpy(without_gil(true, [&] { return forest_.quantiles(to_span(ends), to_span(levels), n_jobs); }),
                         {n_rows(ends), levels.size()});
     }
+    Output<double> shortest(Ends ends, double coverage, bool is_log, int n_jobs) const {
+        if (!(coverage > 0.0 && coverage < 1.0)) throw std::invalid_argument("coverage: between 0 and 1");
+        return to_numpy(without_gil(true, [&] { return forest_.shortest(to_span(ends), coverage, is_log, n_jobs); }),
+                        {n_rows(ends), 2});
+    }
     Output<double> log_densities(Ends ends, Numbers y, int n_jobs) const {
         return of_targets(ends, y, [&](auto e, auto targets) { return forest_.log_densities(e, targets, n_jobs); });
     }
@@ -89,6 +94,7 @@ void bind_student(nb::module_& module) {
         .def(nb::init<const NodePool&, Numbers, Numbers, Numbers, Numbers, int>(), nb::keep_alive<1, 2>(), "pool"_a,
              nb::kw_only(), "freedom"_a, "location"_a, "location_rest"_a, "scale"_a, "n_jobs"_a)
         .def("quantiles", &StudentForestHandle::quantiles, nb::kw_only(), "ends"_a, "levels"_a, "n_jobs"_a)
+        .def("shortest", &StudentForestHandle::shortest, nb::kw_only(), "ends"_a, "coverage"_a, "is_log"_a, "n_jobs"_a)
         .def("log_densities", &StudentForestHandle::log_densities, nb::kw_only(), "ends"_a, "y"_a, "n_jobs"_a)
         .def("tails", &StudentForestHandle::tails, nb::kw_only(), "ends"_a, "y"_a, "is_above"_a, "n_jobs"_a)
         .def("scores", &StudentForestHandle::scores, nb::kw_only(), "ends"_a, "y"_a, "is_log"_a, "n_jobs"_a);

@@ -1,4 +1,4 @@
-// The score of one mixture of Student's t.
+// Answers that need many looks at one mixture of Student's t: the shortest interval, and the score.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -6,6 +6,77 @@
 #include "distributions/student_mixture.hpp"
 
 namespace everytree::distributions {
+
+struct Interval {
+    double low, high;
+};
+
+// The shortest interval that holds `coverage`, or the one that is the shortest after taking exp of both ends.
+//
+// The width is looked up on a grid of probabilities below the interval. Between the neighbours of the best place there
+// is a minimum, where the density is the same at both ends.
+class ShortestInterval {
+  public:
+    ShortestInterval(const StudentMixture& mixture, double coverage, bool is_log)
+        : mixture_(mixture), coverage_(coverage), is_log_(is_log) {}
+
+    Interval find() const {
+        double best_width = std::numeric_limits<double>::infinity();
+        std::size_t best = 1;
+        for (std::size_t k = 1; k < n_cells; ++k) {  // at both ends of the grid, the interval has an end in a far tail
+            const double found = width(at(place(k)));
+            if (!(found < best_width)) continue;
+            best_width = found;
+            best = k;
+        }
+        return between(place(best - 1), place(best), place(best + 1));
+    }
+
+  private:
+    static constexpr std::size_t n_cells = 16;
+    static constexpr double least = 1e-12;  // probability on either side
+
+    double place(std::size_t k) const {
+        return std::clamp((1.0 - coverage_) * static_cast<double>(k) / n_cells, least, 1.0 - coverage_ - least);
+    }
+    Interval at(double below) const {
+        return {mixture_.quantile(below, false), mixture_.quantile(below + coverage_, false)};
+    }
+    // The length, in units of the exp of the middle with is_log.
+    double width(const Interval& ends) const {
+        if (!is_log_) return ends.high - ends.low;
+        return std::exp(ends.high - mixture_.start()) - std::exp(ends.low - mixture_.start());
+    }
+
+    // The place between low and high where the derivative of the width is zero: Newton's method within the bracket.
+    // The derivative has the sign of log density(low end) - log density(high end); it is negative on the left, where
+    // the low end lies in a far tail, and positive on the right.
+    Interval between(double low, double below, double high) const {
+        Interval ends = at(below);
+        for (int step = 0; step < 100; ++step, ends = at(below)) {
+            const Curve left = mixture_.quickly_at(ends.low), right = mixture_.quickly_at(ends.high);
+            const double slope =
+                std::log(left.density) - std::log(right.density) + (is_log_ ? ends.high - ends.low : 0.0);
+            if (std::fabs(slope) <= 1e-9) break;
+            (slope < 0.0 ? low : high) = below;
+            double rise = left.slope / (left.density * left.density) - right.slope / (right.density * right.density);
+            if (is_log_) rise += 1.0 / right.density - 1.0 / left.density;
+            double next = below - slope / rise;
+            if (!(rise > 0.0 && next > low && next < high)) next = 0.5 * (low + high);
+            if (next == below || !(high - low > 1e-15)) break;
+            below = next;
+        }
+        return ends;
+    }
+
+    const StudentMixture& mixture_;
+    double coverage_;
+    bool is_log_;
+};
+
+inline Interval shortest_interval(const StudentMixture& mixture, double coverage, bool is_log) {
+    return ShortestInterval(mixture, coverage, is_log).find();
+}
 
 // The integral of a positive function of t, by the trapezoidal rule. It is analytic, so that the error of a step is
 // about the square of that of twice the step: the sums over even and over odd points are compared. NaN if they do not

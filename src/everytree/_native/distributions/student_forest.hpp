@@ -62,6 +62,17 @@ class StudentForest {
         return out;
     }
 
+    // (n_rows, 2): the ends of the shortest interval; with `is_log`, the shortest after taking exp of both.
+    std::vector<double> shortest(std::span<const std::int32_t> ends, double coverage, bool is_log, int n_jobs) const {
+        std::vector<double> out(2 * pool_.n_rows(ends));
+        each_row(ends, n_jobs, [&](const StudentMixture& mixture, std::size_t row) {
+            const Interval found = shortest_interval(mixture, coverage, is_log);
+            out[2 * row] = centre_ + found.low;
+            out[2 * row + 1] = centre_ + found.high;
+        });
+        return out;
+    }
+
     // (n_points, n_rows): log densities.
     std::vector<double> log_densities(std::span<const std::int32_t> ends, const RowTargets& y, int n_jobs) const {
         return each_target(ends, y, n_jobs, [](const StudentMixture& mixture, double at) {

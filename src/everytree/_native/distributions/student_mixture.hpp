@@ -1,4 +1,4 @@
-// One mixture of Student's t: tails, densities, quantiles, and its score.
+// One mixture of Student's t: tails, densities, quantiles, the shortest interval, and its score.
 #pragma once
 #include <algorithm>
 #include <atomic>

@@ -21,6 +21,7 @@ from sklearn.base import clone
 import everytree as et
 from cases import rng_for
 from everytree.cli.fitting import Wanted, make_estimator
+from everytree.cli.models import TableRoles
 from everytree.estimators import rules
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import estimator, parameter
@@ -88,7 +89,7 @@ def check_every_consumer(model: Any, X: pd.DataFrame, y: Any, path: Path, **row_
 def test_a_new_estimator_reaches_every_consumer(kind, tmp_path):
     X, score = table()
     y = score > 0.5 if kind == "class" else score
-    model = make_estimator(kind, Wanted("shallow", kind))
+    model = make_estimator(kind, Wanted("shallow", kind), TableRoles(target="y"))
     assert type(model).__name__.startswith("ShallowTree")
     model.fit(X, y)
     check_every_consumer(model, X, y, tmp_path)

@@ -405,7 +405,7 @@ def test_repr_asks_for_three_rows_only(monkeypatch):
 
 def test_labels_that_are_texts_can_be_asked_about():
     X = np.arange(60.0)[:, None]
-    model = et.MetaForestClassifier(3, rng=0).fit(X, np.where(X[:, 0] < 30, "low", "high"))
+    model = et.MetaForestClassifier(3, random_state=0).fit(X, np.where(X[:, 0] < 30, "low", "high"))
     dist = model.predictive(X[:4])
     np.testing.assert_array_equal(dist.log_prob("low"), dist.log_prob(1))
     np.testing.assert_array_equal(dist.log_prob([["high"], ["low"]]), dist.log_prob([[0], [1]]))

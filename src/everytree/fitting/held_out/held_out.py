@@ -29,10 +29,10 @@ SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
 MOST_NODES = 1_000_000
-"""Nodes of all the trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
+"""Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
 
 LEAST_TREES = 30
-"""Priors are chosen by so many trees at least, where there are as many. An average of a dozen asks for smoother ones."""
+"""Priors are chosen by so many trees at least, where there are any. An average of a dozen asks for smoother ones."""
 
 MIN_GROUPS = 300
 """Fewer groups of rows would not tell priors apart."""

@@ -32,7 +32,7 @@ MOST_NODES = 1_000_000
 """Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
 
 LEAST_TREES = 30
-"""Priors are chosen by so many trees at least, where there are any. An average of a dozen asks for smoother ones."""
+"""Priors are chosen by so many trees at least, if there are. An average of a dozen asks for smoother ones."""
 
 MIN_GROUPS = 300
 """Fewer groups of rows would not tell priors apart."""

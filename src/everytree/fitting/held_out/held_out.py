@@ -28,15 +28,11 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
-MOST_NODES = 500_000
-"""Nodes of all the trees by which priors are chosen, about: each prior asks for the evidence of every node."""
+MOST_NODES = 1_000_000
+"""Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
 
-MOST_PAIRS = 10_000
-"""Pairs of a row and a tree by which priors are chosen, about: differences of two priors are known to a few thousandths
-of a nat a row."""
-
-LEAST_TREES = 12
-"""Priors are chosen by so many trees at least, where there are as many."""
+LEAST_TREES = 30
+"""Priors are chosen by so many trees at least, if there are. An average of a dozen asks for smoother ones."""
 
 MIN_GROUPS = 300
 """Fewer groups of rows would not tell priors apart."""
@@ -288,15 +284,14 @@ def held_out(
 def held_out_by_few(
     held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
 ) -> HeldOut:
-    """Return fewer trees and other rows, by which priors are chosen; the same ones where the trees are small.
+    """Return fewer trees and other rows, by which priors of numbers are chosen; the same ones where trees are small.
 
     The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
     than the forest. Which rows these are has nothing to do with their targets.
     """
     n_nodes = sum(one.tree.n_nodes for one in grown)
-    n_pairs = sum(map(len, held.rows))
-    n_trees = max(int(len(grown) * min(MOST_NODES / n_nodes, MOST_PAIRS / max(n_pairs, 1))), LEAST_TREES)
-    if n_trees >= len(grown) or not held.is_honest:
+    n_trees = max(int(len(grown) * MOST_NODES / n_nodes), LEAST_TREES)
+    if n_trees >= len(grown) or not held.is_honest or rows.y.dtype.kind in "iu":
         return held
     some = grown[:n_trees]
     unseen = _unseen(rows, some)

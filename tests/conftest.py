@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 os.environ["MPLBACKEND"] = "agg"  # before anything imports matplotlib, and for the processes that tests start
+
+# A shell that starts the tests in the background has interrupts ignored, and tests of interrupts would wait for ever.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

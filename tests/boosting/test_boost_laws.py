@@ -19,9 +19,9 @@ from everytree.boosting.chains import (
     BoostRule,
     Likelihood,
     Role,
+    all_clearly_gain,
     boost,
-    clear,
-    hopeful,
+    pilots_gain,
 )
 from everytree.boosting.scales import KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
@@ -513,16 +513,16 @@ def test_rows_that_are_scored_have_no_say_in_the_share_of_columns(fold):
     gains = [rng.normal(0.1, 1.0, 500) for _ in range(4)]
     for own in (np.full(500, 1e3), np.full(500, -1e3)):
         others = [*gains[:fold], own, *gains[fold + 1 :]]
-        assert hopeful(others[:2], 4)[fold] == hopeful(gains[:2], 4)[fold]
-        assert clear(others, 1.0)[fold] == clear(gains, 1.0)[fold]
+        assert pilots_gain(others[:2], 4)[fold] == pilots_gain(gains[:2], 4)[fold]
+        assert all_clearly_gain(others, 1.0)[fold] == all_clearly_gain(gains, 1.0)[fold]
 
 
 def test_gains_are_clear_by_the_number_of_independent_rows():
     gains = [rng_for("gains", k).normal(0.2, 1.0, 300) for k in range(4)]
-    assert all(clear(gains, 1.0))
-    assert not any(clear(gains, 0.05))  # rows in groups of 20
-    assert not any(clear([-each for each in gains], 1.0))
-    assert hopeful([np.array([2.0]), np.array([-1.0])], 3) == [False, True, True, True]
+    assert all(all_clearly_gain(gains, 1.0))
+    assert not any(all_clearly_gain(gains, 0.05))  # rows in groups of 20
+    assert not any(all_clearly_gain([-each for each in gains], 1.0))
+    assert pilots_gain([np.array([2.0]), np.array([-1.0])], 3) == [False, True, True, True]
 
 
 # ---- mixtures -------------------------------------------------------------------------------------------------------

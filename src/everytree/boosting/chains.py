@@ -48,13 +48,13 @@ MIN_STANDARD_ERRORS = 1.5
 """Standard errors by which the second split prior must predict better to be chosen."""
 
 SHARES_OF_COLUMNS = (0.5, 1.0)
-"""The usual one, and one for targets with interactions that trees of half of the columns seldom see."""
+"""The usual one, and one for targets with interactions of columns, which trees of half of the columns seldom see."""
 
 N_PILOTS = 2
 """Chains that try the second prior or share of columns first; it is dropped unless they gain by it."""
 
 MIN_ERRORS_OF_SHARE = 2.5
-"""Standard errors by which left-out rows of all chains must be predicted better for it to be chosen."""
+"""Standard errors by which all columns must predict the left-out rows of all chains better to be chosen."""
 
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
@@ -309,6 +309,7 @@ def boost(
         tried = [k for k, own in enumerate(firsts) if _has_hardly_noise(own, likelihood, rows.weight)]
         pilots, others = tried[:N_PILOTS], tried[N_PILOTS:]
         seconds = dict(zip(pilots, pool.map(with_second_prior, pilots, [firsts[k] for k in pilots]), strict=True))
+        # Rows that pilots left out: no other chain scores these.
         gain = sum(float(_gain_of(own, firsts[k], likelihood, rows.weight).sum()) for k, own in seconds.items())
         if gain > 0.0:
             seconds |= zip(others, pool.map(with_second_prior, others, [firsts[k] for k in others]), strict=True)
@@ -332,12 +333,12 @@ def boost(
             return halves, halves
         wholes = list(pool.map(with_all_columns, range(N_PILOTS), halves))
         gains = [_gain_of(whole, half, likelihood, rows.weight) for whole, half in zip(wholes, halves, strict=False)]
-        is_hopeful = hopeful(gains, n_chains)
-        if not any(is_hopeful):
+        may_gain = pilots_gain(gains, n_chains)
+        if not any(may_gain):
             return halves, halves
         wholes += pool.map(with_all_columns, range(N_PILOTS, n_chains), halves[N_PILOTS:])
         gains = [_gain_of(whole, half, likelihood, rows.weight) for whole, half in zip(wholes, halves, strict=True)]
-        *of_fold, of_all = np.logical_and(is_hopeful, clear(gains, n_groups / len(rows))).tolist()
+        *of_fold, of_all = np.logical_and(may_gain, all_clearly_gain(gains, n_groups / len(rows))).tolist()
         scored = [whole if own else half for whole, half, own in zip(wholes, halves, of_fold, strict=True)]
         return wholes if of_all else halves, scored
 
@@ -410,7 +411,7 @@ def _gain_of(second: _Run, first: _Run, likelihood: Likelihood, weight: FloatArr
     return np.asarray((of_first - of_second) * (1.0 if weight is None else weight[left_out]))
 
 
-def hopeful(gains: Sequence[FloatArray], n_chains: int) -> list[bool]:
+def pilots_gain(gains: Sequence[FloatArray], n_chains: int) -> list[bool]:
     """For each fold, and at last for all rows: whether the pilots of other folds gain at all.
 
     Parameters
@@ -421,7 +422,7 @@ def hopeful(gains: Sequence[FloatArray], n_chains: int) -> list[bool]:
     return [sum(float(each.sum()) for each in _of_others(gains, k)) > 0.0 for k in (*range(n_chains), None)]
 
 
-def clear(gains: Sequence[FloatArray], share: float) -> list[bool]:
+def all_clearly_gain(gains: Sequence[FloatArray], share: float) -> list[bool]:
     """For each fold, and at last for all rows: whether the rows of other folds clearly gain on average.
 
     Parameters

@@ -261,6 +261,7 @@ def held_out(
     rng: np.random.Generator,
     n_jobs: int = 1,
     *,
+    has_classes: bool,
     is_counted: bool = True,
 ) -> HeldOut:
     """Find, for each tree, the rows of groups that it was not grown on; all rows if it was grown on every row.
@@ -274,7 +275,7 @@ def held_out(
     candidates = np.flatnonzero(unseen.any(axis=0))
     min_rows, max_rows = SCORED_ROWS
     by_pairs = int(SCORED_PAIRS / unseen[:, candidates].sum(axis=0).mean())
-    n_scored = min(max(by_pairs, min_rows), max_rows) if rows.y.dtype.kind in "iu" else min_rows
+    n_scored = min(max(by_pairs, min_rows), max_rows) if has_classes else min_rows
     scored = rng.permutation(candidates)[:n_scored]  # any prefix of the scored rows is a random sample of them
     involved = np.concatenate([scored, companions(scored, rows.group)])
     held = _routed(rows, grown, statistics, unseen, involved, n_jobs)
@@ -284,14 +285,14 @@ def held_out(
 def held_out_by_few(
     held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
 ) -> HeldOut:
-    """Return fewer trees and other rows, by which priors of numbers are chosen; the same ones where trees are small.
+    """Return fewer trees and other rows, to choose priors of numbers by; `held` itself where trees are small.
 
     The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
     than the forest. Which rows these are has nothing to do with their targets.
     """
     n_nodes = sum(one.tree.n_nodes for one in grown)
     n_trees = max(int(len(grown) * MOST_NODES / n_nodes), LEAST_TREES)
-    if n_trees >= len(grown) or not held.is_honest or rows.y.dtype.kind in "iu":
+    if n_trees >= len(grown) or not held.is_honest:
         return held
     some = grown[:n_trees]
     unseen = _unseen(rows, some)

@@ -66,20 +66,6 @@ class Predictions:
             found = pool.map(lambda tree: self.held.components(tree, self.family, self.split_prior), asked)
             return [(tree, rows[tree], each) for tree, each in zip(asked, found, strict=True)]
 
-    def average(self) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the average of the trees that may predict each row, and which rows some tree predicts.
-
-        (n_scored, n_values): probabilities of classes, else the log of the average density.
-        """
-        n_scored, is_classes = self.held.n_scored, self.family.has_classes
-        times = np.zeros((n_scored, 1))
-        pooled = np.full((n_scored, self.family.size if is_classes else 1), 0.0 if is_classes else -np.inf)
-        for _, rows, values in self.of_trees:
-            pooled[rows] = pooled[rows] + values if is_classes else np.logaddexp(pooled[rows], values)
-            times[rows] += 1.0
-        many = np.maximum(times, 1.0)
-        return pooled / many if is_classes else pooled - np.log(many), times[:, 0] > 0.0
-
     def mixtures(self, weights: FloatArray) -> Mixtures:
         """The average of the trees that may predict a row, for the first of the scored rows; for families of numbers.
 

@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
@@ -103,7 +102,8 @@ def choose(
         if sharpen and family.support.is_real_line:
             score, sharpness = sharpness_of_numbers(predictions)
         elif few is not held:
-            score, sharpness = _score(held, family, *predictions.average(), sharpen)
+            scores, sharpened = _scores(held, [family], [split_prior], sharpen)
+            score, sharpness = float(scores[0, 0]), float(sharpened[0, 0])
             score += search.log_prior(best.parameters) / float(held.scored_weight.sum())
     return Choice(family, split_prior, best.parameters, score, sharpness), predictions
 
@@ -232,17 +232,12 @@ def _scores(
     """Mean log score and sharpness of each combination."""
     pooled, asked = held.pool(families, split_priors)
     scores, sharpness = np.empty(pooled.shape[:2]), np.ones(pooled.shape[:2])
+    weight = held.scored_weight[asked]
     for place in np.ndindex(*scores.shape):
-        scores[place], sharpness[place] = _score(held, families[0], pooled[place], asked, sharpen)
+        values = pooled[place][asked]
+        if families[0].has_classes:
+            of_class = held.y[: held.n_scored][asked].astype(np.int64)
+            scores[place], sharpness[place] = best_sharpness(values, of_class, weight, sharpen)
+        else:
+            scores[place] = np.average(values[:, 0], weights=weight)
     return scores, sharpness
-
-
-def _score(
-    held: HeldOut, family: NativeFamily, pooled: FloatArray, asked: NDArray[np.bool_], sharpen: bool
-) -> tuple[float, float]:
-    """Mean log score and sharpness of averages of the trees; `asked` are the rows that some tree predicts."""
-    values, weight = pooled[asked], held.scored_weight[asked]
-    if not family.has_classes:
-        return float(np.average(values[:, 0], weights=weight)), 1.0
-    of_class = held.y[: held.n_scored][asked].astype(np.int64)
-    return best_sharpness(values, of_class, weight, sharpen)

@@ -100,9 +100,10 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     search, n_jobs, stand_in = target.search(rows), resolve_n_jobs(settings.n_jobs), judged is not kept
     show = bool(settings.verbose)
     tally = _counted(rows, judged, search.first_family, schema, n_jobs, show)
-    held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, is_counted=not stand_in)
-    by = held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
-    choice, predictions = choose(search, held, by, sharpen=grown.sharpen, show=show)
+    has_classes = search.first_family.has_classes
+    held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, has_classes=has_classes, is_counted=not stand_in)
+    few = held if has_classes else held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
+    choice, predictions = choose(search, held, few, sharpen=grown.sharpen, show=show)
     if stand_in:
         tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)
     posteriors = _posteriors(kept, tally, choice, n_jobs)

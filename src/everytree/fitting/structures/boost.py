@@ -220,6 +220,7 @@ def fit_residuals(
     learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
     forest = learnt.model.parts.averaged
     if is_drawn:
+        forest = forest.copy()  # unseen rows are predicted later, by the statistics of those that were drawn
         rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
         forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
     model = BoostedNumbers(centres, centres.link, own, forest, chains)

@@ -34,7 +34,7 @@ class Step(NamedTuple):
     caller: int = 0
 
 
-GOALS = [Step("structure/growers.py", "_grow_one"), Step("posterior/posterior.py", "Posterior.from_statistics")]
+GOALS = [Step("structure/growers.py", "_grow_one"), Step("posterior/posterior.py", "Posterior.from_counts")]
 """The functions that call a kernel to grow a tree and to weigh its prunings."""
 
 NATIVE = [

@@ -28,6 +28,14 @@ void add_where_at_most(const Vector<T, lanes>& a, const Vector<T, lanes>& b, std
     count -= (Vector<T, lanes>)is_so;
     sum += __builtin_convertvector(is_so, Vector<std::int32_t, lanes>) & q;
 }
+// The same where q is 0 or 1, and sums are as small as counts.
+template <class T, int lanes>
+void count_where_at_most(const Vector<T, lanes>& a, const Vector<T, lanes>& b, std::int32_t q, Vector<T, lanes>& count,
+                         Vector<T, lanes>& sum) {
+    const auto is_so = (Vector<T, lanes>)(a <= b);
+    count -= is_so;
+    sum += is_so & static_cast<T>(q);
+}
 
 #else
 
@@ -52,6 +60,14 @@ void add_where_at_most(const Vector<T, lanes>& a, const Vector<T, lanes>& b, std
     for (int k = 0; k < lanes; ++k) {
         count.of[k] = static_cast<T>(count.of[k] + (a.of[k] <= b.of[k]));
         sum.of[k] += a.of[k] <= b.of[k] ? q : 0;
+    }
+}
+template <class T, int lanes>
+void count_where_at_most(const Vector<T, lanes>& a, const Vector<T, lanes>& b, std::int32_t q, Vector<T, lanes>& count,
+                         Vector<T, lanes>& sum) {
+    for (int k = 0; k < lanes; ++k) {
+        count.of[k] = static_cast<T>(count.of[k] + (a.of[k] <= b.of[k]));
+        sum.of[k] = static_cast<T>(sum.of[k] + (a.of[k] <= b.of[k] ? q : 0));
     }
 }
 

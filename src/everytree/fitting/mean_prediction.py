@@ -23,5 +23,5 @@ def mean_prediction(model: Model, rows: Rows, n_jobs: int | None) -> FloatArray 
         rows = rows.at(np.sort(np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)))
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     weight = weight * rows.row_data.get("exposure", 1.0)
-    mean = np.atleast_1d(weight @ model.means(rows.codes, n_jobs=n_jobs) / weight.sum())
+    mean = np.atleast_1d((weight * model.means(rows.codes, n_jobs=n_jobs).T).sum(axis=-1) / weight.sum())
     return mean if np.isfinite(mean).all() else None

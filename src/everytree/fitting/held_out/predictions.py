@@ -52,7 +52,7 @@ class Predictions:
     @cached_property
     def of_trees(self) -> list[TreePrediction]:
         """Tree, rows and (n_held, n_values) predictions of each tree that predicts any."""
-        if self.family.has_classes:
+        if self.family.has_classes or "_path_mixtures" not in self.__dict__:  # what was said is a part of mixtures
             return self.held.predict_each(self.family, self.split_prior)
         return [(tree, rows, found.values) for tree, rows, found in self._path_mixtures]
 

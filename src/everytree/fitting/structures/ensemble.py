@@ -77,16 +77,21 @@ class EnsembleStructure:
         by_forest = self._by_others(rows, fold, target, schema, settings, lambda own, codes: own.probs(codes))
         by_forest = by_boosting if by_forest is None else by_forest
         known = _known(fold)
-        of_row, every = np.ones(len(rows)) if rows.weight is None else rows.weight, np.arange(len(rows))
+        of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
 
         def mixture(some: NDArray[np.bool_]) -> tuple[float, float]:
             """Weight and sharpness by some of the rows."""
             if not some.any():
                 return 0.5, 1.0
 
+            first, second = (np.log(np.maximum(probs[some], LEAST)) for probs in (by_forest, by_boosting))
+            own = np.arange(len(first)), rows.y[some]
+
             def loss(weight: float) -> float:
-                probs = mix_probs(by_forest, by_boosting, weight)[every, rows.y]
-                return -float(of_row[some] @ np.log(np.maximum(probs[some], LEAST)))
+                log_probs = mix(first, second, weight)
+                log_probs -= log_probs.max(axis=1, keepdims=True)
+                nats = np.log(np.exp(log_probs).sum(axis=1)) - log_probs[own]
+                return float((of_row[some] * nats).sum())
 
             weight = best_weight(loss)
             honest = mix_probs(by_forest[some], by_boosting[some], weight)
@@ -116,9 +121,11 @@ class EnsembleStructure:
         size = 2.0 * float(np.average(errors, weights=of_row)) if likelihood.loss == "squared" else 1.0
 
         def weight_by(some: NDArray[np.bool_]) -> float:
+            asked = likelihood.at(some)
+
             def loss(weight: float) -> float:
-                mixed = mix(by_forest, by_boosting, weight)[:, None]
-                return float(of_row[some] @ likelihood.losses(mixed)[some]) / max(size, 1e-300)
+                losses = asked.losses(mix(by_forest[some], by_boosting[some], weight)[:, None])
+                return float((of_row[some] * losses).sum()) / max(size, 1e-300)
 
             return best_weight(loss)
 

@@ -20,10 +20,10 @@ from cases import CASES, Case, examples, families, random_codes, random_tree, rn
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
-from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.held_out import LEAST_TREES, HeldOut
 from everytree.fitting.held_out.pool import Pool
 from everytree.fitting.held_out.predictions import Predictions
-from everytree.fitting.held_out.search import Choice, choose
+from everytree.fitting.held_out.search import Choice, _scores, choose
 from everytree.fitting.held_out.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
 from everytree.fitting.held_out.stacking import stacking_weights
 from everytree.posterior.split_prior import log_split_stop, resolve_split_prior
@@ -310,6 +310,17 @@ def test_pooled_predictions_are_the_average_of_trees(case, n_jobs, seed):
             np.testing.assert_allclose(pooled[:, :, row], logsumexp(of_row, axis=0) - np.log(len(of_row)), rtol=1e-12)
     pool.keep(np.array([1]))
     assert np.array_equal(pool.average(), pooled[1:2])
+
+
+def test_priors_that_are_far_behind_by_the_first_trees_are_given_up():
+    """The others are scored by all trees, as they are where nothing is given up."""
+    case = next(case for case in CASES if case.name == "normal")
+    held, _ = questions(case, rng_for("race"), 60, False, n_trees=LEAST_TREES)
+    near, far = case.family, et.Normal(1e6, 1e3, 1e3, 1e-3)
+    scores, _ = _scores(held, [near, far, near], [0.3, 0.9], sharpen=False)
+    expected = [_scores(held, [near], [0.3, 0.9], sharpen=False)[0][0]]
+    np.testing.assert_allclose(scores[[0, 2]], expected * 2, rtol=1e-12)
+    assert np.isneginf(scores[1]).all()
 
 
 @families

@@ -78,6 +78,20 @@ def assert_any_order(empty: et.Posterior, rng: np.random.Generator, X, y, weight
 @families
 @given(seed=seeds)
 @examples(5)
+def test_counts_that_are_kept_are_those_that_are_copied(case, seed):
+    _, tree, X, y, row_data, empty = setup(case, seed)
+    post = empty.update(X, y, **row_data)
+    counts, priors = post.statistics.copy(), post.split_prior
+    kept = et.Posterior.from_counts(tree, case.family, priors, counts, len(y))
+    assert_same(kept, et.Posterior.from_statistics(tree, case.family, priors, post.statistics, len(y)))
+    kept.update(X, y, **row_data)
+    assert np.array_equal(kept.statistics, counts)
+    assert_same(kept, post.update(X, y, **row_data))
+
+
+@families
+@given(seed=seeds)
+@examples(5)
 def test_a_weight_is_a_number_of_copies(case, seed):
     rng, _, X, y, row_data, empty = setup(case, seed)
     copies = rng.integers(0, 4, len(y))

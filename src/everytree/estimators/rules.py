@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
+from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.structures.origin import Weights
@@ -58,7 +59,8 @@ def flag(name: str, value: Any) -> None:
 def one_of(known: Collection[str]) -> Check:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, str) or value not in known:
-            raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}")
+            like = nearest(value, known) if isinstance(value, str) else ""
+            raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}" + (f"; {like}" if like else ""))
 
     return check
 

@@ -326,6 +326,12 @@ COLUMNS_OF_BOOSTED = Rule(
     1,000 rows keep 0.5.""",
     or_auto(share),
 )
+LINES_OF_BOOSTED = Rule(
+    "bool",
+    """Whether nodes of boosted trees are lines in columns of numbers where their evidence is larger than that of a
+    constant; families "normal" and "lognormal" only. A model with lines is not exported as plain trees.""",
+    flag,
+)
 SPLIT_PRIOR_OF_BOOSTED = Rule(
     'float or "auto"',
     """Prior probability that a node is split; with 1, nothing is averaged over prunings. "auto" is 0.8, or 0.99 where

@@ -239,6 +239,7 @@ def booster(
     exposure: NDArray[np.float64] | None,
     n_classes: int,
     loss: str,
+    points: NDArray[np.float64] | None = None,
 ) -> Booster: ...
 
 class AdditiveTrees:

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
+from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.structures.origin import Weights
@@ -58,7 +59,8 @@ def flag(name: str, value: Any) -> None:
 def one_of(known: Collection[str]) -> Check:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, str) or value not in known:
-            raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}")
+            like = nearest(value, known) if isinstance(value, str) else ""
+            raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}" + (f"; {like}" if like else ""))
 
     return check
 
@@ -323,6 +325,12 @@ COLUMNS_OF_BOOSTED = Rule(
     out-of-fold rows clearly better: an interaction of two columns is seen by trees that have both. Tables of up to
     1,000 rows keep 0.5.""",
     or_auto(share),
+)
+LINES_OF_BOOSTED = Rule(
+    "bool",
+    """Whether nodes of boosted trees are lines in columns of numbers where their evidence is larger than that of a
+    constant; families "normal" and "lognormal" only. A model with lines is not exported as plain trees.""",
+    flag,
 )
 SPLIT_PRIOR_OF_BOOSTED = Rule(
     'float or "auto"',

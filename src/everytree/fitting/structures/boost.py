@@ -16,6 +16,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.boosting.chains import SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.lines import LinedTrees, points_of_codes
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.link import Link
@@ -68,12 +69,15 @@ class BoostStructure:
         Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
     n_residual_trees : int
         Number of trees of the forest that models residuals.
+    lines : bool
+        Whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm.
     """
 
     rule: BoostRule
     random_state: Any
     sharpen: bool
     n_residual_trees: int = 0
+    lines: bool = False
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -87,7 +91,7 @@ class BoostStructure:
         assert isinstance(target, NumberTarget)
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
-        centres = Centres(boosted.trees, link)
+        centres = Centres(boosted.trees, link, lined=boosted.lined)
         return fit_residuals(
             rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target)
         )
@@ -119,7 +123,8 @@ class BoostStructure:
         # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
-        return BoostedCentres(trees, left_out, boosted.fold, chains)
+        lined = LinedTrees.average(boosted.lined, boosted.factor, unit=scale)
+        return BoostedCentres(trees, lined, left_out, boosted.fold, chains)
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
@@ -127,12 +132,14 @@ class BoostStructure:
         rule = self.rule
         if rows.codes.shape[1] <= FEW_COLUMNS:
             rule = replace(rule, max_features=1.0)
+        has_lines = self.lines and likelihood.loss == "squared"
+        points = points_of_codes(schema, rows.codes, rows.weight) if has_lines else None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
                 replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
                 has_missing=schema.has_missing, factors=factors,
-                rng=np.random.default_rng(seed), either=schema.either(len(rows)),
+                rng=np.random.default_rng(seed), either=schema.either(len(rows)), points=points,
                 n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
 
@@ -141,6 +148,7 @@ class BoostedCentres(NamedTuple):
     """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`."""
 
     trees: AdditiveTrees
+    lined: LinedTrees | None
     left_out: FloatArray
     fold: NDArray[np.int64]
     chains: Chains

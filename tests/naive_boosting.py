@@ -121,7 +121,7 @@ def directions_of(seed: int, step: int, n_classes: int) -> np.ndarray:
     return np.array(drawn).reshape(n_classes, 6)
 
 
-SLOPE_PRECISIONS = (1e-4, 0.01, 1.0, 30.0)
+SLOPE_PRECISIONS = (20.0, 100.0, 500.0, 2500.0)
 
 
 def kinds_of_node(

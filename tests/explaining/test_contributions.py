@@ -352,14 +352,15 @@ def test_shares_of_another_table():
         np.testing.assert_allclose(model.explain(row, scale="trees", table=south).values[0, 2], 0.0, atol=1e-12)
 
 
-def test_boosted_trees_keep_their_rows_in_files_and_pickles(tmp_path):
+@pytest.mark.parametrize("lines", [False, True])
+def test_boosted_trees_keep_their_rows_in_files_and_pickles(tmp_path, lines):
     X, score, new = mixed_table(80, "kept")
-    model = et.MetaBoostRegressor(8, n_chains=2, **FAST_NUMBERS).fit(X, score)
+    model = et.MetaBoostRegressor(8, n_chains=2, lines=lines, **FAST_NUMBERS).fit(X, score)
     why = model.explain(new).values
     et.save(model, tmp_path / "model.everytree")
     for copy in (pickle.loads(pickle.dumps(model)), et.load(tmp_path / "model.everytree")):
         np.testing.assert_array_equal(copy.explain(new).values, why)
-    trees = model.model_.parts.additive
+    trees = model.model_.parts.lined.trees if lines else model.model_.parts.additive
     ends = [tree.route(model.schema_.encode(X)) for tree, _ in trees.metatrees()]
     counted = np.concatenate([mass_of_ends(tree, own) for (tree, _), own in zip(trees.metatrees(), ends, strict=True)])
     np.testing.assert_array_equal(trees.mass, counted)
@@ -367,6 +368,24 @@ def test_boosted_trees_keep_their_rows_in_files_and_pickles(tmp_path):
     with pytest.raises(ValueError, match="does not know how many rows"):
         model.explain(new)
     assert model.explain(new, table=X).values.shape == why.shape
+
+
+def test_lines_are_slopes_times_columns():
+    """A target that is a line in one column: its contributions are proportional to the column, the others' are 0."""
+    rng = rng_for("lines")
+    X = rng.normal(size=(500, 3))
+    X[::7, 1] = np.nan
+    model = et.MetaBoostRegressor(200, random_state=0, n_residual_trees=5).fit(X, 3.0 * X[:, 0])
+    new = X[:50]
+    why = model.explain(new, scale="trees")
+    np.testing.assert_allclose(why.base + why.values.sum(axis=1), why.prediction, rtol=1e-10)
+    assert np.corrcoef(why.values[:, 0], new[:, 0])[0, 1] > 0.99
+    assert np.abs(why.values[:, 1:]).mean() < 0.05 * np.abs(why.values[:, 0]).mean()
+    for table in (None, X[:200]):
+        why = model.explain(new, table=table)
+        np.testing.assert_allclose(why.base + why.values.sum(axis=1), model.predict(new), rtol=1e-10)
+    assert why.base == pytest.approx(model.predict(X[:200]).mean(), rel=1e-12)
+    assert model.feature_importances_.argmax() == 0
 
 
 # ---- what can be given, and what is shown ----------------------------------------------------------------------------

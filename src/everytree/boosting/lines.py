@@ -16,7 +16,7 @@ from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import read_only
 
-FARTHEST = 4.0
+FARTHEST = 3.0
 """Standard deviations from the mean beyond which all numbers of a column have the same point."""
 
 LEAST_SPREAD = 1e-12

@@ -25,7 +25,8 @@ def to_onnx(model: Any) -> ModelProto:
     Parameters
     ----------
     model : fitted estimator
-        As in `to_tables`, or `ExactTreeClassifier` or `ExactTreeRegressor`.
+        As in `to_tables`, or with lines in the nodes of boosted trees, or `ExactTreeClassifier` or
+        `ExactTreeRegressor`.
 
     Returns
     -------

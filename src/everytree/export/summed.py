@@ -91,7 +91,8 @@ def to_tables(model: Any) -> AveragedTrees | SummedTrees:
     model : fitted estimator
         `MetaForestClassifier`, `MetaForestRegressor`, `MetaTreeClassifier` or `MetaTreeRegressor`, or what
         `from_sklearn`, `from_lightgbm` and `from_xgboost` return, with leaves of any family but "linear";
-        `MetaBoostClassifier`, `MetaBoostRegressor`, `MetaEnsembleClassifier` or `MetaEnsembleRegressor`.
+        `MetaBoostClassifier`, `MetaBoostRegressor`, `MetaEnsembleClassifier` or `MetaEnsembleRegressor`, without lines
+        in the nodes of trees.
 
     Returns
     -------

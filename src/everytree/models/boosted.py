@@ -202,7 +202,7 @@ class BoostedNumbers(Model):
 
     @property
     def is_sum_of_trees(self) -> bool:
-        return not self.link.sign and self.centres.lined is None
+        return not self.link.sign and self.centres.lined is None  # slopes are multiplied by columns
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         centre = self.centres.contributions(asked, scale)

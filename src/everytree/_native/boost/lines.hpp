@@ -17,7 +17,7 @@
 
 namespace everytree::boost {
 
-inline constexpr std::array<double, 4> slope_precisions{1e-4, 0.01, 1.0, 30.0};
+inline constexpr std::array<double, 4> slope_precisions{20.0, 100.0, 500.0, 2500.0};
 inline constexpr double prior_of_constant = 0.5;  // each of the precisions has the same share of the rest
 
 class LineSolver {

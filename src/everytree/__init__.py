@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         LogNormal,
         Normal,
         Poisson,
+        Survival,
     )
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
@@ -79,6 +80,7 @@ __all__ = [
     "SampledTreeRegressor",
     "Schema",
     "StructureSampler",
+    "Survival",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
@@ -104,7 +106,7 @@ _HOMES = {
     "export": ("onnx_inputs", "to_onnx", "to_tables"),
     "families": (
         "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "LogNormal", "Normal",
-        "Poisson",
+        "Poisson", "Survival",
     ),
     "files": ("ModelFileError", "load", "save"),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),

@@ -49,9 +49,9 @@ def cox_coefficients(
         s1 = first[last[events]]
         if late is not None:
             gone = np.append(0.0, np.cumsum(risk[late]))
-            s0 = s0 - gone[n_late]
+            s0 = np.asarray(s0 - gone[n_late])
             s1 = s1 - np.vstack([np.zeros(z.shape[1]), np.cumsum((risk[:, None] * z)[late], axis=0)])[n_late[events]]
-        s0 = np.asarray(np.maximum(s0, 1e-300))
+        s0 = np.maximum(s0, 1e-300)
         new = float(d[events] @ (lp[events] - np.log(s0[events])) - 0.5 * ridge @ beta**2)
         if new < value - 1e-9 * abs(value):
             step *= 0.5

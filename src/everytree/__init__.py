@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
-    from everytree.view import plot_predictive, plot_tree
+    from everytree.view import plot_predictive, plot_survival, plot_tree
 
 __version__ = "0.1.0"
 
@@ -88,6 +88,7 @@ __all__ = [
     "load",
     "onnx_inputs",
     "plot_predictive",
+    "plot_survival",
     "plot_tree",
     "save",
     "to_tables",
@@ -115,7 +116,7 @@ _HOMES = {
     "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
-    "view": ("plot_predictive", "plot_tree"),
+    "view": ("plot_predictive", "plot_survival", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {"scorers": "estimators.scorers"}

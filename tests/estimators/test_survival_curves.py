@@ -52,7 +52,9 @@ def test_answers_agree_with_each_other(kind):
     np.testing.assert_allclose(dist.rmst(last), np.trapezoid(curves[inside], times[inside], axis=0), rtol=2e-3)
     np.testing.assert_allclose(dist.mean(), dist.rmst(last), rtol=1e-12)
     hazard = dist.hazard(times[:, None])
-    np.testing.assert_allclose(np.exp(-np.trapezoid(hazard[inside], times[inside], axis=0)), curves[inside][-1], rtol=0.02)
+    np.testing.assert_allclose(
+        np.exp(-np.trapezoid(hazard[inside], times[inside], axis=0)), curves[inside][-1], rtol=0.02
+    )
     density = np.exp(dist.log_prob(times[inside][:, None]))
     np.testing.assert_allclose(np.trapezoid(density, times[inside], axis=0), 1.0 - curves[inside][-1], atol=0.02)
     for level in (0.05, 0.3, 0.9, 0.999):
@@ -72,7 +74,7 @@ def test_answers_agree_with_each_other(kind):
 
 @kinds
 def test_a_table_without_signal_has_the_curve_of_the_table(kind):
-    X, y, data = rows_of(400, noise=True)
+    _, y, data = rows_of(400, noise=True)
     found = made(kind).fit(np.zeros((400, 1)), y, **data).predictive(np.zeros((1, 1)))
     for at in np.quantile(y, [0.2, 0.5, 0.8]):
         assert abs(found.sf(at)[0] - naive_kaplan_meier(y, data["event"], at)) < 0.02
@@ -119,9 +121,7 @@ def test_structured_targets_names_and_weights(kind):
     both = np.array(list(zip(data["event"], y, strict=True)), dtype=[("dead", bool), ("time", float)])
     expected = made(kind).fit(X, y, **data).predictive(X[:5]).sf(0.5)
     np.testing.assert_array_equal(made(kind).fit(X, both).predictive(X[:5]).sf(0.5), expected)
-    np.testing.assert_array_equal(
-        made(kind).fit(X, y, censored=1 - data["event"]).predictive(X[:5]).sf(0.5), expected
-    )
+    np.testing.assert_array_equal(made(kind).fit(X, y, censored=1 - data["event"]).predictive(X[:5]).sf(0.5), expected)
     weight = np.r_[np.ones(100), np.zeros(20)]
     X2, y2 = np.vstack([X, np.zeros((20, 4))]), np.r_[y, np.ones(20)]
     event = np.r_[data["event"], np.ones(20, dtype=bool)]

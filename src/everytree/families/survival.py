@@ -179,16 +179,18 @@ class SurvivalComponents:
             accumulated[:, i] = accumulated[:, 2 * i + 1] + accumulated[:, 2 * i + 2]
         alone = np.exp(-self._shape * np.log1p(accumulated / self._rate))
         here = np.clip(np.ceil(until[:, 0]) - 1.0, 0.0, size - 1.0).astype(np.int64)
-        slope = hazard * self._length[np.arange(n), here]
-        density = np.where(here[:, None] == cells, slope[:, None], 0.0)
-        hazards = self._shape / (self._rate + accumulated)
-        survival, densities = alone.copy(), np.zeros((n, 2 * size - 1))
-        densities[:, size - 1 :] = density * (hazards * alone)[:, size - 1 :]
+        slope = (hazard * self._length[np.arange(n), here])[:, None]
+        is_here = np.zeros((n, 2 * size - 1), dtype=bool)
+        is_here[:, size - 1 :] = here[:, None] == cells
+        survival = alone.copy()
+        densities = np.where(is_here, slope * self._shape / (self._rate + accumulated) * alone, 0.0)
         for i in range(size - 2, -1, -1):
             first, second, whole = 2 * i + 1, 2 * i + 2, self._whole[:, i]
-            survival[:, i] = whole * alone[:, i] + (1.0 - whole) * survival[:, first] * survival[:, second]
+            is_here[:, i] = is_here[:, first] | is_here[:, second]
+            one = np.where(is_here[:, i], slope[:, 0] * self._shape[:, i] / (self._rate[:, i] + accumulated[:, i]), 0.0)
             halves = densities[:, first] * survival[:, second] + survival[:, first] * densities[:, second]
-            densities[:, i] = whole * hazards[:, i] * alone[:, i] * slope + (1.0 - whole) * halves
+            densities[:, i] = whole * one * alone[:, i] + (1.0 - whole) * halves
+            survival[:, i] = whole * alone[:, i] + (1.0 - whole) * survival[:, first] * survival[:, second]
         return survival[:, 0], densities[:, 0]
 
     def sf(self, y: FloatArray) -> FloatArray:

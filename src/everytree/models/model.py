@@ -87,6 +87,11 @@ class Model(ABC):
         """The leaf model."""
 
     @property
+    def baseline(self) -> Any:
+        """The hazard of all rows on which leaves count positions; None where they count targets themselves."""
+        return None
+
+    @property
     @abstractmethod
     def n_rows(self) -> int:
         """Number of rows that it has seen."""

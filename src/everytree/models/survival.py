@@ -110,6 +110,11 @@ class SurvivalModel(UpdatableModel):
         return self.members[0].forest.n_rows
 
     @property
+    def baseline(self) -> Baseline:
+        """That of the first trees, which pictures show."""
+        return self.members[0].baseline
+
+    @property
     def times(self) -> FloatArray:
         """The grid of the curves: times of events, or quantiles of many; the last is where the curves end."""
         return self.members[0].baseline.times

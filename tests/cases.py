@@ -94,8 +94,12 @@ CASES = [
     ),
 ]  # fmt: skip
 
+IN_FULL = [case for case in CASES if not getattr(case.family, "needs_baseline", False)]
+"""Families whose leaves answer all questions about targets; positions in cells of a baseline only those of curves."""
+
 CASE = {case.name: case for case in CASES}
 families = pytest.mark.parametrize("case", CASES, ids=str)
+in_full = pytest.mark.parametrize("case", IN_FULL, ids=str)
 seeds = st.integers(0, 2**32 - 1)
 
 

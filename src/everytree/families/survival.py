@@ -152,6 +152,7 @@ class SurvivalComponents:
     """Positions of events by the posterior of a leaf: mixtures over all ways to divide the cells."""
 
     is_discrete = False
+    has_jumps = True
     lowest = 0.0
 
     def __init__(

@@ -185,6 +185,10 @@ class CurvePredictive(Predictive):
             out[row, known] = np.interp(-levels[known], -logs, self._times)
         return out
 
+    def crps(self, y: ArrayLike) -> FloatArray:
+        """Continuous ranked probability score of times that are cut off at the end of the curves; 0 is best."""
+        return self._at(y, self._scores)
+
     def _scores(self, grid: FloatArray) -> FloatArray:
         """The continuous ranked probability score of times that are cut off at the end of the curves.
 

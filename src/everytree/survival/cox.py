@@ -74,7 +74,7 @@ def cox_coefficients(
             lasts = lasts - before[np.searchsorted(-t, -entered, "left")]
         hessian = (z * (risk * lasts)[:, None]).T @ z - (mean * d[events, None]).T @ mean
         hessian[np.diag_indices_from(hessian)] += ridge + 1e-9
-        step = np.linalg.solve(hessian, gradient)
+        step = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         size = np.abs(z @ step).max(initial=0.0)
         if size > 5.0:
             step *= 5.0 / size

@@ -16,7 +16,7 @@ FLOORS = [
     ["base"],
     ["tables", "trees", "families"],
     ["predictive"],
-    ["posterior"],
+    ["posterior", "survival"],
     ["structure", "exact", "boosting"],
     ["sampling"],
     ["explaining"],

@@ -85,10 +85,21 @@ CASES = [
         "lognormal", et.LogNormal(0.5, 0.25, 0.7), naive_families.LogNormal(0.5, 0.25, 0.7),
         _plain(lambda r, n: np.exp(r.normal(0.3, 0.8, n))),
     ),
+    Case(
+        "survival", et.Survival([0.25, 0.5, 0.25, 1.0], 3.0, 0.25),
+        naive_families.Survival([0.25, 0.5, 0.25, 1.0], 3.0, 0.25),
+        lambda r, n: (
+            r.uniform(0.0, 5.0, n), {"censored": r.integers(0, 2, n), "log_hazard": np.round(r.normal(0.0, 0.5, n), 3)}
+        ),
+    ),
 ]  # fmt: skip
+
+IN_FULL = [case for case in CASES if not getattr(case.family, "needs_baseline", False)]
+"""Families whose leaves answer all questions about targets; positions in cells of a baseline only those of curves."""
 
 CASE = {case.name: case for case in CASES}
 families = pytest.mark.parametrize("case", CASES, ids=str)
+in_full = pytest.mark.parametrize("case", IN_FULL, ids=str)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -26,6 +26,7 @@ SIGNAL = {
     "linear": lambda r, s: (3.0 * s + 0.3 * r.normal(size=len(s)), {}),
     "poisson": lambda r, s: _counts(r, s),
     "exponential": lambda r, s: (r.exponential(np.exp(s)), {"censored": r.random(len(s)) < 0.3}),
+    "survival": lambda r, s: (r.weibull(1.5, len(s)) * np.exp(s), {"censored": r.random(len(s)) < 0.3}),
     "geometric": lambda r, s: (r.geometric(1.0 / (1.0 + np.exp(s))) - 1, {}),
     "lognormal": lambda r, s: (np.exp(s + 0.3 * r.normal(size=len(s))), {}),
 }

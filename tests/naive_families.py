@@ -241,6 +241,98 @@ class Exponential(Family):
         return mean, variance
 
 
+class Survival(Family):
+    """Hazards in cells of time: the sum over all ways to halve the cells, halves of halves included."""
+
+    defaults: ClassVar[dict[str, Any]] = {"censored": 0, "entry": 0, "log_hazard": 0}
+
+    def __init__(self, lengths: Column, shape: Any, time_prior: Any) -> None:
+        self.lengths, self.shape, self.time_prior = exact_all(lengths), exact(shape), exact(time_prior)
+
+    def _divisions(self, cells: list[int]) -> list[tuple[Real, list[list[int]]]]:
+        """Every way to divide cells into parts that have one factor, with its prior probability."""
+        if len(cells) == 1:
+            return [(mp.mpf(1), [cells])]
+        half = len(cells) // 2
+        found = [(1 - self.time_prior, [cells])]
+        for p, first in self._divisions(cells[:half]):
+            found += [(self.time_prior * p * q, first + second) for q, second in self._divisions(cells[half:])]
+        return found
+
+    def _all_divisions(self) -> list[tuple[Real, list[list[int]]]]:
+        return self._divisions(list(range(len(self.lengths))))
+
+    def _observed(self, y: Real, entry: Real, cell: int) -> Real:
+        """How much of a cell lies between the entry and y; the last cell has no end."""
+        end = mp.inf if cell == len(self.lengths) - 1 else mp.mpf(cell + 1)
+        return max(min(y, end) - max(entry, mp.mpf(cell)), mp.mpf(0))
+
+    def _cell(self, y: Real) -> int:
+        return int(min(max(mp.ceil(y) - 1, 0), len(self.lengths) - 1))
+
+    def _counts(self, ys: list[Real], weights: list[Real], columns: dict[str, Column]) -> tuple[list[Real], list[Real]]:
+        """Events and accumulated baseline hazard of each cell."""
+        events, exposed = [mp.mpf(0)] * len(self.lengths), [mp.mpf(0)] * len(self.lengths)
+        rows = zip(ys, weights, columns["censored"], columns["entry"], columns["log_hazard"], strict=True)
+        for y, w, censored, entry, log_hazard in rows:
+            for cell, length in enumerate(self.lengths):
+                exposed[cell] += w * mp.exp(exact(log_hazard)) * length * self._observed(y, exact(entry), cell)
+            if not censored:
+                events[self._cell(y)] += w
+        return events, exposed
+
+    def _log_terms(self, events: list[Real], exposed: list[Real]) -> list[Real]:
+        """The log of the prior times the evidence of each division."""
+        a, found = self.shape, []
+        for p, parts in self._all_divisions():
+            total = mp.log(p)
+            for part in parts:
+                d, e = mp.fsum(events[k] for k in part), mp.fsum(exposed[k] for k in part)
+                total += a * mp.log(a) + log_rising(a, d) - (a + d) * mp.log(a + e)
+            found.append(total)
+        return found
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real], **columns: Column) -> Real:
+        events, exposed = self._counts(ys, weights, columns)
+        density = mp.mpf(0)
+        for y, w, censored, log_hazard in zip(ys, weights, columns["censored"], columns["log_hazard"], strict=True):
+            if not censored:
+                density += w * (exact(log_hazard) + mp.log(self.lengths[self._cell(y)]))
+        return mp.log(mp.fsum(mp.exp(term) for term in self._log_terms(events, exposed))) + density
+
+    def _moments(
+        self, ys: list[Real], weights: list[Real], new: dict[str, Any], **columns: Column
+    ) -> tuple[Real, Real]:
+        """Integrals of S and 2 y S over each cell, for each division."""
+        events, exposed = self._counts(ys, weights, columns)
+        terms = self._log_terms(events, exposed)
+        top = max(terms)
+        total = mp.fsum(mp.exp(term - top) for term in terms)
+        entry, hazard = exact(new.get("entry", 0)), mp.exp(exact(new.get("log_hazard", 0)))
+        mean, square = entry, entry**2
+        for term, (_, parts) in zip(terms, self._all_divisions(), strict=True):
+            share, before = mp.exp(term - top) / total, mp.mpf(1)
+            for part in parts:
+                s = self.shape + mp.fsum(events[k] for k in part)
+                b = rate = self.shape + mp.fsum(exposed[k] for k in part)
+                for cell in part:
+                    start, is_last = max(entry, mp.mpf(cell)), cell == len(self.lengths) - 1
+                    if not is_last and cell + 1 <= entry:
+                        continue
+                    c = hazard * self.lengths[cell]
+                    q = mp.inf if is_last else 1 + c * (cell + 1 - start) / b
+                    if is_last and s <= 2:
+                        return (mp.inf if s <= 1 else mp.nan), mp.inf
+                    first = (1 - (0 if is_last else q ** (1 - s))) / (s - 1)
+                    second = (1 - (0 if is_last else q ** (2 - s))) / (s - 2) - first
+                    factor = share * before * (b / rate) ** -s
+                    mean += factor * first * b / c
+                    square += 2 * factor * (start * first * b / c + second * (b / c) ** 2)
+                    b = b if is_last else b * q
+                before *= (b / rate) ** -s
+        return mean, square - mean**2
+
+
 class Geometric(Family):
     """theta ~ Beta(alpha, beta), P(y) = theta (1 - theta)^y for y = 0, 1, 2, ..."""
 

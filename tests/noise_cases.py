@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+import everytree as et
+
 Rng = np.random.Generator
 FEWEST_FRESH = 2000
 
@@ -56,6 +58,7 @@ TARGETS: dict[str, Callable[[Rng, int], NDArray[Any]]] = {
     "lognormal": lambda rng, n: np.exp(rng.normal(0.0, 0.7, n)),
     "poisson": lambda rng, n: rng.poisson(5.0, n).astype(float),
     "exponential": lambda rng, n: rng.exponential(4.0, n),
+    "survival": lambda rng, n: rng.exponential(4.0, n),
     "geometric": lambda rng, n: (rng.geometric(0.3, n) - 1).astype(float),
 }
 """A law of each family of numbers."""
@@ -99,6 +102,10 @@ def log_scores_without_columns(target: str | int, rows: Rows, fresh: Rows) -> ND
         shares = (np.bincount(rows.y, minlength=target) + 0.5) / (len(rows.y) + 0.5 * target)
         return np.log(shares[fresh.y])
     y, new = rows.y, fresh.y
+    if target == "survival":
+        alike = np.zeros((len(y), 1)), np.zeros((len(new), 1))
+        model = et.MetaTreeRegressor(family="survival", random_state=0).fit(alike[0], y)
+        return model.predictive(alike[1]).log_prob(new)
     mean = float(y.mean())
     found = {
         "poisson": lambda: stats.poisson(mean).logpmf(new),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         LogNormal,
         Normal,
         Poisson,
+        Survival,
     )
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
-    from everytree.view import plot_predictive, plot_tree
+    from everytree.view import plot_predictive, plot_survival, plot_tree
 
 __version__ = "0.1.0"
 
@@ -79,6 +80,7 @@ __all__ = [
     "SampledTreeRegressor",
     "Schema",
     "StructureSampler",
+    "Survival",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
@@ -86,6 +88,7 @@ __all__ = [
     "load",
     "onnx_inputs",
     "plot_predictive",
+    "plot_survival",
     "plot_tree",
     "save",
     "to_tables",
@@ -104,7 +107,7 @@ _HOMES = {
     "export": ("onnx_inputs", "to_onnx", "to_tables"),
     "families": (
         "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "LinearRegression", "LogNormal", "Normal",
-        "Poisson",
+        "Poisson", "Survival",
     ),
     "files": ("ModelFileError", "load", "save"),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),
@@ -113,7 +116,7 @@ _HOMES = {
     "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
-    "view": ("plot_predictive", "plot_tree"),
+    "view": ("plot_predictive", "plot_survival", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {"scorers": "estimators.scorers"}

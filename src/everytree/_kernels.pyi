@@ -341,6 +341,17 @@ def log_node_fates(
     leaf: NDArray[np.float64],
     subtree: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def survival_curves(
+    *,
+    size: int,
+    per_cell: int,
+    parameters: NDArray[np.float64],
+    start: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    log_weights: NDArray[np.float64],
+    log_hazard: NDArray[np.float64],
+    n_jobs: int,
+) -> NDArray[np.float64]: ...
 def pooled_paths(
     *,
     ends: NDArray[np.int64],

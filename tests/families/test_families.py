@@ -11,7 +11,7 @@ from scipy import stats
 
 import everytree as et
 import naive
-from cases import CASE, Case, collapse, examples, families, random_codes, random_tree, rng_for, seeds, take
+from cases import CASE, CASES, Case, collapse, examples, families, random_codes, random_tree, rng_for, seeds, take
 from family_cases import PER_NODE, TEXTBOOK, pooled
 
 # ---- statistics ------------------------------------------------------------------------------------------------------
@@ -64,6 +64,8 @@ def test_no_rows_have_evidence_one(case):
     assert case.family.log_evidence(np.zeros((2, case.family.n_statistics))).tolist() == [0.0, 0.0]
 
 
+textbooks = pytest.mark.parametrize("case", [case for case in CASES if case.name in TEXTBOOK], ids=str)
+
 STATISTICS = {  # name: (y, weight, row data, what the class says the statistics are)
     "bernoulli": ([0, 1, 1], [1, 2, 3], {}, [1, 5]),
     "categorical": ([0, 2, 2], [1, 2, 3], {}, [1, 0, 5]),
@@ -73,7 +75,11 @@ STATISTICS = {  # name: (y, weight, row data, what the class says the statistics
     "normal": ([2.0, 3.0], [1, 2], {}, [3, 8, 22]),
     "linear": ([2.0, 3.0], [1, 2], {"inputs": [[1.0, 5.0], [1.0, 7.0]]}, [3, 22, 8, 52, 3, 19, 123]),
     "lognormal": (np.exp([2.0, 3.0]), [1, 2], {}, [3, 8, 22]),
-}
+    "survival": (
+        [1.5, 3.0], [1, 2], {"censored": [0, 1], "log_hazard": np.log([3.0, 2.0])},
+        [0, 1, 0, 0, 7, 5.5, 4, 0, np.log(3.0)],
+    ),
+}  # fmt: skip
 
 
 @families
@@ -117,7 +123,7 @@ def test_a_prior_for_each_node(name):
 # ---- posterior and predictive ----------------------------------------------------------------------------------------
 
 
-@families
+@textbooks
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 def test_posterior_parameters_are_the_textbooks(case, weighted):
     rng = rng_for("posterior", case, weighted)
@@ -130,14 +136,14 @@ def test_posterior_parameters_are_the_textbooks(case, weighted):
         np.testing.assert_allclose(got[name][0], value, rtol=1e-11, err_msg=name)
 
 
-@families
+@textbooks
 def test_posterior_parameters_of_nothing_are_the_prior(case):
     got = case.family.posterior_parameters(np.zeros((1, case.family.n_statistics)))
     for name, value in got.items():
         np.testing.assert_allclose(value[0], getattr(case.family, name), rtol=1e-14, err_msg=name)
 
 
-@families
+@textbooks
 def test_predictives_are_scipys(case):
     rng = rng_for("components", case)
     nothing = np.zeros((1, case.family.n_statistics))
@@ -167,7 +173,7 @@ def test_class_probabilities_are_the_mean_of_the_dirichlet(name):
     np.testing.assert_allclose(probs[0], case.twin.predictive_probs(y), rtol=1e-13)
 
 
-@families
+@textbooks
 def test_impossible_targets_have_log_prob_minus_infinity(case):
     impossible = np.array(TEXTBOOK[case.name].impossible)
     n = len(impossible)

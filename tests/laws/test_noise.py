@@ -59,7 +59,7 @@ def said(model: Any) -> float:
         scores = model.unseen_
     except AttributeError:
         return np.nan
-    return -scores.log_loss if hasattr(scores, "log_loss") else scores.log_score
+    return -scores.log_loss if hasattr(scores, "log_loss") else getattr(scores, "log_score", np.nan)
 
 
 def targets_of(kind: type[Any]) -> list[str | int]:

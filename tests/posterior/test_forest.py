@@ -12,7 +12,7 @@ from hypothesis import given
 import everytree as et
 import everytree.predictive.pooled
 import naive_forest
-from cases import CASES, examples, families, rng_for, seeds
+from cases import CASES, IN_FULL, examples, families, rng_for, seeds
 from everytree import _kernels
 from everytree.posterior.forest import Forest
 from forests import (
@@ -282,7 +282,7 @@ def test_tables_follow_the_rows(case):
 
 # ---- distributions ---------------------------------------------------------------------------------------------------
 
-NUMBERS = [case for case in CASES if case.name not in CLASSES]
+NUMBERS = [case for case in IN_FULL if case.name not in CLASSES]
 
 
 @pytest.mark.long
@@ -355,7 +355,7 @@ def test_distribution_over_classes(case, sharpness):
 
 
 @pytest.mark.long
-@sharpened(CASES, [1.0, 1.7])
+@sharpened(IN_FULL, [1.0, 1.7])
 def test_samples_have_the_distribution(case, sharpness):
     rng = rng_for("samples", case, sharpness)
     forest = random_forest(case, rng, sharpness=sharpness)
@@ -408,7 +408,7 @@ def test_rows_are_worked_on_in_blocks(case, monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@sharpened(CASES, [1.0, 2.0])
+@sharpened(IN_FULL, [1.0, 2.0])
 def test_no_rows_to_predict(case, sharpness):
     forest = random_forest(case, rng_for("none", case), sharpness=sharpness)
     y, row_data = case.draw(rng_for("none"), 0)

@@ -12,7 +12,7 @@ from scipy import stats
 
 import everytree as et
 import naive
-from cases import CASE, Case, families, random_codes, random_tree, rng_for, take
+from cases import CASE, Case, in_full, random_codes, random_tree, rng_for, take
 from everytree.base.words import number_of
 
 TREE = et.MetaTree.complete([0, 1, 1])
@@ -42,7 +42,7 @@ def assert_calibrated(split: list[bool], prob: list[float]) -> None:
 
 
 @pytest.mark.long
-@families
+@in_full
 def test_split_probabilities_are_calibrated(case):
     """P(s is split | s in T, data) over many draws of T and data, for the root and for the nodes below it."""
     rng, model = rng_for("calibration", case), et.GenerativeModel(TREE, case.family, SPLIT_PRIOR)
@@ -118,7 +118,7 @@ CDF = {
 
 
 @pytest.mark.long
-@families
+@in_full
 def test_a_held_out_target_is_anywhere_in_its_predictive(case):
     """The probability integral transform of one more row is uniform."""
     rng, model = rng_for("transform", case), et.GenerativeModel(TREE, case.family, SPLIT_PRIOR)
@@ -182,7 +182,7 @@ PARAMETERS: dict[str, Callable[[np.ndarray], list[tuple[np.ndarray, Any]]]] = { 
 }
 
 
-@families
+@in_full
 def test_parameters_follow_their_prior(case):
     theta = case.family.sample_parameters(np.zeros(20_000, dtype=np.int64), rng_for("theta", case))
     for sample, prior in PARAMETERS[case.name](theta):
@@ -233,7 +233,7 @@ GIVEN: dict[str, Callable[..., tuple[Any, Any]]] = {  # mean and variance of y g
 }
 
 
-@families
+@in_full
 def test_targets_follow_the_parameters_of_their_leaf(case):
     rng = rng_for("targets", case)
     X, row_data = rows(rng, case, 8000)
@@ -258,7 +258,7 @@ def test_targets_follow_the_parameters_of_their_leaf(case):
 WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,)}
 
 
-@families
+@in_full
 def test_shapes(case):
     rng = rng_for("shapes", case)
     tree = random_tree(rng)
@@ -271,7 +271,7 @@ def test_shapes(case):
         et.Posterior(tree, case.family).update(X, y, **row_data)  # whatever was drawn is possible
 
 
-@families
+@in_full
 def test_a_seed_makes_a_draw(case):
     X, row_data = rows(rng_for("seeds", case), case, 20)
     model = et.GenerativeModel(TREE, case.family, SPLIT_PRIOR)

@@ -12,8 +12,8 @@ from scipy import stats
 from scipy.special import ndtr
 
 import everytree as et
-from cases import Case, examples, families, rng_for, seeds
-from distribution_cases import DISCRETE, continuous, predictive
+from cases import Case, examples, in_full, rng_for, seeds
+from distribution_cases import CONTINUOUS, DISCRETE, predictive
 from everytree.base.arrays import FloatArray
 
 
@@ -35,7 +35,7 @@ def squared_tails(dist: et.Predictive, i: int, y: float, case: Case) -> float:
     return total
 
 
-@families
+@in_full
 @given(seed=seeds)
 @examples(3)
 def test_crps_is_its_integral(case, seed):
@@ -136,13 +136,13 @@ def test_crps_of_a_continuous_family_of_ones_own(apart):
         assert post.predictive([[0]]).crps([y])[0] == pytest.approx(exact, rel=1e-8)
 
 
-@families
+@in_full
 def test_crps_of_targets_that_are_not_finite(case):
     dist, _, _ = predictive(case, 5, n_rows=3)
     np.testing.assert_array_equal(dist.crps([np.inf, -np.inf, np.nan]), [np.inf, np.inf, np.nan])
 
 
-@continuous
+@pytest.mark.parametrize("case", [case for case in CONTINUOUS if case.name != "survival"], ids=str)
 @given(seed=seeds)
 @examples(3)
 def test_rows_that_share_a_path_have_the_scores_they_have_alone(case, seed):

@@ -8,7 +8,7 @@ from hypothesis import given
 from scipy import integrate, stats
 
 import everytree as et
-from cases import examples, families, rng_for, seeds
+from cases import examples, families, in_full, rng_for, seeds
 from distribution_cases import DISCRETE, LEVELS, continuous, discrete, predictive
 
 # ---- quantiles, cdf and samples --------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_entropy_is_the_expected_surprise(case):
     assert (np.abs(surprise.mean(axis=1) - dist.entropy()) < margin + 1e-9).all()
 
 
-@families
+@in_full
 @given(seed=seeds)
 @examples(5)
 def test_parts_of_the_variance_add_up(case, seed):
@@ -149,7 +149,7 @@ PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook for
 }
 
 
-@families
+@in_full
 def test_what_the_parameters_add_is_the_variance_of_the_mean(case):
     rng = rng_for("parameter variance", case)
     y, row_data = case.draw(rng, 25)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import everytree as et
 import everytree.predictive.paths
-from cases import CASES, Case, families, random_codes, random_tree, rng_for
+from cases import CASES, IN_FULL, Case, in_full, random_codes, random_tree, rng_for
 from everytree.base.words import number_of
 from random_shapes import random_shape
 
@@ -39,7 +39,7 @@ def distributions(case: Case) -> dict[str, Any]:
     return {name: maker.predictive(X_new, **new_data) for name, maker in makers.items()}
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(scope="module", params=IN_FULL, ids=str)
 def made(request):
     return request.param, distributions(request.param)
 
@@ -113,7 +113,7 @@ def test_targets_broadcast_against_the_rows(made, method):
                 np.testing.assert_allclose(got, row_by_row(dist, method, np.asarray(y)), rtol=1e-9, err_msg=name)
 
 
-@families
+@in_full
 def test_one_row_is_asked_about_a_grid_as_numpy_does(case):
     dist = distributions(case)["posterior"][2]
     grid = points(dist)
@@ -122,7 +122,7 @@ def test_one_row_is_asked_about_a_grid_as_numpy_does(case):
     np.testing.assert_array_equal(dist.cdf(grid), dist.cdf(grid[:, None])[:, 0])
 
 
-@families
+@in_full
 def test_no_rows_are_asked_about_a_grid(case):
     for name, dist in distributions(case).items():
         none = dist[:0]

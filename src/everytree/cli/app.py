@@ -76,6 +76,7 @@ def fit(
     exposure: options.Exposure = None,
     censored: options.Censored = None,
     event: options.Event = None,
+    entry: options.Entry = None,
     drop: options.Drop = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -95,7 +96,7 @@ def fit(
     \b
     everytree fit train.csv --target price
     everytree fit claims.parquet --target n --family poisson --exposure years --drop id,name
-    everytree fit patients.csv --target months --family exponential --event died
+    everytree fit patients.csv --target months --family survival --event died
     everytree fit train.csv --target price --model ensemble
     everytree fit small.csv --target cured --model exact --out exact.et
     zcat some.csv.gz | everytree fit - --target y --jobs -1
@@ -122,7 +123,7 @@ def fit(
     check_not_there(out, force=force)
     notes = TableRoles(
         target, weight, exposure, censored, has_header=not no_header, compressed=compress,
-        event=options.event(event, censored), groups=groups,
+        event=options.event(event, censored), groups=groups, entry=entry,
     )  # fmt: skip
     wanted = Wanted(
         model, kind, family, trees, depth, seed, jobs, dropped, progress=_shows(quiet),

@@ -31,6 +31,7 @@ ROW_DATA = {
     "exposure": "",
     "censored": "; 0 and 1, or false and true, say which rows are censored",
     "event": "; 0 and 1, or false and true, say in which rows the event was seen",
+    "entry": "; a time from 0 on and before that of the target",
 }
 """What families read of a row besides the target, and how errors end that say what it must hold."""
 
@@ -50,7 +51,7 @@ class TableRoles:
 
     Attributes
     ----------
-    target, weight, exposure, censored, event, groups : str or None
+    target, weight, exposure, censored, event, groups, entry : str or None
         Names of columns.
     has_header : bool
         Whether text files name their columns.
@@ -69,6 +70,7 @@ class TableRoles:
     counted: tuple[Counted, ...] = ()
     event: str | None = None
     groups: str | None = None
+    entry: str | None = None
 
     @property
     def by_argument(self) -> dict[str, str | None]:

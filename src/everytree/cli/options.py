@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear"]
+Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear", "survival"]
 """Those of `families.registry`, which takes long to import: a test compares the two."""
 
 Structure = Literal["forest", "boost", "ensemble", "tree", "exact", "sampled"]
@@ -65,9 +65,13 @@ OtherGroups = Annotated[
 ]
 Exposure = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --family poisson: time or size.")]
 Censored = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="With --family exponential: 1 where the end was not seen.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="With --family exponential or survival: 1 where the end was not seen."),
 ]
 Event = Annotated[str | None, typer.Option(metavar="COLUMN", help="Instead of --censored: 1 where the end was seen.")]
+Entry = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="With --family survival: the time from which on a row is observed.")
+]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row; columns are column1, column2, ...")
 ]

@@ -14,6 +14,7 @@ ROLES = {
     "exposure": "exposure",
     "censored": "censored",
     "event": "event",
+    "entry": "entry",
     "groups": "groups",
 }
 """Arguments that are columns of the table, and what options call them."""

@@ -45,7 +45,7 @@ def _facts(file: ModelFile) -> str:
     unseen = getattr(model, "unseen_", None)
     if unseen is not None:
         facts["unseen"] = unseen.sentence()
-    for role in ("weight", "exposure", "censored", "event"):
+    for role in ("weight", "exposure", "censored", "event", "entry"):
         if getattr(roles, role):
             facts[role] = f"column {getattr(roles, role)}"
     return "\n".join([file.path, *(f"{name:<10}{value}" for name, value in facts.items())])

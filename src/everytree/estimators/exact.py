@@ -88,5 +88,5 @@ class ExactTreeRegressor(_Exact, Regressor):
     """The exact average over every tree up to a depth and every choice of its splits, for numbers."""
 
     max_cuts: int = parameter(rules.MAX_CUTS, default=32)
-    family: str = parameter(rules.FAMILY, default="normal")
+    family: str = parameter(rules.PLAIN_FAMILY, default="normal")
     prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")

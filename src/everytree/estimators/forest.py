@@ -20,6 +20,7 @@ from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.oob import with_out_of_bag_score
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
+from everytree.estimators.survival import check_for_survival, check_incremental_survival, survival_structure
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.structures.forest import EarlierTrees, ForestStructure
@@ -54,7 +55,7 @@ class _Forest(MetaEstimator):
     warm_start: bool = parameter(rules.WARM_START, default=False)
     monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
-    model_kinds = ("forest",)
+    model_kinds = ("forest", "survival")
     grows_trees = True
 
     def _structure(self) -> GrownStructure:
@@ -223,6 +224,24 @@ class MetaForestRegressor(_Forest, Regressor):
     criterion: str = parameter(rules.NUMBER_CRITERION, default="squared_error")
     family: str = parameter(rules.FAMILY, default="normal")
     prior: Any = parameter(rules.PRIOR, default="auto")
+
+    def _structure(self) -> Any:
+        if not self._has_baseline:
+            return super()._structure()
+        growth = growth_of(
+            self, grower=self.grower, max_features=self.max_features, subsample=self.subsample,
+            bootstrap=bool(self.bootstrap),
+        )  # fmt: skip
+        return survival_structure(self, int(self.n_estimators), growth, sharpen=self.calibration == "auto")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._has_baseline:
+            check_for_survival(self, {"weights": "tempered", "oob_score": False, "warm_start": False})
+
+    def _check_incremental(self, method: str) -> None:
+        super()._check_incremental(method)
+        check_incremental_survival(self, method)
 
     @property
     def oob_prediction_(self) -> FloatArray:

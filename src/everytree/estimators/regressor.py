@@ -43,6 +43,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         exposure: Any = None,
         censored: Any = None,
         event: Any = None,
+        entry: Any = None,
         groups: Any = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
@@ -54,20 +55,22 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             missing values. Sparse matrices of SciPy's are read column by column; what they do not store is 0.
         y : (n_rows,) array_like, or str
             Numbers, or the name of the column of X that has them. Forests and trees also take several columns, (n_rows,
-            n_outputs). With `family="exponential"` also a structured array of scikit-survival's kind: a field of
-            booleans, whether the event was seen, and a field of times.
+            n_outputs). With families "exponential" and "survival" also a structured array of scikit-survival's kind: a
+            field of booleans, whether the event was seen, and a field of times.
         sample_weight : (n_rows,) array_like, or str, optional
             A row of weight 0 counts as absent. This and what follows may be the name of a column of X.
         exposure : (n_rows,) array_like, or str, optional
             With `family="poisson"`: the time or size over which each count was taken.
         censored : (n_rows,) array_like of bool, or str, optional
-            With `family="exponential"`: whether the time is only known to exceed y.
+            With families "exponential" and "survival": whether the time is only known to exceed y.
         event : (n_rows,) array_like of bool, or str, optional
             The opposite of `censored`: whether the event was seen. Give one of the two.
+        entry : (n_rows,) array_like, or str, optional
+            With `family="survival"`: the time from which on the row was observed, before y; 0 by default.
         groups : (n_rows,) array_like, or str, optional
             As in `MetaForestClassifier.fit`.
         """
-        row_data = {"exposure": exposure, "censored": censored, "event": event}
+        row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
         return self._fit(self._given(X, y, sample_weight, row_data, groups))
 
     @only_where("counts_rows", AFTER_ALL_TREES)
@@ -80,11 +83,13 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         exposure: Any = None,
         censored: Any = None,
         event: Any = None,
+        entry: Any = None,
         groups: Any = None,
         allow_overlap: bool = False,
     ) -> Self:
         """Learn from more rows; see `MetaForestClassifier.partial_fit`. Arguments as in `fit`."""
-        given = self._given(X, y, sample_weight, {"exposure": exposure, "censored": censored, "event": event}, groups)
+        row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
+        given = self._given(X, y, sample_weight, row_data, groups)
         if not self.__sklearn_is_fitted__():
             return self._fit_first(given, self.target_before_fit())
         return self._fit_more(given, allow_overlap=allow_overlap)
@@ -144,11 +149,15 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return self.predictive(X, exposure=exposure).interval(coverage)
 
     def log_scores(
-        self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None
+        self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None, entry: Any = None
     ) -> FloatArray:
-        """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it."""
+        """(n_rows,) log probability or density of each row's target; of a censored row, log of the tail beyond it.
+
+        With `entry`, given that the event is not before it.
+        """
         self._check_fitted()
-        given = self._given(X, y, None, {"exposure": exposure, "censored": censored, "event": event}, None)
+        row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
+        given = self._given(X, y, None, row_data, None)
         target = self._read_target(given.y)
         row_data = self.fitted_.target.row_data(len(target), given.row_data)
         is_censored = row_data.get("censored")
@@ -157,14 +166,17 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         dist = self.predictive(given.X, exposure=row_data.get("exposure"))
         check_lengths(len(dist), {"y": target})
         scores = dist.log_prob(target)
+        if "entry" in row_data:
+            scores = scores - np.log(dist.sf(row_data["entry"]))
         if is_censored is None:
             return scores
         with np.errstate(divide="ignore"):
-            return np.where(is_censored > 0.0, np.log(dist.sf(target)), scores)
+            beyond = np.log(dist.sf(target)) - (np.log(dist.sf(row_data["entry"])) if "entry" in row_data else 0.0)
+            return np.where(is_censored > 0.0, beyond, scores)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, censored: Any = None,
-        event: Any = None,
+        event: Any = None, entry: Any = None,
     ) -> float:  # fmt: skip
         """Return how well rows are predicted; larger is better. Arguments as in `fit`.
 
@@ -173,7 +185,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         censored, the mean log score: the log density of the target, or of a censored one the log probability to exceed
         it. Of several outputs, the mean of their scores.
         """
-        row_data = {"exposure": exposure, "censored": censored, "event": event}
+        row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
         if self._several:
             pairs = zip(self._several, columns_to_score(self, y), strict=True)
             return float(np.mean([one.score(X, own, sample_weight, **row_data) for one, own in pairs]))
@@ -193,6 +205,11 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         if isinstance(y, np.ndarray) and y.dtype.names is not None:
             y, row_data = times_and_events(y, row_data)
         return super()._given(X, y, sample_weight, row_data, groups)
+
+    @property
+    def _has_baseline(self) -> bool:
+        """Whether a baseline hazard is fitted before trees are grown."""
+        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].needs_baseline
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)

@@ -20,7 +20,7 @@ from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whol
 from everytree.base.errors import ArgumentError
 from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
-from everytree.families.registry import NUMBER_FAMILIES, boosted_families
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families, families_without_baseline
 from everytree.fitting.structures.origin import Weights
 from everytree.fitting.targets.class_weight import check_class_weight
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
@@ -76,7 +76,19 @@ def _number_or_function(name: str, value: Any) -> None:
 
 
 def _boosted_family(name: str, value: Any) -> None:
+    _refuse_survival(name, value)
     one_of(boosted_families())(name, value)
+
+
+def _family_without_baseline(name: str, value: Any) -> None:
+    _refuse_survival(name, value)
+    one_of(families_without_baseline())(name, value)
+
+
+def _refuse_survival(name: str, value: Any) -> None:
+    """Say which estimators predict survival curves."""
+    if isinstance(value, str) and value in NUMBER_FAMILIES and NUMBER_FAMILIES[value].needs_baseline:
+        raise ArgumentError(name, f"is {value!r}, which is for MetaForestRegressor and MetaTreeRegressor")
 
 
 def _prior(name: str, value: Any) -> None:
@@ -184,9 +196,14 @@ GIVEN_ALPHA = Rule("float", "Dirichlet concentration of each class in a leaf.", 
 FAMILY = Rule(
     f"{{{', '.join(map(repr, NUMBER_FAMILIES))}}}".replace("'", '"'),
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
-    `exposure`), a time (with `censored`), a number of failures before a success, or a positive number whose logarithm
-    is a measurement.""",
+    `exposure`), a time (with `censored`), a number of failures before a success, a positive number whose logarithm
+    is a measurement, or a time with a survival curve of any shape (with `event`).""",
     one_of(NUMBER_FAMILIES),
+)
+PLAIN_FAMILY = Rule(
+    f"{{{', '.join(map(repr, families_without_baseline()))}}}".replace("'", '"'),
+    "Leaf model of the target, as in `MetaForestRegressor`; survival curves are for forests and trees.",
+    _family_without_baseline,
 )
 BOOSTED_FAMILY = Rule(
     f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),

@@ -80,5 +80,5 @@ class SampledTreeClassifier(_Sampled, Classifier):
 class SampledTreeRegressor(_Sampled, Regressor):
     """The posterior average over the structures of one tree, drawn by `StructureSampler`, for numbers."""
 
-    family: str = parameter(rules.FAMILY, default="normal")
+    family: str = parameter(rules.PLAIN_FAMILY, default="normal")
     prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")

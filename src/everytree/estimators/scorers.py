@@ -21,11 +21,15 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from everytree.base.arrays import FloatArray, as_column, check_lengths
+from everytree.estimators.survival import times_and_events
 from everytree.predictive.predictive import Predictive
+from everytree.survival.rows import TimesOfRows, times_of_rows
+from everytree.survival.scores import brier_scores, expected_events, score_times
+from everytree.survival.scores import concordance as share_in_order
 
-__all__ = ["Scorer", "crps", "interval_score", "log_score"]
+__all__ = ["Scorer", "concordance", "crps", "integrated_brier", "interval_score", "log_score"]
 
-ROW_COLUMNS = ("sample_weight", "exposure", "censored")
+ROW_COLUMNS = ("sample_weight", "exposure", "censored", "event", "entry")
 """Row data that scorers accept besides targets."""
 
 
@@ -33,7 +37,7 @@ ROW_COLUMNS = ("sample_weight", "exposure", "censored")
 class Scorer:
     """The mean over rows of a score of each row's distribution; for `scoring=` of scikit-learn's tools.
 
-    Row data (`sample_weight`, `exposure`, `censored`) is given to a call by name; within
+    Row data (`sample_weight`, `exposure`, `censored` or `event`, `entry`) is given to a call by name; within
     scikit-learn's tools it is routed as metadata: `scorer.set_score_request(exposure=True)`.
 
     Attributes
@@ -95,7 +99,8 @@ def _distribution(estimator: Any, X: Any, row_data: dict[str, Any]) -> Predictiv
 
 
 def _refuse_censored(name: str, row_data: dict[str, Any]) -> None:
-    if row_data.pop("censored", None) is not None:
+    given = [row_data.pop(known, None) is not None for known in ("censored", "event", "entry")]
+    if any(given):
         raise ValueError(f"{name} needs the target itself, which is not known of censored rows; use log_score")
 
 
@@ -125,6 +130,65 @@ def interval_score(coverage: float = 0.9) -> Scorer:
         return np.asarray(low - high - 2.0 / (1.0 - coverage) * missed)
 
     return Scorer(f"interval_score({coverage})", of_rows)
+
+
+@dataclass(frozen=True)
+class _CurveScorer(Scorer):
+    """A score of survival curves that is not a mean over rows, or needs all of their times."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> float:
+        given = {name: values for name, values in row_data.items() if values is not None}
+        times, row_data = y, given
+        if isinstance(y, np.ndarray) and y.dtype.names is not None:
+            times, row_data = times_and_events(y, given)
+        target = estimator.fitted_.target
+        time = target.read(times)
+        columns = target.row_data(len(time), row_data)
+        weight = None if sample_weight is None else np.asarray(as_column("sample_weight", sample_weight), np.float64)
+        return float(self.of_rows(estimator, X, times_of_rows(time, weight, columns), None))
+
+
+def integrated_brier(until: float | None = None) -> Scorer:
+    """The negative integrated Brier score of survival curves, for family "survival" and "exponential".
+
+    Squared distances of S(t) from whether the event is still to come, as Graf weighs them by the probability not to be
+    censored, averaged over times. That probability is estimated by the scored rows.
+
+    Parameters
+    ----------
+    until : float, optional
+        The last time; by default the one from which on less than a fifth of the rows is at risk.
+    """
+
+    def of_rows(estimator: Any, X: Any, rows: TimesOfRows, _: Any) -> FloatArray:
+        times = score_times(rows, until)
+        curves = estimator.predictive(X).sf(times[:, None]).T
+        return -np.asarray(np.average(brier_scores(curves, times, rows, rows), weights=rows.weight))
+
+    return _CurveScorer("integrated_brier" if until is None else f"integrated_brier({until})", of_rows)
+
+
+def concordance(until: float | None = None, *, weighted: bool = False) -> Scorer:
+    """Share of pairs of rows, of which it is known whose event came first, that survival curves put in that order.
+
+    Rows are ordered by their expected number of events, the sum of -log S(t) over times; 0.5 is no order at all.
+
+    Parameters
+    ----------
+    until : float, optional
+        Events count up to this time, and times of curves too; by default all events count, and curves up to the time
+        from which on less than a fifth of the rows is at risk.
+    weighted : bool
+        Uno's C, in which pairs count by the inverse of the squared probability not to be censored, as estimated by the
+        scored rows; Harrell's C by default.
+    """
+
+    def of_rows(estimator: Any, X: Any, rows: TimesOfRows, _: Any) -> FloatArray:
+        curves = estimator.predictive(X).sf(score_times(rows, until)[:, None]).T
+        return np.asarray(share_in_order(expected_events(curves), rows, rows if weighted else None, until))
+
+    name = "uno_concordance" if weighted else "concordance"
+    return _CurveScorer(name if until is None else f"{name}({until})", of_rows)
 
 
 log_score = Scorer("log_score", _log_scores)

@@ -14,6 +14,8 @@ def drawing_options(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     }
     words["helps"] = getattr(model, "helpful_splits_", None)
     words["last_time"] = model._learnt().last_time
+    if model.model_.baseline is not None:
+        words["baseline"] = model.model_.baseline
     if model.has_classes:
         from everytree.view.describe import leaf_classes
 

@@ -1,4 +1,4 @@
-"""Times and events in one array, as scikit-survival has them."""
+"""Survival: times and events in one array, as scikit-survival has them, and what estimators of curves take."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.errors import ArgumentError
+from everytree.fitting.structures.survival import SurvivalStructure
+from everytree.structure.growers import Growth
 
 
 def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -31,3 +33,31 @@ def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDAr
         if row_data.get(name) is not None:
             raise ArgumentError(name, f"is given twice: the field {events[0]!r} of y says which events were seen")
     return np.ascontiguousarray(y[times[0]]), {**row_data, "event": np.ascontiguousarray(y[events[0]])}
+
+
+def survival_structure(
+    model: Any, n_trees: int, growth: Growth, *, sharpen: bool, is_one_tree: bool = False
+) -> SurvivalStructure:
+    """The structure of an estimator of survival curves."""
+    prior = {} if isinstance(model.prior, str) else dict(model.prior)
+    return SurvivalStructure(n_trees, model.random_state, growth, sharpen, model.split_prior, prior, is_one_tree)
+
+
+def check_for_survival(model: Any, defaults: Mapping[str, Any]) -> None:
+    """Raise for parameters that change nothing where survival curves are predicted, and for trees from elsewhere."""
+    why = "which family='survival' does not use"
+    for name, default in defaults.items():
+        value = getattr(model, name)
+        if value != default:
+            raise ArgumentError(name, f"is {value!r}, {why}")
+    if not isinstance(getattr(model, "grower", ""), str):
+        raise ArgumentError("grower", f"is a forest of its own, {why}: its trees know nothing of censored times")
+    if model.structures_ is not None:
+        raise ArgumentError("family", "is 'survival', for which trees are grown here, but the structures were imported")
+
+
+def check_incremental_survival(model: Any, method: str) -> None:
+    """Raise where batches are passed over: the baseline needs the times of rows at once."""
+    if model._has_baseline and method != "partial_fit":
+        must = "is 'survival', which learns from a table: use fit on some of the rows, and partial_fit for the others"
+        raise ArgumentError("family", must)

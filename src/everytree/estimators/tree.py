@@ -13,6 +13,7 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
+from everytree.estimators.survival import check_for_survival, check_incremental_survival, survival_structure
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.tree import N_FOLDS, TreeStructure
 from everytree.fitting.targets.class_weight import ClassWeight
@@ -35,7 +36,7 @@ class _Tree(MetaEstimator):
     verbose: int = parameter(rules.VERBOSE, default=0)
     monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
-    model_kinds = ("forest",)
+    model_kinds = ("forest", "survival")
     has_one_tree = True
     grows_trees = True
 
@@ -96,3 +97,17 @@ class MetaTreeRegressor(_Tree, Regressor):
     criterion: str = parameter(rules.NUMBER_CRITERION, default="squared_error")
     family: str = parameter(rules.FAMILY, default="normal")
     prior: Any = parameter(rules.PRIOR, default="auto")
+
+    def _structure(self) -> Any:
+        if not self._has_baseline:
+            return super()._structure()
+        return survival_structure(self, 1, growth_of(self), sharpen=False, is_one_tree=True)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._has_baseline:
+            check_for_survival(self, {})
+
+    def _check_incremental(self, method: str) -> None:
+        super()._check_incremental(method)
+        check_incremental_survival(self, method)

@@ -7,6 +7,7 @@ from everytree.families.linear import LinearRegression
 from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
 from everytree.families.rates import Exponential, Poisson
+from everytree.families.survival import Survival
 from everytree.families.traits import Components
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "NativeFamily",
     "Normal",
     "Poisson",
+    "Survival",
 ]

@@ -152,7 +152,7 @@ class NativeFamily(Family):
     is_scored_by_log : bool
         Whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score.
     size_parameter : tuple or None
-        The parameter that sets how many statistics there are, and its smallest and largest value.
+        The parameter that sets how many statistics there are, and its smallest and largest value or number of entries.
     never_negative : tuple of int or None
         Indices of the statistics that are sums of nonnegative numbers; None where all of them are.
     mass : slice or None
@@ -164,6 +164,8 @@ class NativeFamily(Family):
     has_one_noise : bool
         Whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
         columns do not matter.
+    needs_baseline : bool
+        Whether leaves count positions on a baseline hazard, which is fitted to a table before trees are grown.
     link : Link or None
         How targets lie about boosted centres; None where the family cannot be boosted.
     """
@@ -179,6 +181,7 @@ class NativeFamily(Family):
     is_in_browser: ClassVar[bool] = False
     grows_standardised: ClassVar[bool] = False
     has_one_noise: ClassVar[bool] = False
+    needs_baseline: ClassVar[bool] = False
     link: ClassVar[Link | None] = None
     size: int = 0
 

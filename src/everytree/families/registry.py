@@ -9,10 +9,21 @@ from everytree.families.linear import LinearRegression
 from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
 from everytree.families.rates import Exponential, Poisson
+from everytree.families.survival import Survival
 
 FAMILIES: dict[str, type[NativeFamily]] = {
     family.__name__: family
-    for family in (Bernoulli, Categorical, Normal, LinearRegression, Poisson, Exponential, Geometric, LogNormal)
+    for family in (
+        Bernoulli,
+        Categorical,
+        Normal,
+        LinearRegression,
+        Poisson,
+        Exponential,
+        Geometric,
+        LogNormal,
+        Survival,
+    )
 }
 """Families by the name of their class."""
 
@@ -25,6 +36,11 @@ NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
 def boosted_families() -> list[str]:
     """Names of the families of numbers that can be boosted."""
     return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
+
+
+def families_without_baseline() -> list[str]:
+    """Names of the families of numbers that any structure takes, since nothing is fitted before trees are grown."""
+    return [name for name, family in NUMBER_FAMILIES.items() if not family.needs_baseline]
 
 
 def families_with() -> dict[str, list[str]]:

@@ -43,7 +43,8 @@ def read_family(reader: Reader) -> NativeFamily:
     if family_class.size_parameter is not None:
         parameter, least, largest = family_class.size_parameter
         with reader.checking(parameter):
-            size = whole_number(parameter, given[parameter], least, largest)
+            stated = given[parameter]
+            size = whole_number(parameter, np.size(stated) if np.ndim(stated) else stated, least, largest)
     _, n_hyper = _kernels.family_shape(family_class.kernel, size)
     if len(prior) == 0 or prior.shape[1] != n_hyper:
         raise reader.error("prior", f"must have {n_hyper} columns and some row, but has shape {prior.shape}")

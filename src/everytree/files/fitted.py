@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def read_fitted(reader: Reader, model: Any) -> None:
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(reader), _read_batches(reader)
     oob = read_out_of_bag(reader.section("out_of_bag"), target) if "out_of_bag" in reader.values() else None
-    unseen = read_scores(reader, model.has_classes)
+    unseen = read_scores(reader, model.has_classes, are_curves=getattr(learnt.family, "needs_baseline", False))
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
@@ -92,7 +93,8 @@ def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: 
     leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
     if leaves is None or not isinstance(family, leaves):
         raise reader.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {family}")
-    optional = [[], *([column.name] for column in leaves.given_columns)]
+    names = [column.name for column in leaves.given_columns]
+    optional = [sorted(some) for n in range(len(names) + 1) for some in combinations(names, n)]
     if row_names not in ([["inputs"]] if "inputs" in leaves.row_data else optional):
         raise reader.error("row_data", f"is {row_names}, which family {model.family!r} does not go with")
     if ("input_mean" in reader) != ("inputs" in leaves.row_data):
@@ -101,8 +103,9 @@ def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: 
 
 def _read_row_names(reader: Reader) -> list[str]:
     names = reader.value("row_data", list)
-    if names not in ([], *([name] for family in NUMBER_FAMILIES.values() for name in family.row_data)):
-        raise reader.error("row_data", f"must be nothing or one name of row data, but is {names!r:.200}")
+    known = {name for family in NUMBER_FAMILIES.values() for name in family.row_data}
+    if not all(isinstance(name, str) for name in names) or not known.issuperset(names):
+        raise reader.error("row_data", f"must be names of row data, but is {names!r:.200}")
     return names
 
 

@@ -13,7 +13,7 @@ from everytree.files.plain import read_plain, write_plain
 from everytree.files.sections import Reader, Writer
 from everytree.fitting.held_out.helpful_splits import HelpfulSplits
 from everytree.fitting.held_out.out_of_bag import OutOfBag
-from everytree.fitting.held_out.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.held_out.scores import ClassScores, CurveScores, NoScores, NumberScores, Scores
 from everytree.fitting.held_out.search import Choice
 from everytree.fitting.targets.target import Target
 from everytree.models.model import Model
@@ -69,7 +69,7 @@ def read_helpful(reader: Reader, model: Model) -> HelpfulSplits | None:
     return HelpfulSplits(tree, prob, n_rows, section.value("is_cross_fitted", bool))
 
 
-def read_scores(reader: Reader, is_classes: bool) -> Scores | NoScores:
+def read_scores(reader: Reader, is_classes: bool, *, are_curves: bool = False) -> Scores | NoScores:
     """Scores, or why there are none; files of earlier versions of the library have neither."""
     if "unseen" not in reader:
         return NoScores("its file was written by a version of everytree that did not keep it")
@@ -79,15 +79,15 @@ def read_scores(reader: Reader, is_classes: bool) -> Scores | NoScores:
     n_rows = section.value("n_rows", int)
     if n_rows < 1:
         raise section.error("n_rows", f"must be positive, but is {n_rows}")
-    kind = ClassScores if is_classes else NumberScores
+    kind: type[Scores] = ClassScores if is_classes else CurveScores if are_curves else NumberScores
     names = [field.name for field in fields(kind) if field.name != "n_rows"]
     return kind(n_rows, *(_read_score(section, name) for name in names))
 
 
 def _read_score(reader: Reader, name: str) -> Any:
-    """A number; of R2 and coverage also nothing."""
+    """A number; of R2, coverage and concordance also nothing."""
     value = read_plain(reader, name)
-    if not isinstance(value, float) and not (value is None and name in ("r2", "coverage")):
+    if not isinstance(value, float) and not (value is None and name in ("r2", "coverage", "concordance")):
         raise reader.error(name, f"must be a number, but is {value!r:.200}")
     return value
 

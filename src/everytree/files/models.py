@@ -11,6 +11,7 @@ from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
+from everytree.families.survival import Survival
 from everytree.files.families import check_all
 from everytree.files.others import read_exact, write_exact
 from everytree.files.schemas import read_schema, write_schema
@@ -22,8 +23,12 @@ from everytree.models.centres import Centres
 from everytree.models.exact import ExactModel
 from everytree.models.mixed import MixedClasses
 from everytree.models.model import Model
+from everytree.models.survival import Member, SurvivalModel
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
+from everytree.survival.baseline import Baseline
+from everytree.survival.curves import Sharpening
+from everytree.survival.offset import Offset
 from everytree.tables.schema import Schema
 
 
@@ -267,11 +272,75 @@ def _read_trees(reader: Reader, schema: Schema) -> AdditiveTrees:
         return AdditiveTrees(n_nodes, nodes, value, base, schema.n_codes, mass)
 
 
+# ---- survival curves ------------------------------------------------------------------------------------------------
+
+
+def _write_survival(writer: Writer, model: SurvivalModel) -> None:
+    writer = writer.section("survival")
+    writer.put(n_members=len(model.members), power=float(model.sharpening.power))
+    writer.put_arrays(centre=model.sharpening.centre)
+    for number, member in enumerate(model.members):
+        own, baseline = writer.section(f"member{number}"), member.baseline
+        own.put_arrays(times=baseline.times, positions=baseline.positions, lengths=baseline.lengths)
+        if member.offset is not None:
+            own.put_arrays(first=member.offset.first, values=member.offset.values)
+            own.put(centre=float(member.offset.centre))
+        write_forest(own.section("forest"), member.forest)
+
+
+def _read_survival(reader: Reader, table: Table) -> SurvivalModel:
+    reader = reader.section("survival")
+    n_members = reader.value("n_members", int)
+    if not 1 <= n_members <= MAX_MEMBERS:
+        raise reader.error("n_members", f"must be from 1 to {MAX_MEMBERS}, but is {n_members}")
+    members = [_read_member(reader.section(f"member{number}"), table) for number in range(n_members)]
+    times = members[0].baseline.times
+    centre = reader.array("centre", np.float64, (len(times),))
+    check_all(reader, "centre", centre, np.isfinite(centre), "must be finite")
+    for number, member in enumerate(members):
+        if not np.array_equal(member.baseline.times, times):
+            raise reader.error(f"member{number}", "has other times than the first")
+    return SurvivalModel(members, Sharpening(_positive(reader, "power"), centre))
+
+
+def _read_member(reader: Reader, table: Table) -> Member:
+    times = reader.array("times", np.float64, (None,))
+    positions = reader.array("positions", np.float64, (len(times),))
+    lengths = reader.array("lengths", np.float64, (None,))
+    if len(times) == 0 or not (np.diff(times, prepend=0.0) > 0.0).all() or not np.isfinite(times).all():
+        raise reader.error("times", "must be positive, finite and ascending")
+    if not (np.diff(positions, prepend=0.0) >= 0.0).all() or positions[-1] != len(lengths):
+        raise reader.error("positions", f"must not fall, and end at {len(lengths)}")
+    check_all(reader, "lengths", lengths, np.isfinite(lengths) & (lengths > 0.0), "must be positive and finite")
+    offset = _read_offset(reader, table.schema) if "first" in reader else None
+    forest = read_forest(reader.section("forest"))
+    if not np.array_equal(forest.n_codes, table.schema.n_codes):
+        raise reader.error("forest.n_codes", "are not those of the schema")
+    if not isinstance(forest.family, Survival) or not np.array_equal(forest.family.lengths, lengths):
+        raise reader.error("forest", f"has leaves {forest.family}, but the baseline has {len(lengths)} other cells")
+    return Member(Baseline(times, positions, lengths), offset, forest)
+
+
+def _read_offset(reader: Reader, schema: Schema) -> Offset:
+    first = reader.array("first", np.int64, (schema.n_features + 1,))
+    if not np.array_equal(np.diff(first, prepend=0), np.append(0, schema.n_codes.astype(np.int64) + 1)):
+        raise reader.error("first", "does not fit the codes of the schema")
+    values = reader.array("values", np.float64, (int(first[-1]),))
+    check_all(reader, "values", values, np.isfinite(values), "must be finite")
+    centre = reader.value("centre", float)
+    if not np.isfinite(centre):
+        raise reader.error("centre", f"must be finite, but is {centre}")
+    return Offset(first, values, centre)
+
+
+MAX_MEMBERS = 16
+
 KINDS: dict[str, tuple[Callable[[Writer, Any], None], Callable[[Reader, Table], Model]]] = {
     AverageModel.kind: (_write_average, _read_average),
     ExactModel.kind: (_write_exact, _read_exact),
     BoostedClasses.kind: (_write_classes, _read_classes),
     BoostedNumbers.kind: (_write_numbers, _read_numbers),
     MixedClasses.kind: (_write_mixed, _read_mixed),
+    SurvivalModel.kind: (_write_survival, _read_survival),
 }
 """Writer and reader of each kind of model."""

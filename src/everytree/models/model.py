@@ -75,17 +75,25 @@ class Model(ABC):
     ----------
     kind : str
         Its name in files.
+    has_contributions : bool
+        Whether predictions can be divided among the columns.
     of_trees : str or None
         Scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre".
     """
 
     kind: ClassVar[str]
+    has_contributions: ClassVar[bool] = True
     of_trees: ClassVar[str | None] = None
 
     @property
     @abstractmethod
     def family(self) -> Any:
         """The leaf model."""
+
+    @property
+    def baseline(self) -> Any:
+        """The hazard of all rows on which leaves count positions; None where they count targets themselves."""
+        return None
 
     @property
     @abstractmethod

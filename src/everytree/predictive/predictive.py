@@ -216,6 +216,8 @@ class Predictive(ABC):
         to be infinite where the mean is infinite or does not exist.
         """
         self._need("cdf")
+        if getattr(self._no_components(), "has_jumps", False):
+            raise TypeError(f"crps() is for densities without jumps; of {self._family_name()} estimators have it")
         return self._at(y, self._scores) / self._sharpness
 
     # ---- of probabilities -----------------------------------------------------------------------------------------

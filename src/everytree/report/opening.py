@@ -12,7 +12,7 @@ import numpy as np
 
 from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
-from everytree.fitting.held_out.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.held_out.scores import ClassScores, CurveScores, NoScores, NumberScores, Scores
 from everytree.fitting.held_out.unseen import NOTHING_TO_PREDICT, UnseenRows, scores_of
 from everytree.posterior.rows import Rows
 from everytree.predictive.paths import predictive_of_probs
@@ -119,6 +119,8 @@ def _skill(scores: Scores) -> float:
     """
     if isinstance(scores, ClassScores):
         return 1.0 - scores.log_loss / scores.baseline_log_loss
+    if isinstance(scores, CurveScores):
+        return 1.0 - scores.brier / scores.baseline_brier
     assert isinstance(scores, NumberScores)
     narrower = 1.0 - math.exp(min(scores.baseline_log_score - scores.log_score, 1.0))
     return narrower if scores.r2 is None else min(narrower, scores.r2)
@@ -151,6 +153,11 @@ def _of_scores(scores: Scores, are_whole: bool) -> list[Tile]:
             Tile(f"{scores.log_loss:.2f}", "log-loss",
                  f"{scores.baseline_log_loss:.2f} by the class frequencies; less is better"),
         ]  # fmt: skip
+    if isinstance(scores, CurveScores):
+        brier = Tile(f"{scores.brier:.3f}", "integrated Brier score",
+                     f"{scores.baseline_brier:.3f} by one curve for all; less is better")  # fmt: skip
+        order = scores.concordance
+        return [*([] if order is None else [Tile(f"{order:.2f}", "concordance", "0.5 by chance")]), brier]
     assert isinstance(scores, NumberScores)
     spread = Tile(f"{scores.log_score:.2f}", "mean log score",
                   f"{scores.baseline_log_score:.2f} by one distribution for all; more is better")  # fmt: skip

@@ -92,7 +92,7 @@ def report_html(model: Any, table: Any = None, **options: Any) -> str:
         Whether the model was fitted to none of these rows. Then the model itself is scored. Otherwise, and also for a
         comparison with a plain forest, the estimator is fitted again to parts of the table: that is valid for any
         rows, including those of fit, but it scores other models than this one.
-    sample_weight, exposure, censored, event : str or (n_rows,) array_like, optional
+    sample_weight, exposure, censored, event, entry : str or (n_rows,) array_like, optional
         As in `fit`, or the names of their columns. Scores weight rows by `sample_weight`; exposure, and censored or
         its opposite event, are needed if the model was fitted with them.
     groups : str or (n_rows,) array_like, optional
@@ -133,6 +133,7 @@ def report_page(
     exposure: Any = None,
     censored: Any = None,
     event: Any = None,
+    entry: Any = None,
     groups: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
@@ -145,7 +146,7 @@ def report_page(
     table = as_table(table)
     beside = {
         "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
-        "groups": groups_of(model, table, groups),
+        "entry": entry, "groups": groups_of(model, table, groups),
     }  # fmt: skip
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
@@ -236,7 +237,7 @@ def _tree_sections(subject: Subject) -> dict[str, str]:
 
 
 def _rows(model: Any, table: Any, beside: dict[str, Any]) -> JudgedRows:
-    row_data = {name: beside[name] for name in ("exposure", "censored", "event")}
+    row_data = {name: beside[name] for name in ("exposure", "censored", "event", "entry")}
     return read_rows(model, table, beside["target"], beside["sample_weight"], row_data, beside["groups"])
 
 

@@ -34,6 +34,8 @@ class Words:
         Class labels; empty for numbers.
     last_time : float or None
         Of times, some of which were cut short: the longest that was seen.
+    baseline : Baseline or None
+        Of survival curves: the hazard of all rows.
     """
 
     inputs: list[str]
@@ -41,6 +43,7 @@ class Words:
     codes: list[CodeWords]
     classes: list[str]
     last_time: float | None = None
+    baseline: Any = None
 
     @classmethod
     def of(cls, model: Any) -> Words:
@@ -54,13 +57,14 @@ class Words:
             model.model_.words_of_codes(schema),
             [one_line(label) for label in getattr(model, "classes_", ())],
             model.fitted_.last_time,
+            model.model_.baseline,
         )
 
     def options(self) -> dict[str, Any]:
         """Options for pictures of posteriors."""
         classes = leaf_classes(self.classes) or None
         names = {"feature_names": self.features, "code_names": self.codes, "class_names": classes}
-        return names | {"last_time": self.last_time}
+        return names | {"last_time": self.last_time, "baseline": self.baseline}
 
 
 @dataclass(frozen=True)

@@ -95,5 +95,21 @@ class Evidence:
         )
 
 
+@dataclass(frozen=True)
+class Hazards(Evidence):
+    """Events and the hazards they are expected from, by the log evidence of one factor a leaf.
+
+    Splits are looked for as in trees of classes, among few columns.
+    """
+
+    @property
+    def is_classification(self) -> bool:
+        return True
+
+    def at(self, rows: NDArray[np.int64]) -> Hazards:
+        """Some of the rows."""
+        return Hazards(self.family, np.ascontiguousarray(self.statistics[rows]))
+
+
 def _as_doubles(values: FloatArray | None) -> FloatArray | None:
     return None if values is None else np.ascontiguousarray(values, dtype=np.float64)

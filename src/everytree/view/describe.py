@@ -177,6 +177,7 @@ def describe(
     helps: FloatArray | None = None,
     min_helps: float = MIN_HELPS,
     last_time: float | None = None,
+    baseline: Any = None,
     **row_data: Any,
 ) -> Drawing:
     """Choose the part of a posterior's meta-tree that is worth drawing.
@@ -195,7 +196,7 @@ def describe(
     sizes = _subtree_sizes(tree, is_leaf)
     seen = post.family.at(np.array(order)).seen(post.statistics[order])
     weights, unit = (None, "") if seen is None else seen
-    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data, last_time)
+    outcomes, classes = _outcomes(post, np.array(order), class_names, row_data, last_time, baseline)
     nodes = []
     for i, s in enumerate(order):
         first, last = int(tree.first_child[s]), int(tree.first_child[s] + tree.n_children[s])
@@ -433,6 +434,7 @@ def _outcomes(
     class_names: Sequence[Any] | None,
     row_data: Mapping[str, Any],
     last_time: float | None,
+    baseline: Any,
 ) -> tuple[list[Outcome], tuple[str, ...]]:
     family, statistics = post.family.at(nodes), post.statistics[nodes]
     if "inputs" in family.row_data and isinstance(family, NativeFamily) and not row_data:
@@ -442,6 +444,8 @@ def _outcomes(
     if hasattr(components, "probs"):
         probs, classes = grouped(components.probs(), class_names)
         return [Outcome(probs=tuple(row)) for row in probs.tolist()], classes
+    if baseline is not None:
+        return _outcomes_of_curves(components, len(nodes), baseline), ()
     if last_time is not None:
         n = len(nodes)
         mean = restricted_mean(lambda time: components.sf(np.full(n, time)), last_time).tolist()
@@ -450,6 +454,21 @@ def _outcomes(
         return [Outcome(mean=m, std=0.0, median=half, last_time=last_time) for m, half in each], ()
     std = np.sqrt(components.variance())
     return [Outcome(mean=m, std=d) for m, d in zip(components.mean().tolist(), std.tolist(), strict=True)], ()
+
+
+def _outcomes_of_curves(components: Any, n: int, baseline: Any) -> list[Outcome]:
+    """Medians and means of times that are cut off where the baseline ends, from curves of positions."""
+    positions, times = (np.append(0.0, part) for part in (baseline.positions, baseline.times))
+    curves = np.stack([components.sf(np.full(n, position)) for position in positions], axis=1)
+    mean = np.trapezoid(curves, times, axis=1)
+    medians = [
+        float(np.interp(-0.5, -curve, times)) if curve[-1] <= 0.5 else math.inf
+        for curve in np.minimum.accumulate(curves, 1)
+    ]
+    last = float(times[-1])
+    return [
+        Outcome(mean=m, std=0.0, median=half, last_time=last) for m, half in zip(mean.tolist(), medians, strict=True)
+    ]
 
 
 def _scale(outcomes: Sequence[Outcome], lowest: float) -> tuple[float, float] | None:

@@ -39,6 +39,8 @@ def tree_text(post: Posterior, *, max_depth: int = 3, max_nodes: int = 200, **op
         left out.
     last_time : float, optional
         Of times, the longest that was seen: medians beyond it and means without a limit are not shown.
+    baseline : Baseline, optional
+        Of survival curves: the hazard of all rows, by which leaves are shown as times.
     **row_data
         Row data of the family, such as `inputs`: one value, for all nodes.
 

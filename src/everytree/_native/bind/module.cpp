@@ -16,6 +16,7 @@ NB_MODULE(_kernels, module) {
     bind_forest(module);
     bind_held_out(module);
     bind_student(module);
+    bind_survival(module);
     bind_exact(module);
     bind_exact_tables(module);
     bind_explain(module);

@@ -14,6 +14,7 @@ void bind_boost(nanobind::module_& module);
 void bind_forest(nanobind::module_& module);
 void bind_held_out(nanobind::module_& module);
 void bind_student(nanobind::module_& module);
+void bind_survival(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);
 void bind_exact_tables(nanobind::module_& module);
 void bind_explain(nanobind::module_& module);

@@ -5,6 +5,7 @@
 
 #include "core/families.hpp"
 #include "core/linear.hpp"
+#include "core/survival.hpp"
 
 namespace everytree {
 
@@ -18,6 +19,7 @@ auto with_family(const std::string& name, int size, Make make) {
     if (name == "normal") return make(Normal());
     if (name == "lognormal") return make(LogNormal());
     if (name == "linear") return make(LinearRegression(size));
+    if (name == "survival") return make(Survival(size));
     throw std::invalid_argument("no kernel for a family named " + name);
 }
 

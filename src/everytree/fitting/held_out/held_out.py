@@ -256,6 +256,29 @@ def held_out(
     return replace(held, n_scored=len(scored), is_counted=is_counted or not is_honest, is_honest=is_honest)
 
 
+def held_out_rows(
+    rows: Rows,
+    grown: Sequence[Grown],
+    statistics: Sequence[FloatArray],
+    scored: NDArray[np.int64],
+    n_jobs: int = 1,
+    *,
+    is_counted: bool = True,
+) -> HeldOut:
+    """Score these rows by the trees that were not grown on their groups; by all if each was grown on every row."""
+    unseen = _unseen(rows, grown)
+    is_honest = bool(unseen.any())
+    involved = np.concatenate([scored, companions(scored, rows.group)])
+    held = _routed(rows, grown, statistics, unseen if is_honest else np.ones_like(unseen), involved, n_jobs)
+    return replace(held, n_scored=len(scored), is_counted=is_counted or not is_honest, is_honest=is_honest)
+
+
+def is_unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
+    """(n_rows,) whether some tree was not grown on a row and its group; every row if each was grown on all of them."""
+    unseen = _unseen(rows, grown).any(axis=0)
+    return np.asarray(unseen if unseen.any() else np.ones(len(rows), dtype=bool))
+
+
 def held_out_by_few(
     held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
 ) -> HeldOut:

@@ -132,6 +132,40 @@ class NumberScores(Scores):
         return f"{start} (one distribution for all rows: {self.baseline_log_score:.2f}){end}"
 
 
+@dataclass(frozen=True, repr=False)
+class CurveScores(Scores):
+    """Scores of survival curves; rows count by their weights.
+
+    The baseline hazard is that of all rows: a single one hardly changes it.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows that were scored: all, or of a long table a random sample.
+    brier, baseline_brier : float
+        Integrated Brier score, of the curves and of one Kaplan-Meier curve for all rows; less is better. Up to the time
+        from which on less than a fifth of the rows is at risk.
+    concordance : float or None
+        Harrell's C of the expected number of events up to then: the share of pairs of rows in the right order, 0.5
+        for one curve for all. None where the order of no pair is known.
+    """
+
+    brier: float
+    baseline_brier: float
+    concordance: float | None
+
+    def lines(self) -> list[Line]:
+        of_order = [] if self.concordance is None else [Line("concordance", self.concordance, 0.5)]
+        return [Line("integrated Brier score (less is better)", self.brier, self.baseline_brier), *of_order]
+
+    def sentence(self, which: str = UNSEEN) -> str:
+        order = "" if self.concordance is None else f"; concordance {self.concordance:.2f}"
+        return (
+            f"integrated Brier score {self.brier:.3f} on {which} (one Kaplan-Meier curve for all rows: "
+            f"{self.baseline_brier:.3f}){order}"
+        )
+
+
 @dataclass(frozen=True)
 class NoScores:
     """Why a model has none.

@@ -20,7 +20,7 @@ from everytree.fitting.held_out.baselines import (
 from everytree.fitting.held_out.held_out import left_out
 from everytree.fitting.held_out.out_of_bag import average_of_trees
 from everytree.fitting.held_out.predictions import Predictions
-from everytree.fitting.held_out.scores import ClassScores, NoScores, NumberScores, Scores
+from everytree.fitting.held_out.scores import ClassScores, CurveScores, NoScores, NumberScores, Scores
 from everytree.fitting.targets.classes import ClassTarget
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
@@ -30,6 +30,15 @@ from everytree.predictive.moved import ShiftedPredictive
 from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
+from everytree.survival.rows import times_of_rows
+from everytree.survival.scores import (
+    brier_scores,
+    concordance,
+    expected_events,
+    kaplan_meier,
+    score_times,
+    steps_at,
+)
 from everytree.tables.repeats import consecutive, repeated_rows
 from everytree.trees.metatree import MetaTree
 
@@ -123,6 +132,8 @@ def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScor
     if isinstance(target, ClassTarget):
         return _of_classes(target, rows, unseen)
     assert isinstance(target, NumberTarget)
+    if target.leaves.needs_baseline:
+        return _of_curves(rows, unseen)
     return _of_numbers(target, rows, unseen)
 
 
@@ -158,6 +169,21 @@ def _of_numbers(target: NumberTarget, rows: Rows, unseen: UnseenRows) -> NumberS
         r2, coverage = _r2(rows, unseen), _share(_in_interval(dist, some.y, log_scores, target), some)
     mean, mean_same = (float(np.average(each, weights=some.weight)) for each in (log_scores, same))
     return NumberScores(len(some), mean, mean_same, r2, coverage)
+
+
+def _of_curves(rows: Rows, unseen: UnseenRows) -> CurveScores | NoScores:
+    known = times_of_rows(rows.y, rows.weight, rows.row_data)
+    some = known.at(unseen.numbers)
+    if not some.is_event.any():
+        return NoScores("no event was seen in the rows that were left out")
+    times = score_times(some)
+    curves = unseen.predicted.sf(times[:, None]).T
+    alike = np.broadcast_to(steps_at(*kaplan_meier(known), times), curves.shape)
+    mean, mean_alike = (
+        float(np.average(brier_scores(each, times, some, known), weights=some.weight)) for each in (curves, alike)
+    )
+    order = concordance(expected_events(curves), some)
+    return CurveScores(len(some.time), mean, mean_alike, None if np.isnan(order) else order)
 
 
 def _weight(rows: Rows) -> FloatArray:

@@ -42,6 +42,8 @@ class NumberTarget(Target):
         As in the estimators.
     input_mean, input_scale : (n_inputs,) float64 or None
         By which the inputs of linear leaves are centred and scaled, once they are known.
+    code_numbers : sequence of (n_codes,) float64 or None
+        The number that stands for each code of a column, None for categories: while survival curves are fitted.
     """
 
     owner: str
@@ -50,6 +52,7 @@ class NumberTarget(Target):
     split_prior: Any
     input_mean: FloatArray | None = None
     input_scale: FloatArray | None = None
+    code_numbers: Sequence[FloatArray | None] = ()
 
     @property
     def leaves(self) -> type[NativeFamily]:
@@ -141,6 +144,8 @@ class NumberTarget(Target):
             )
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
+        if self.leaves.needs_baseline:
+            return replace(self, code_numbers=numbers_of_codes(schema, X, self.owner))
         if not self.has_inputs:
             return self
         numbers = schema.numbers(X, owner=self.owner)
@@ -199,3 +204,22 @@ class NumberTarget(Target):
 
     def with_labels(self, labels: Labels) -> Self:
         return self
+
+
+def numbers_of_codes(schema: Schema, X: Any, owner: str) -> list[FloatArray | None]:
+    """The mean of the numbers with each code, for each column of numbers; None for categories."""
+    codes, numbers = schema.encode(X, owner=owner), schema.numbers(X, owner=owner)
+    found: list[FloatArray | None] = []
+    n_seen = 0
+    for place, column in enumerate(schema.columns):
+        if column.kind == "categorical":
+            found.append(np.arange(column.n_codes, dtype=np.float64) if column.pooled else None)
+            continue
+        values, own, n = numbers[:, n_seen], codes[:, place].astype(np.int64), int(schema.n_codes[place])
+        n_seen += 1
+        known = (own < n) & np.isfinite(values)
+        count = np.bincount(own[known], minlength=n)[:n]
+        seen = np.flatnonzero(count)
+        mean = np.bincount(own[known], values[known], n)[:n][seen] / count[seen]
+        found.append(np.interp(np.arange(n), seen, mean) if len(seen) else np.zeros(n))
+    return found

@@ -5,6 +5,7 @@ figure. The colours suit the axes, light or dark.
 """
 
 from everytree.view.plot.along import plot_predictive
+from everytree.view.plot.curves import plot_survival
 from everytree.view.plot.tree import plot_tree
 
-__all__ = ["plot_predictive", "plot_tree"]
+__all__ = ["plot_predictive", "plot_survival", "plot_tree"]

@@ -78,6 +78,7 @@ def plot_predictive(
     else:
         classes, outputs, band = None, [], f"{100 * coverage:.3g} % interval"
         mean, (low, high) = dist.mean(), dist.interval(coverage).T
+        high = np.minimum(high, getattr(dist, "times", [np.inf])[-1])  # survival curves may end above it
     curve = Effect(name, kind, points, mean, low, high, 0.0, np.zeros(n), 1, classes)
     return draw_effect(curve, outputs, line="mean", band=band, ax=ax)
 

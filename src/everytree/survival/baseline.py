@@ -1,0 +1,112 @@
+"""The baseline hazard of a table, and the cells of it by which leaves count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from everytree.base.arrays import FloatArray
+from everytree.survival.rows import TimesOfRows
+
+MAX_KNOTS = 200
+MIN_KNOTS = 16
+EVENTS_PER_KNOT = 5
+"""Times at which the baseline changes: those of events, or where there are many, quantiles of these with five events
+between them, so that a hazard is not that of one row."""
+
+MAX_CELLS = 8
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The hazard of all rows together, constant between the times of events.
+
+    Between two knots, it is the number of events over the time that rows were observed there, each by its relative
+    hazard: with it, all rows together accumulate as much hazard as they have events.
+
+    Attributes
+    ----------
+    times : (n_knots,) float64
+        Ascending, positive; the last one is the time of the last event.
+    positions : (n_knots,) float64
+        Where these times are among the cells: from 0 on, ascending, the last one is the number of cells.
+    lengths : (n_cells,) float64
+        Hazard that the baseline accumulates in each cell.
+    """
+
+    times: FloatArray
+    positions: FloatArray
+    lengths: FloatArray
+
+    @classmethod
+    def of(cls, rows: TimesOfRows, log_hazard: FloatArray, times: FloatArray) -> Baseline:
+        """The baseline of some rows.
+
+        Parameters
+        ----------
+        rows : TimesOfRows
+        log_hazard : (n_rows,) float64
+            Logarithms of their relative hazards.
+        times : (n_knots,) float64
+            The knots, as `knots_of` gives them.
+        """
+        time, is_event, entry, weight = rows
+        exposed = weight * np.exp(log_hazard)
+        place = np.minimum(np.searchsorted(times, time), len(times) - 1)
+        events = np.bincount(place[is_event], weight[is_event], len(times))
+        observed = np.diff(_time_before(times, time, exposed) - _time_before(times, entry, exposed), prepend=0.0)
+        gaps = np.diff(times, prepend=0.0)
+        if not events.any():
+            events[-1] = 0.5  # all rows are censored: as if half an event had been seen
+        steps = np.where(observed > 0.0, events * gaps / np.where(observed > 0.0, observed, 1.0), 0.0)
+        return cls._in_cells(times, np.cumsum(steps), np.cumsum(events))
+
+    @classmethod
+    def _in_cells(cls, times: FloatArray, hazard: FloatArray, events: FloatArray) -> Baseline:
+        """Cells with about equally many events, which end at knots; the hazard rises at each of their ends."""
+        n_cells = MAX_CELLS
+        while True:
+            shares = events[-1] * np.arange(1, n_cells + 1) / n_cells
+            ends = np.minimum(np.searchsorted(events, shares - 1e-9 * events[-1]), len(times) - 1)
+            lengths = np.diff(hazard[ends], prepend=0.0)
+            if n_cells == 1 or ((np.diff(ends, prepend=-1) > 0).all() and (lengths > 0.0).all()):
+                break
+            n_cells //= 2
+        lengths = np.maximum(lengths, 1e-12)
+        positions = np.interp(hazard, np.append(0.0, hazard[ends]), np.arange(n_cells + 1.0))
+        return cls(times, positions, lengths)
+
+    def is_same(self, other: Baseline) -> bool:
+        """Whether two baselines are equal, so that what was counted by them may be added."""
+        mine, theirs = ((each.times, each.positions, each.lengths) for each in (self, other))
+        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+    def position(self, time: FloatArray) -> FloatArray:
+        """(n_rows,) where times are among the cells; those after the last event at its place."""
+        return np.asarray(np.interp(time, np.append(0.0, self.times), np.append(0.0, self.positions)))
+
+
+def knots_of(rows: TimesOfRows) -> FloatArray:
+    """The times of events, or quantiles of many; the longest time where there is no event."""
+    time, is_event, _, weight = rows
+    used = is_event & (weight > 0.0) & (time > 0.0)
+    if not used.any():
+        return np.array([max(float(time.max(initial=0.0)), 1e-300)])
+    distinct, inverse = np.unique(time[used], return_inverse=True)
+    n_knots = min(max(int(used.sum()) // EVENTS_PER_KNOT, MIN_KNOTS), MAX_KNOTS)
+    if len(distinct) <= n_knots:
+        return distinct
+    events = np.cumsum(np.bincount(inverse, weight[used]))
+    places = np.searchsorted(events, events[-1] * np.arange(1, n_knots + 1) / n_knots * (1.0 - 1e-12))
+    return np.asarray(distinct[np.unique(np.append(places, len(distinct) - 1))])
+
+
+def _time_before(times: FloatArray, end: FloatArray, weight: FloatArray) -> FloatArray:
+    """(n_times,) the time before each that rows lasted, those that end at `end`."""
+    order = np.argsort(end)
+    ends = end[order]
+    n_over = np.searchsorted(ends, times, "right")
+    total = np.append(0.0, np.cumsum((weight * end)[order]))
+    count = np.append(0.0, np.cumsum(weight[order]))
+    return np.asarray(total[n_over] + times * (count[-1] - count[n_over]))

@@ -23,8 +23,8 @@ import everytree as et
 from cases import assert_same, rng_for, take
 from estimator_cases import (
     ALL,
-    CURVES,
     CLASSES,
+    CURVES,
     FOUR,
     FRAMES,
     NUMBERS,

@@ -85,8 +85,11 @@ FOUR = [
 NUMBERS = [
     Case(kind, family, {"family": family})
     for kind in (et.MetaForestRegressor, et.MetaTreeRegressor)
-    for family in NUMBER_FAMILIES
+    for family, leaves in NUMBER_FAMILIES.items()
+    if not leaves.needs_baseline
 ]
+CURVES = [Case(kind, "survival", {"family": "survival"}) for kind in (et.MetaForestRegressor, et.MetaTreeRegressor)]
+"""Their leaves count positions on a baseline, not targets: see also test_survival_curves.py."""
 CLASSES = [
     Case(kind, target)
     for kind in (et.MetaForestClassifier, et.MetaTreeClassifier)

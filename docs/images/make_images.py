@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 import everytree as et
 from everytree.cli.demo import load
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
-from everytree.view.plot import plot_predictive, plot_tree
+from everytree.view.plot import plot_predictive, plot_survival, plot_tree
 
 
 def tumours(max_depth: int = 4):
@@ -60,8 +60,20 @@ def _rate(hour, is_weekend):
     return np.where(is_weekend, 1.0 + 9.0 * noon, 1.5 + 14.0 * morning + 18.0 * evening + 4.0 * noon)
 
 
+def patients(n_rows: int = 600):
+    """Times until an event, cut short for some: curves of three rows, and that of the table."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 4))
+    risk = X[:, 0] + (X[:, 1] > 0)
+    died, left = rng.weibull(1.4, n_rows) * np.exp(-risk / 1.4), rng.exponential(1.5, n_rows)
+    time, event = np.minimum(died, left), died <= left
+    model = et.MetaForestRegressor(family="survival", random_state=0).fit(X, time, event=event)
+    return plot_survival(model.predictive(X[:3]), time=time, event=event)
+
+
 PICTURES = {
     "front": top_of_tumours, "front_narrow": root_of_tumours, "tree": tumours, "predictive": calls,
+    "survival": patients,
 }  # fmt: skip
 
 

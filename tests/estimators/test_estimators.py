@@ -24,6 +24,7 @@ from cases import assert_same, rng_for, take
 from estimator_cases import (
     ALL,
     CLASSES,
+    CURVES,
     FOUR,
     FRAMES,
     NUMBERS,
@@ -208,7 +209,7 @@ def test_a_row_of_weight_two_is_two_rows(case):
     close(weighted.log_evidence_, twice.log_evidence_)
 
 
-@pytest.mark.parametrize("case", **ids(ALL))
+@pytest.mark.parametrize("case", **ids(ALL + CURVES))
 def test_a_row_of_weight_zero_is_no_row(case):
     X, y, row_data = case.draw(90)
     X[:5, :3] *= 100.0  # would move every cut, were it counted

@@ -221,4 +221,6 @@ def test_what_there_is_not_is_refused_by_name():
         made(et.MetaForestRegressor, weights="stacking").fit(X, y, **data)
     with pytest.raises(ValueError, match="partial_fit"):
         made(et.MetaForestRegressor).fit_batches([(X, y)])
+    with pytest.raises(ValueError, match="survival curves"):
+        et.to_tables(model)
     assert model.effect(0, X).mean.shape[0] > 1

@@ -44,7 +44,7 @@ def predict_file(model: str, table: str, out: str, how: Reading, asked: Asked, s
     if file.roles.exposure is not None and file.roles.exposure not in source.columns:
         say(f"{source.name}: there is no column {file.roles.exposure!r}; every exposure is taken to be 1")
     last_time = file.model.fitted_.last_time
-    if last_time is not None:
+    if last_time is not None and file.model.model_.baseline is None:
         say(
             f"{file.path}: times were censored, and the longest seen is {short_number(last_time, 6)}: mean_up_to is "
             "the mean of times up to it, and quantiles beyond it are inf; prediction and std extrapolate the rates"

@@ -145,7 +145,7 @@ class NumberTarget(Target):
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
         if self.leaves.needs_baseline:
-            return replace(self, code_numbers=numbers_of_codes(schema, X, self.owner))
+            return replace(self, code_numbers=numbers_of_codes(schema, X, used, self.owner))
         if not self.has_inputs:
             return self
         numbers = schema.numbers(X, owner=self.owner)
@@ -206,9 +206,11 @@ class NumberTarget(Target):
         return self
 
 
-def numbers_of_codes(schema: Schema, X: Any, owner: str) -> list[FloatArray | None]:
-    """The mean of the numbers with each code, for each column of numbers; None for categories."""
+def numbers_of_codes(schema: Schema, X: Any, used: NDArray[np.bool_] | None, owner: str) -> list[FloatArray | None]:
+    """The mean of the numbers with each code, of columns of numbers; None for categories. `used` rows have weight."""
     codes, numbers = schema.encode(X, owner=owner), schema.numbers(X, owner=owner)
+    if used is not None:
+        codes, numbers = codes[used], numbers[used]
     found: list[FloatArray | None] = []
     n_seen = 0
     for place, column in enumerate(schema.columns):

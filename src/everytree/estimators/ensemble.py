@@ -39,7 +39,9 @@ class _Ensemble(MetaEstimator):
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
         is_sharpened = self.has_classes  # of a forest of numbers only the means are used
-        forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth())
+        forest = ForestStructure(
+            int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth(), widens_leaves=True
+        )
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
         boost = BoostStructure(rule, self.random_state, True, n_residual_trees, lines)  # these two are for numbers
         return EnsembleStructure(forest, boost)

@@ -61,8 +61,9 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
         Of the trees; equal by default.
     """
     held = predictions.held
-    mixtures, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
-    mean, y = mixtures.mean(), held.y[rows].astype(np.float64)
+    predicted, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
+    mixtures, y = predicted.mixtures(), held.y[rows].astype(np.float64)
+    mean = mixtures.mean()
     weight = held.scored_weight[rows]
 
     def score(log_sharpness: float) -> float:

@@ -50,8 +50,8 @@ MANY_CLASSES = 5
 MAX_RESIDUAL_ROWS = 20_000
 """Rows that are enough to grow the forest of residuals and to choose its priors; all others are counted in it too."""
 
-ROWS_OF_LEAF_OF_DRAWN = 5
-"""Rows of the smallest leaf of that forest where its rows are drawn."""
+ROWS_OF_LEAF_OF_RESIDUALS = 5
+"""Rows of the smallest leaf of that forest: what boosting has left is mostly noise."""
 
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
@@ -99,7 +99,8 @@ class BoostStructure:
     def residuals(self, target: NumberTarget) -> ForestStructure:
         """The forest that models the residuals of out-of-fold predictions."""
         sharpen = target.leaves.support.is_real_line
-        return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, Growth())
+        growth = Growth(min_samples_leaf=ROWS_OF_LEAF_OF_RESIDUALS)
+        return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, growth)
 
     def classes(
         self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
@@ -223,11 +224,10 @@ def fit_residuals(
     of_leaves = centres.link.to_leaf(rows.y, centre)
     about_rows = Rows(with_centre(rows.codes, centre, own), of_leaves, rows.weight, row_data, rows.group)
     is_drawn = len(some) < len(rows)
-    if is_drawn:
-        residuals = replace(residuals, growth=replace(residuals.growth, min_samples_leaf=ROWS_OF_LEAF_OF_DRAWN))
     learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
     forest = learnt.model.parts.averaged
     if is_drawn:
+        forest = forest.copy()  # unseen rows are predicted later, by the statistics of those that were drawn
         rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
         forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
     model = BoostedNumbers(centres, centres.link, own, forest, chains)

@@ -52,6 +52,9 @@ def _linear(rng: np.random.Generator, n: int) -> Rows:
     return inputs @ [1.0, 2.0] + rng.normal(size=n), {"inputs": inputs}
 
 
+CELLS = ([-1.0, 0.0, 1.0, 1.5, 2.5], [0.5, 2.0, 3.0, 2.0, 2.0, 0.5], 1.5, (0.5, 1.0))
+"""A histogram: its edges, and the shares, the strength and the tails of its prior."""
+
 CASES = [
     Case(
         "bernoulli", et.Bernoulli(0.5, 0.7), naive_families.Bernoulli(0.5, 0.7),
@@ -84,6 +87,10 @@ CASES = [
     Case(
         "lognormal", et.LogNormal(0.5, 0.25, 0.7), naive_families.LogNormal(0.5, 0.25, 0.7),
         _plain(lambda r, n: np.exp(r.normal(0.3, 0.8, n))),
+    ),
+    Case(
+        "histogram", et.Histogram(*CELLS), naive_families.Histogram(*CELLS),
+        _plain(lambda r, n: r.normal(0.5, 1.5, n)),
     ),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.families.geometric import Geometric
+from everytree.families.histogram import Histogram
 from everytree.families.linear import LinearRegression
 from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
@@ -12,7 +13,17 @@ from everytree.families.rates import Exponential, Poisson
 
 FAMILIES: dict[str, type[NativeFamily]] = {
     family.__name__: family
-    for family in (Bernoulli, Categorical, Normal, LinearRegression, Poisson, Exponential, Geometric, LogNormal)
+    for family in (
+        Bernoulli,
+        Categorical,
+        Normal,
+        LinearRegression,
+        Poisson,
+        Exponential,
+        Geometric,
+        LogNormal,
+        Histogram,
+    )
 }
 """Families by the name of their class."""
 

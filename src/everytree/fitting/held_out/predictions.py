@@ -16,7 +16,6 @@ from everytree.families.base import NativeFamily
 from everytree.fitting.held_out.held_out import HeldOut, PathMixtures, TreePrediction
 from everytree.posterior.split_prior import SplitPriorLike
 from everytree.predictive.paths import PathPredictive, Paths
-from everytree.predictive.predictive import Predictive
 
 MAX_MIXTURES = 1000
 """Number of scored rows whose distributions of numbers are made."""
@@ -28,7 +27,7 @@ SMALL_WEIGHT = 1e-6
 class Mixtures(NamedTuple):
     """Distributions of some of the scored rows, and which rows these are."""
 
-    predicted: Predictive
+    predicted: PathPredictive
     rows: NDArray[np.int64]
 
 

@@ -67,7 +67,7 @@ def amounts(n_rows: int = 2000):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n_rows, 2))
     model = et.MetaForestRegressor(family="histogram", random_state=0).fit(X, _spent(X, rng))
-    rows, ax = np.array([[0.1, 0.5], [0.9, 0.5]]), pyplot.subplots(figsize=(6.4, 3.2))[1]
+    rows, ax = np.array([[0.1, 0.5], [0.9, 0.5]]), pyplot.subplots(figsize=(6.4, 3.2), layout="constrained")[1]
     at = np.concatenate([[-1e-9], np.linspace(0.0, 250.0, 500)])
     up_to = model.predictive(rows).cdf(at[:, None])
     for k, label in enumerate(("seldom buys", "often buys")):

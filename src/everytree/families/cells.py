@@ -19,6 +19,9 @@ MOST_ATOMS = 15
 FREQUENT, LEAST_ROWS = 1.0 / MOST_ATOMS, 5.0
 """Least share, and least weight, of the rows of such a value where there are more."""
 
+MOST_GAPS, GAP = 4, 1.0 / N_CELLS
+"""Maximum number of gaps between targets that have a cell, and their least share of the range."""
+
 N_GRID = 256
 """Number of equally large parts of the targets by which edges are laid."""
 
@@ -145,12 +148,22 @@ def _edges_between(values: FloatArray, counts: FloatArray, others: NDArray[np.bo
     part, of_part = values[others], counts[others]
     upto = (np.cumsum(of_part) - 0.5 * of_part) / of_part.sum()
     grid = np.interp((np.arange(N_GRID + 1)) / N_GRID, upto, part)
-    wide = np.sqrt(np.diff(grid))
+    wide = np.cbrt(np.diff(grid)) ** 2
     effort = np.full(N_GRID, 0.5 / N_GRID) + (0.5 * wide / wide.sum() if wide.sum() > 0.0 else 0.5 / N_GRID)
-    inner = _inner_edges(values, grid, np.concatenate([[0.0], np.cumsum(effort)]), n_cells)
-    step = 0.5 * float(np.min(np.diff(values))) if len(values) > 1 else max(abs(float(values[0])), 1.0) * 1e-3
-    margin = max(step, 1e-3 * float(values[-1] - values[0]))
-    return np.unique(np.concatenate([[values[0] - margin], inner, [values[-1] + margin]]))
+    step = float(np.min(np.diff(values))) if len(values) > 1 else max(abs(float(values[0])), 1.0) * 2e-3
+    margin = max(0.5 * step, 1e-3 * float(values[-1] - values[0]))
+    beside = _beside_gaps(values, margin)
+    inner = _inner_edges(values, grid, np.concatenate([[0.0], np.cumsum(effort)]), n_cells - len(beside) // 2)
+    return np.unique(np.concatenate([[values[0] - margin], inner, beside, [values[-1] + margin]]))
+
+
+def _beside_gaps(values: FloatArray, margin: float) -> FloatArray:
+    """Edges on both sides of the widest gaps between values: no cell holds such a gap and what lies beside it."""
+    gaps = np.diff(values)
+    widest = np.argsort(-gaps, kind="stable")[:MOST_GAPS]
+    widest = widest[gaps[widest] > GAP * (values[-1] - values[0])]
+    pad = np.minimum(0.25 * gaps[widest], margin)
+    return np.concatenate([values[widest] + pad, values[widest + 1] - pad])
 
 
 def _inner_edges(values: FloatArray, grid: FloatArray, upto: FloatArray, n_cells: int) -> FloatArray:

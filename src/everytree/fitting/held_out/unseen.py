@@ -196,6 +196,8 @@ def _in_interval(
     tail = 0.5 * (1.0 - COVERAGE)
     up_to = dist.cdf(y)
     below = up_to - np.exp(log_probs) if target.leaves.support.is_whole else up_to
+    if target.leaves.has_cells:  # some of one value
+        below = dist.cdf(np.nextafter(y, -np.inf))
     return np.asarray((up_to >= tail) & (below <= 1.0 - tail))
 
 

@@ -52,6 +52,9 @@ def _linear(rng: np.random.Generator, n: int) -> Rows:
     return inputs @ [1.0, 2.0] + rng.normal(size=n), {"inputs": inputs}
 
 
+CELLS = ([-1.0, 0.0, 1.0, 1.5, 2.5], [0.5, 2.0, 3.0, 2.0, 2.0, 0.5], 1.5, (0.5, 1.0))
+"""A histogram: its edges, and the shares, the strength and the tails of its prior."""
+
 CASES = [
     Case(
         "bernoulli", et.Bernoulli(0.5, 0.7), naive_families.Bernoulli(0.5, 0.7),
@@ -91,6 +94,10 @@ CASES = [
         lambda r, n: (
             r.uniform(0.0, 5.0, n), {"censored": r.integers(0, 2, n), "log_hazard": np.round(r.normal(0.0, 0.5, n), 3)}
         ),
+    ),
+    Case(
+        "histogram", et.Histogram(*CELLS), naive_families.Histogram(*CELLS),
+        _plain(lambda r, n: r.normal(0.5, 1.5, n)),
     ),
 ]  # fmt: skip
 

@@ -28,6 +28,7 @@ SIGNAL = {
     "exponential": lambda r, s: (r.exponential(np.exp(s)), {"censored": r.random(len(s)) < 0.3}),
     "survival": lambda r, s: (r.weibull(1.5, len(s)) * np.exp(s), {"censored": r.random(len(s)) < 0.3}),
     "geometric": lambda r, s: (r.geometric(1.0 / (1.0 + np.exp(s))) - 1, {}),
+    "histogram": lambda r, s: (np.where(r.random(len(s)) < 0.3, 0.0, s + 0.3 * r.normal(size=len(s))), {}),
     "lognormal": lambda r, s: (np.exp(s + 0.3 * r.normal(size=len(s))), {}),
 }
 """For each kind of target: from what the columns say of a row to the target, and what goes with it."""

@@ -128,6 +128,56 @@ def linear_predictive(p: dict[str, Any], inputs: np.ndarray) -> Any:
     return stats.t(2 * p["shape"], inputs @ p["mean"], np.sqrt(p["scale"] / p["shape"] * spread))
 
 
+def histogram_posterior(y: np.ndarray, w: np.ndarray) -> dict[str, Any]:
+    """Shares of six cells: below -1, to 0, to 1, to 1.5, to 2.5, beyond; halved after the third, then after one."""
+    n = np.array([w @ (y <= -1), w @ ((y > -1) & (y <= 0)), w @ ((y > 0) & (y <= 1)), w @ ((y > 1) & (y <= 1.5))])
+    n = np.append(n, [w @ ((y > 1.5) & (y <= 2.5)), w @ (y > 2.5)])
+    prior = np.array([0.5, 2.0, 3.0, 2.0, 2.0, 0.5])
+
+    def of(part: slice, whole: slice, strength: float) -> float:
+        return (strength * prior[part].sum() / prior[whole].sum() + n[part].sum()) / (strength + n[whole].sum())
+
+    half = [of(slice(0, 3), slice(0, 6), 1.5), of(slice(3, 6), slice(0, 6), 1.5)]
+    shares = [half[0] * of(slice(0, 1), slice(0, 3), 3.0), half[1] * of(slice(3, 4), slice(3, 6), 3.0)]
+    for k, (whole, first) in enumerate(((slice(0, 3), 1), (slice(3, 6), 4))):
+        rest = half[k] * of(slice(first, whole.stop), whole, 3.0)
+        pair = slice(first, first + 2)
+        shares += [rest * of(slice(first + j, first + j + 1), pair, 6.0) for j in (0, 1)]
+    return {"shares": np.array([shares[0], shares[2], shares[3], shares[1], shares[4], shares[5]])}
+
+
+class HistogramOf:
+    """The distribution of a share for each cell, as SciPy's frozen ones are asked."""
+
+    def __init__(self, p: dict[str, Any]) -> None:
+        self.shares = np.asarray(p["shares"])
+        self.parts = [
+            stats.expon(1.0, 0.5), stats.uniform(-1.0, 1.0), stats.uniform(0.0, 1.0), stats.uniform(1.0, 0.5),
+            stats.uniform(1.5, 1.0), stats.expon(2.5, 1.0),
+        ]  # fmt: skip
+
+    def cdf(self, y: Any) -> Any:
+        y = np.asarray(y, dtype=float)
+        each = [part.sf(-y) if k == 0 else part.cdf(y) for k, part in enumerate(self.parts)]
+        return sum(share * one for share, one in zip(self.shares, each, strict=True))
+
+    def sf(self, y: Any) -> Any:
+        return 1.0 - self.cdf(y)
+
+    def logpdf(self, y: Any) -> Any:
+        y = np.asarray(y, dtype=float)
+        each = [part.pdf(-y) if k == 0 else part.pdf(y) for k, part in enumerate(self.parts)]
+        return np.log(sum(share * one for share, one in zip(self.shares, each, strict=True)))
+
+    def mean(self) -> float:
+        return float(self.shares @ [-1.5, -0.5, 0.5, 1.25, 2.0, 3.5])
+
+    def var(self) -> float:
+        means = np.array([-1.5, -0.5, 0.5, 1.25, 2.0, 3.5])
+        own = np.array([0.25, 1.0 / 12.0, 1.0 / 12.0, 0.25 / 12.0, 1.0 / 12.0, 1.0])
+        return float(self.shares @ (own + (means - self.mean()) ** 2))
+
+
 NOT_COUNTS = (-1.0, 0.5, np.nan, np.inf, -np.inf)
 TEXTBOOK = {
     "bernoulli": Textbook(
@@ -161,6 +211,7 @@ TEXTBOOK = {
         (np.nan, np.inf, -np.inf),
     ),
     "linear": Textbook(linear_posterior, linear_predictive, (np.nan, np.inf, -np.inf)),
+    "histogram": Textbook(histogram_posterior, HistogramOf, (np.nan, np.inf, -np.inf)),
     "lognormal": Textbook(
         lambda y, w: {
             "mean": (0.25 * 0.5 + w @ np.log(y)) / (0.25 + w.sum()),

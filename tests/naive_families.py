@@ -463,3 +463,70 @@ class LinearRegression(Family):
         coef, precision, shape, scale = self._posterior(ys, weights, inputs)
         x = mp.matrix(exact_all(new["inputs"]))
         return student_moments(dot(x, coef), shape, scale * (1 + dot(x, mp.lu_solve(precision, x))))
+
+
+class Histogram(Family):
+    """Shares of cells with a Polya tree as prior: each part's left half has a Beta share of it."""
+
+    def __init__(self, edges: Any, shares: Any, strength: Any, tails: Any) -> None:
+        self.edges, self.strength = exact_all(edges), exact(strength)
+        self.shares, self.tails = exact_all(shares), exact_all(tails)
+        self.n_cells = len(self.shares)
+
+    def _cell(self, y: Real) -> int:
+        """The number of the cell: an atom, or the one that ends at or beyond y."""
+        for k in range(1, self.n_cells - 1):
+            if self.edges[k - 1] == y == self.edges[k]:
+                return k
+        return next((k for k, edge in enumerate(self.edges) if y <= edge), self.n_cells - 1)
+
+    def _log_density(self, y: Real) -> Real:
+        cell = self._cell(y)
+        if cell in (0, self.n_cells - 1):
+            tail = self.tails[cell > 0]
+            away = self.edges[0] - y if cell == 0 else y - self.edges[-1]
+            return -away / tail - mp.log(tail)
+        width = self.edges[cell] - self.edges[cell - 1]
+        return -mp.log(width) if width > 0 else mp.mpf(0)
+
+    def _parts(self) -> Iterable[tuple[range, range, Real, Real]]:
+        """Left and right cells of each halving, and the parameters of its Beta distribution."""
+        waiting = [(0, self.n_cells, self.strength)]
+        while waiting:
+            first, last, strength = waiting.pop()
+            if last - first == 1:
+                continue
+            middle = first + (last - first) // 2
+            left, right = range(first, middle), range(middle, last)
+            alpha, beta = (mp.fsum(self.shares[k] for k in part) for part in (left, right))
+            yield left, right, strength * alpha / (alpha + beta), strength * beta / (alpha + beta)
+            waiting += [(first, middle, 2 * strength), (middle, last, 2 * strength)]
+
+    def _counts(self, ys: list[Real], weights: list[Real]) -> list[Real]:
+        counts = [mp.mpf(0)] * self.n_cells
+        for y, w in zip(ys, weights, strict=True):
+            counts[self._cell(y)] += w
+        return counts
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real]) -> Real:
+        """A ratio of beta functions for each halving, and the densities inside cells."""
+        counts, total = self._counts(ys, weights), dot(weights, [self._log_density(y) for y in ys])
+        for left, right, a, b in self._parts():
+            n, m = (mp.fsum(counts[k] for k in part) for part in (left, right))
+            total += mp.log(mp.beta(a + n, b + m) / mp.beta(a, b))
+        return total
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any]) -> tuple[Real, Real]:
+        """Sums over cells."""
+        counts, shares = self._counts(ys, weights), [mp.mpf(1)] * self.n_cells
+        for left, right, a, b in self._parts():
+            n, m = (mp.fsum(counts[k] for k in part) for part in (left, right))
+            for part, of_part in ((left, a + n), (right, b + m)):
+                for k in part:
+                    shares[k] *= of_part / (a + b + n + m)
+        low, high = self.edges[0] - self.tails[0], self.edges[-1] + self.tails[1]
+        inner = [(a + b) / 2 for a, b in zip(self.edges, self.edges[1:], strict=False)]
+        spread = [(b - a) ** 2 / 12 for a, b in zip(self.edges, self.edges[1:], strict=False)]
+        means, variances = [low, *inner, high], [self.tails[0] ** 2, *spread, self.tails[1] ** 2]
+        mean = dot(shares, means)
+        return mean, dot(shares, [v + (m - mean) ** 2 for v, m in zip(variances, means, strict=True)])

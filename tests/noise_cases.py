@@ -60,6 +60,7 @@ TARGETS: dict[str, Callable[[Rng, int], NDArray[Any]]] = {
     "exponential": lambda rng, n: rng.exponential(4.0, n),
     "survival": lambda rng, n: rng.exponential(4.0, n),
     "geometric": lambda rng, n: (rng.geometric(0.3, n) - 1).astype(float),
+    "histogram": lambda rng, n: rng.normal(0.0, 0.5, n) + 4.0 * rng.integers(0, 2, n),
 }
 """A law of each family of numbers."""
 
@@ -111,9 +112,17 @@ def log_scores_without_columns(target: str | int, rows: Rows, fresh: Rows) -> ND
         "poisson": lambda: stats.poisson(mean).logpmf(new),
         "exponential": lambda: stats.expon(scale=mean).logpdf(new),
         "geometric": lambda: stats.geom(1.0 / (1.0 + mean), loc=-1).logpmf(new),
+        "histogram": lambda: _histogram(y).log_prob(new),
         "lognormal": lambda: _student(np.log(y)).logpdf(np.log(new)) - np.log(new),
     }.get(target, lambda: _student(y).logpdf(new))
     return np.asarray(found())
+
+
+def _histogram(y: NDArray[np.float64]) -> Any:
+    """The shares of the cells that a model of these targets counts in."""
+    family = et.Histogram.prior_search(y, None, {}, {"strength": 1.0}, 0.5).first_family
+    post = et.Posterior(et.MetaTree.complete([], n_features=1), family).update(np.zeros((len(y), 1), np.uint8), y)
+    return post.predictive(np.zeros((1, 1), np.uint8))
 
 
 def _student(y: NDArray[np.float64]) -> Any:

@@ -69,11 +69,33 @@ def patients(n_rows: int = 600):
     time, event = np.minimum(died, left), died <= left
     model = et.MetaForestRegressor(family="survival", random_state=0).fit(X, time, event=event)
     return plot_survival(model.predictive(X[:3]), time=time, event=event)
+def amounts(n_rows: int = 2000):
+    """Zeros beside amounts with a long tail: the shares of two rows, and what rows like them spend."""
+    from matplotlib import pyplot
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n_rows, 2))
+    model = et.MetaForestRegressor(family="histogram", random_state=0).fit(X, _spent(X, rng))
+    rows, ax = np.array([[0.1, 0.5], [0.9, 0.5]]), pyplot.subplots(figsize=(6.4, 3.2), layout="constrained")[1]
+    at = np.concatenate([[-1e-9], np.linspace(0.0, 250.0, 500)])
+    up_to = model.predictive(rows).cdf(at[:, None])
+    for k, label in enumerate(("seldom buys", "often buys")):
+        ax.plot(at, up_to[:, k], color=f"C{k}", label=label)
+        like = np.sort(_spent(np.repeat(rows[k : k + 1], 4000, axis=0), rng))
+        ax.plot(like, np.arange(1, 4001) / 4000, ":", color=f"C{k}", label="rows like it")
+    ax.set(xlim=(-8.0, 250.0), ylim=(0.0, 1.0), xlabel="amount", ylabel="probability of at most this")
+    ax.legend(loc="lower right")
+    return ax
+
+
+def _spent(X, rng):
+    return np.where(rng.random(len(X)) < 0.7 - 0.5 * X[:, 0], 0.0, rng.gamma(2.0, 20.0 + 80.0 * X[:, 1]))
 
 
 PICTURES = {
     "front": top_of_tumours, "front_narrow": root_of_tumours, "tree": tumours, "predictive": calls,
     "survival": patients,
+    "histogram": amounts,
 }  # fmt: skip
 
 

@@ -195,6 +195,7 @@ PRIORS = {
     "poisson": {"shape": 5.0},
     "exponential": {"shape": 5.0},
     "geometric": {"shape": 5.0},
+    "histogram": {"strength": 0.7},
     "lognormal": {"strength": 0.7, "noise": 0.2},
 }
 
@@ -257,6 +258,13 @@ def test_calibration_sharpens_the_average_and_nothing_else(case):
         probs = fixed.predict_proba(X) ** power
         close(sharp.predict_proba(X), probs / probs.sum(axis=1, keepdims=True))
         bit_equal(sharp.predict(X), fixed.predict(X))
+    elif case.target == "histogram":
+        fixed, _ = case.fitted(
+            calibration=None, split_prior=0.8, prior={"strength": sharp.choice_.parameters["strength"]}
+        )
+        atom = [fixed.predictive(X).cdf(0.0) - fixed.predictive(X).cdf(-1e-9) for fixed in (fixed, sharp)]
+        more = atom[0] > 0.5  # a larger share than all others together grows with its power
+        assert (np.sign(atom[1] - atom[0])[more] == np.sign(power - 1.0)).all()
     else:
         close(answers(sharp, X, row_data), answers(plain, X, row_data) / [1.0, power])
 

@@ -74,6 +74,7 @@ STATISTICS = {  # name: (y, weight, row data, what the class says the statistics
     "geometric": ([0, 4], [1, 2], {}, [3, 8]),
     "normal": ([2.0, 3.0], [1, 2], {}, [3, 8, 22]),
     "linear": ([2.0, 3.0], [1, 2], {"inputs": [[1.0, 5.0], [1.0, 7.0]]}, [3, 22, 8, 52, 3, 19, 123]),
+    "histogram": ([1.0, 3.5, 2.0], [1, 2, 3], {}, [0, 0, 1, 0, 3, 2, -2.0]),
     "lognormal": (np.exp([2.0, 3.0]), [1, 2], {}, [3, 8, 22]),
     "survival": (
         [1.5, 3.0], [1, 2], {"censored": [0, 1], "log_hazard": np.log([3.0, 2.0])},

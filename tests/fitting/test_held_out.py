@@ -16,7 +16,7 @@ import everytree.fitting.held_out.predictions
 import everytree.fitting.held_out.sharpness
 import everytree.fitting.held_out.stacking
 import naive_forest
-from cases import CASES, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
+from cases import CASES, CELLS, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
@@ -39,6 +39,7 @@ OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "geometric": [et.Geometric(0.2, 0.3), et.Geometric(9.0, 20.0)],
     "normal": [et.Normal(-3.0, 0.01, 0.3, 0.05), et.Normal(1.0, 20.0, 9.0, 50.0)],
     "linear": [et.LinearRegression(2, 0.01, 0.4, 0.1), et.LinearRegression(2, 20.0, 9.0, 50.0)],
+    "histogram": [et.Histogram(*CELLS[:2], 0.1, CELLS[3]), et.Histogram(CELLS[0], [1.0] * 6, 20.0, CELLS[3])],
     "lognormal": [et.LogNormal(-1.0, 0.01, 0.3), et.LogNormal(1.0, 20.0, 2.0)],
 }
 
@@ -388,6 +389,10 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "linear": (
         lambda precision, scale: et.LinearRegression(2, precision, 2.0, scale),
         {"precision": [0.1, 3.0], "scale": [0.5, 3.0], "split_prior": [0.3, 0.7]},
+    ),
+    "histogram": (
+        lambda strength: et.Histogram(*CELLS[:2], strength, CELLS[3]),
+        {"strength": [0.1, 2.0], "split_prior": [0.3, 0.7]},
     ),
     "lognormal": (et.LogNormal, {"strength": [0.1, 2.0], "sigma": [0.5, 1.5], "split_prior": [0.3, 0.7]}),
 }

@@ -66,11 +66,28 @@ class Slow:
         mean = self.of("mean")
         return y if self.sharpness == 1.0 else mean + (y - mean) * self.sharpness
 
+    def powered(self) -> Any:
+        """Of leaves with cells: the average of their shares, raised to a power."""
+        family, shares = self.said[0]._family, [one.powered(1.0)._summary[0, :-1] for one in self.said]
+        power = np.average(shares, axis=0, weights=self.weights) ** self.sharpness
+        return family.components(np.append(power / power.sum(), 0.0)[None])
+
+    @property
+    def has_cells(self) -> bool:
+        return bool(self.said[0]._family.has_cells)
+
+    def mean(self) -> float:
+        return self.powered().mean()[0] if self.has_cells else self.of("mean")
+
     def log_prob(self, y: float) -> float:
+        if self.has_cells:
+            return self.powered().log_prob(np.array([y]))[0]
         logs = [one.log_prob([self.stretched(y)])[0] for one in self.said]
         return np.log(np.average(np.exp(logs), weights=self.weights)) + np.log(self.sharpness)
 
     def cdf(self, y: float) -> float:
+        if self.has_cells:
+            return self.powered().cdf(np.array([y]))[0]
         return self.of("cdf", [self.stretched(y)])
 
 
@@ -129,8 +146,8 @@ def slow_scores(model: Any, rows: Rows, found: dict[int, Slow], weight: Any = No
     log_scores = [np.log(1.0 - found[i].cdf(y[i])) if is_censored[i] else found[i].log_prob(y[i]) for i in places]
     r2 = coverage = None
     if not is_censored[places].any():
-        r2 = slow_r2(y, [found[i].of("mean") for i in places], places, group, every)
-        step = 1.0 if model.family in ("poisson", "geometric") else 0.0
+        r2 = slow_r2(y, [found[i].mean() for i in places], places, group, every)
+        step = {"poisson": 1.0, "geometric": 1.0, "histogram": 1e-12}.get(model.family, 0.0)
         inside = [found[i].cdf(y[i]) >= 0.05 and found[i].cdf(y[i] - step) <= 0.95 for i in places]
         coverage = np.average(inside, weights=w)
     return NumberScores(

@@ -31,6 +31,7 @@ SIGNAL = {
     "poisson": lambda rng, s: rng.poisson(np.exp(1.0 + s)).astype(float),
     "exponential": lambda rng, s: rng.exponential(np.exp(s)),
     "survival": lambda rng, s: rng.weibull(1.5, len(s)) * np.exp(s),
+    "histogram": lambda rng, s: 2.0 * s + rng.gamma(2.0, size=len(s)),
     "geometric": lambda rng, s: (rng.geometric(1.0 / (1.0 + np.exp(1.0 + s))) - 1).astype(float),
 }
 

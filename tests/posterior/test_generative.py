@@ -14,6 +14,7 @@ import everytree as et
 import naive
 from cases import CASE, Case, in_full, random_codes, random_tree, rng_for, take
 from everytree.base.words import number_of
+from family_cases import HistogramOf
 
 TREE = et.MetaTree.complete([0, 1, 1])
 SPLIT_PRIOR = np.array([0.6, 0.5, 0.3, 0.0, 0.0, 0.0, 0.0])
@@ -178,6 +179,10 @@ PARAMETERS: dict[str, Callable[[np.ndarray], list[tuple[np.ndarray, Any]]]] = { 
         (t[:, 2], stats.gamma(2.0, scale=1 / 1.5)),
         *((z, stats.norm()) for z in ((t[:, :2] - [0.5, -1.0]) @ ROOT * np.sqrt(t[:, 2:])).T),
     ],
+    "histogram": lambda t: [
+        (t[:, :3].sum(axis=1), stats.beta(0.825, 0.675)),
+        (t[:, 4] / t[:, 4:].sum(axis=1), stats.beta(4.8, 1.2)),
+    ],
     "lognormal": lambda t: [(t[:, 0], stats.norm(0.5, 0.7 / np.sqrt(0.25)))],
 }
 
@@ -205,6 +210,11 @@ NARROW = {  # priors for each node, so narrow that the node can be told from wha
     "geometric": (et.Geometric([1e8, 2e8, 3e8], [3e8, 2e8, 1e8]), lambda t: t, [0.25, 0.5, 0.75]),
     "normal": (et.Normal([1.0, 2.0, 3.0], 1e8, 1e8, 1e8), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
     "linear": (et.LinearRegression(1, 1e8, 1e8, 1e8, [[1.0], [2.0], [3.0]]), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
+    "histogram": (
+        et.Histogram([0.0, 1.0], [0.2, 0.3, 0.5], [1e8, 2e8, 3e8]),
+        lambda t: t[:, 2],
+        [0.5, 0.5, 0.5],
+    ),
     "lognormal": (et.LogNormal([1.0, 2.0, 3.0], 1e8, 0.5), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
 }
 
@@ -229,6 +239,7 @@ GIVEN: dict[str, Callable[..., tuple[Any, Any]]] = {  # mean and variance of y g
     "geometric": lambda t: ((1 - t) / t, (1 - t) / t**2),
     "normal": lambda t: (t[0], 1 / t[1]),
     "linear": lambda t, inputs: (inputs @ t[:2], 1 / t[2]),
+    "histogram": lambda t: (HistogramOf({"shares": t}).mean(), HistogramOf({"shares": t}).var()),
     "lognormal": lambda t: stats.lognorm(t[1], scale=np.exp(t[0])).stats("mv"),
 }
 
@@ -255,7 +266,7 @@ def test_targets_follow_the_parameters_of_their_leaf(case):
 
 # ---- shapes and seeds --------------------------------------------------------------------------------------
 
-WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,)}
+WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,), "histogram": (6,)}
 
 
 @in_full

@@ -50,6 +50,7 @@ OUTSIDE = {
     "geometric": [-1, 0.5, NAN, INF, 1e300],
     "normal": [NAN, INF, -INF, 1e300],
     "linear": [NAN, INF, -INF, 1e300],
+    "histogram": [NAN, INF, -INF, 1e300],
     "lognormal": [0.0, -1.0, NAN, INF, 1e300],
 }
 

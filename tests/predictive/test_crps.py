@@ -25,7 +25,8 @@ def squared_tails(dist: et.Predictive, i: int, y: float, case: Case) -> float:
         F = np.array([dist.cdf(np.full(n, float(k)))[i] for k in range(top)])
         return float(((F - (np.arange(top) >= y)) ** 2).sum())
     levels = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 0.99, 1 - 1e-3, 1 - 1e-6, 1 - 1e-9]
-    ends = sorted([*dist.quantile(levels)[i], dist.quantile(1.0 - 1e-12)[i], y])
+    bends = getattr(case.family, "edges", ())
+    ends = sorted([*dist.quantile(levels)[i], dist.quantile(1.0 - 1e-12)[i], y, *bends])
     nodes, weights = np.polynomial.legendre.leggauss(20)
     total = 0.0
     for left, right in pairwise(ends):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from scipy import integrate, stats
 
 import everytree as et
-from cases import examples, families, in_full, rng_for, seeds
+from cases import CELLS, examples, families, in_full, rng_for, seeds
 from distribution_cases import DISCRETE, LEVELS, continuous, discrete, predictive
 
 # ---- quantiles, cdf and samples --------------------------------------------------------------------------------------
@@ -49,11 +51,14 @@ def test_cdf_is_the_sum_or_integral_of_the_density(case, seed):
     if case in DISCRETE:
         total = sum(np.exp(dist.log_prob(np.full(2, float(k)))) * (k <= at) for k in range(int(at.max()) + 1))
     else:
-        low = dist.quantile(1e-9)
-        total = [
-            integrate.quad(lambda u, i=i: np.exp(dist.log_prob(np.full(2, u)))[i], low[i], at[i], limit=400)[0]
-            for i in range(2)
-        ]
+        total = []
+        for i, low in enumerate(dist.quantile(1e-9)):
+            ends = [low, *(bend for bend in getattr(case.family, "edges", ()) if low < bend < at[i]), at[i]]
+            parts = (
+                integrate.quad(lambda u, i=i: np.exp(dist.log_prob(np.full(2, u)))[i], *part, limit=400)[0]
+                for part in pairwise(ends)
+            )
+            total.append(sum(parts))
     np.testing.assert_allclose(dist.cdf(at), total, atol=2e-8)
     assert (dist.cdf(np.full(2, -np.inf)) == 0.0).all()
     np.testing.assert_allclose(dist.cdf(np.full(2, np.inf)), 1.0, rtol=1e-12)
@@ -131,6 +136,23 @@ def categorical_spread(alpha):
     return numbers @ ((np.diag(p) - np.outer(p, p)) / (total + 1.0)) @ numbers
 
 
+def spread_of_shares(shares: np.ndarray, n: float, strength: float, first: int, last: int) -> tuple[float, float]:
+    """Mean of the targets in some cells, and its variance, from the expected shares and the number of rows there."""
+    if last - first == 1:
+        return [-1.5, -0.5, 0.5, 1.25, 2.0, 3.5][first], 0.0
+    middle, prior = first + (last - first) // 2, np.array(CELLS[1])
+    p = shares[first:middle].sum() / shares[first:last].sum()
+    total = strength + n
+    n_left = p * total - strength * prior[first:middle].sum() / prior[first:last].sum()
+    (left, one), (right, other) = (
+        spread_of_shares(shares, n_left, 2.0 * strength, first, middle),
+        spread_of_shares(shares, n - n_left, 2.0 * strength, middle, last),
+    )
+    own = p * (1.0 - p) / (total + 1.0)
+    variance = own * (left - right) ** 2 + (p**2 + own) * one + ((1.0 - p) ** 2 + own) * other
+    return right + p * (left - right), variance
+
+
 PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook formulas for the posterior's own
     "bernoulli": lambda q, _: q["alpha"] * q["beta"] / ((q["alpha"] + q["beta"]) ** 2 * (q["alpha"] + q["beta"] + 1.0)),
     "categorical": lambda q, _: categorical_spread(q["alpha"]),
@@ -143,6 +165,7 @@ PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook for
     "linear": lambda q, data: (
         data["inputs"][0] @ np.linalg.solve(q["precision"], data["inputs"][0]) * q["scale"] / (q["shape"] - 1.0)
     ),
+    "histogram": lambda q, _: spread_of_shares(q["shares"], 25.0, 1.5, 0, 6)[1],
     "lognormal": lambda q, _: stats.lognorm(
         q["sigma"] / np.sqrt(q["strength"]), scale=np.exp(q["mean"] + 0.5 * q["sigma"] ** 2)
     ).var(),

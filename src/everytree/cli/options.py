@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear", "survival"]
+Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear", "survival", "histogram"]
 """Those of `families.registry`, which takes long to import: a test compares the two."""
 
 Structure = Literal["forest", "boost", "ensemble", "tree", "exact", "sampled"]

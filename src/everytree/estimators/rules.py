@@ -197,7 +197,7 @@ FAMILY = Rule(
     f"{{{', '.join(map(repr, NUMBER_FAMILIES))}}}".replace("'", '"'),
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
     `exposure`), a time (with `censored`), a number of failures before a success, a positive number whose logarithm
-    is a measurement, or a time with a survival curve of any shape (with `event`).""",
+    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape.""",
     one_of(NUMBER_FAMILIES),
 )
 PLAIN_FAMILY = Rule(
@@ -215,8 +215,8 @@ PRIOR = Rule(
     '"auto" or dict',
     """Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
     prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); lognormal: `strength`
-    and `noise`, of logarithms; linear: `precision`, `shape`, `noise`; the others: `shape` (events or rows the prior is
-    worth).""",
+    and `noise`, of logarithms; histogram: `strength`; linear: `precision`, `shape`, `noise`; the others: `shape`
+    (events or rows the prior is worth).""",
     _prior,
 )
 GIVEN_PRIOR = Rule(

@@ -3,6 +3,7 @@
 from everytree.families.base import Family, NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.families.geometric import Geometric
+from everytree.families.histogram import Histogram
 from everytree.families.linear import LinearRegression
 from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
@@ -17,6 +18,7 @@ __all__ = [
     "Exponential",
     "Family",
     "Geometric",
+    "Histogram",
     "LinearRegression",
     "LogNormal",
     "NativeFamily",

@@ -32,6 +32,8 @@ class Family(ABC):
         Names of the data of a row besides its target, given to `update` and `predictive` by keyword.
     has_classes : bool
         Whether targets are classes 0, 1, ..., and predictives have `probs`.
+    has_cells : bool
+        Whether predictives are shares of cells, so that mixtures of them are so too; see `ShareComponents`.
     support : Support
         The possible targets.
     """
@@ -39,6 +41,7 @@ class Family(ABC):
     n_statistics: int
     row_data: ClassVar[tuple[str, ...]] = ()
     has_classes: ClassVar[bool] = False
+    has_cells: ClassVar[bool] = False
     support: ClassVar[Support] = REAL_LINE
 
     @abstractmethod
@@ -193,6 +196,17 @@ class NativeFamily(Family):
     ) -> Search:
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
+
+    @classmethod
+    def learn(cls, y: FloatArray, weight: FloatArray | None) -> Any:
+        """Return what leaves of all rows have in common and is learnt once, of the first rows; None if nothing is."""
+        del y, weight
+        return None
+
+    @classmethod
+    def search_with(cls, learnt: Any, given: Mapping[str, Any], split_prior: Any) -> Search:
+        """Return the search for priors, given what was learnt."""
+        raise TypeError(f"{cls.__name__} learns nothing beforehand")
 
     @classmethod
     def to_grow_on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.families.geometric import Geometric
+from everytree.families.histogram import Histogram
 from everytree.families.linear import LinearRegression
 from everytree.families.lognormal import LogNormal
 from everytree.families.normal import Normal
@@ -23,6 +24,7 @@ FAMILIES: dict[str, type[NativeFamily]] = {
         Geometric,
         LogNormal,
         Survival,
+        Histogram,
     )
 }
 """Families by the name of their class."""

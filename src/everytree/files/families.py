@@ -39,20 +39,23 @@ def read_family(reader: Reader) -> NativeFamily:
     family_class = FAMILIES[name]
     prior = reader.array("prior", np.float64, (None, None))
     given = {name: read_plain(reader, name) for name in _parameters(family_class)}
-    size = family_class.size
     if family_class.size_parameter is not None:
         parameter, least, largest = family_class.size_parameter
         with reader.checking(parameter):
             stated = given[parameter]
             size = whole_number(parameter, np.size(stated) if np.ndim(stated) else stated, least, largest)
-    _, n_hyper = _kernels.family_shape(family_class.kernel, size)
-    if len(prior) == 0 or prior.shape[1] != n_hyper:
-        raise reader.error("prior", f"must have {n_hyper} columns and some row, but has shape {prior.shape}")
+        _check_width(reader, prior, _kernels.family_shape(family_class.kernel, size)[1])
     with reader.checking("parameters"):
         family = family_class(**given)
+    _check_width(reader, prior, family.hyper.shape[1])
     if not np.array_equal(family.hyper, prior):
         raise reader.error("prior", "is not the one of these parameters")
     return family
+
+
+def _check_width(reader: Reader, prior: FloatArray, n_hyper: int) -> None:
+    if len(prior) == 0 or prior.shape[1] != n_hyper:
+        raise reader.error("prior", f"must have {n_hyper} columns and some row, but has shape {prior.shape}")
 
 
 def write_statistics(writer: Writer, statistics: FloatArray) -> None:

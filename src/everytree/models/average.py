@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.words import number_of, short_number
-from everytree.explaining.contributions import Contributions, log_of, probs_of, safe_log
+from everytree.explaining.contributions import Contributions, complete, log_of, probs_of, safe_log
 from everytree.explaining.tree_sums import Asked, forest_sum
 from everytree.models.model import Parts, Scale, UpdatableModel
 from everytree.posterior.forest import Forest
@@ -86,12 +86,16 @@ class AverageModel(UpdatableModel):
 
     @property
     def is_sum_of_trees(self) -> bool:
-        return self.forest.sharpness == 1.0 or not self.family.has_classes
+        return self.forest.sharpness == 1.0 or not (self.family.has_classes or self.family.has_cells)
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         found = forest_sum(asked, self.forest)
         if scale == "trees" or self.is_sum_of_trees:
             return found
+        if self.family.has_cells:  # the mean of sharpened shares is near that of the trees
+            base = found.base if asked.mean is None else asked.mean
+            means = self.means(asked.codes, n_jobs=asked.n_jobs)[:, None]
+            return complete(found.starting_at(base, self.importances_of_inputs(asked)), means)
         # A softmax of multiples of logarithms. The mean before sharpening is near that after it.
         mean = found.base if asked.mean is None else asked.mean
         logits = log_of(found).times(self.forest.sharpness)

@@ -31,9 +31,9 @@ class Forest:
     """Posteriors over different meta-trees of the same columns, and a weight for each.
 
     A row is predicted by the weighted average of the posteriors' predictions. An average of many predictions is less
-    certain than it should be; `sharpness` above 1 corrects that. Probabilities of classes are raised to that power and
-    scaled to sum to 1 again; a distribution over numbers is narrowed around its mean, its spread divided by the
-    sharpness.
+    certain than it should be; `sharpness` above 1 corrects that. Probabilities of classes and of cells are raised to
+    that power and scaled to sum to 1 again; another distribution over numbers is narrowed around its mean, its spread
+    divided by the sharpness.
 
     A row may have a value that a tree has no branch for: a category that was not there at fit, or a missing value in a
     column that had none. In prediction it stops at the node that splits on it and is predicted as a row of that node;
@@ -286,7 +286,9 @@ class Forest:
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         tables, centre = self.node_values()
-        if not all(np.isfinite(table).all() for table in tables):  # some leaf has an infinite variance, or no mean
+        is_powered = self.family.has_cells and self.sharpness != 1.0
+        # Some leaf has an infinite variance, or no mean.
+        if is_powered or not all(np.isfinite(table).all() for table in tables):
             dist = self.predictive(X, n_jobs=n_jobs)
             return dist.mean(), dist.variance()
         first, second = self._average(X, tables, n_jobs).T

@@ -25,6 +25,8 @@ def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
     """(n_units, 2) lower and upper ends."""
     if len(mixture) == 0:
         return np.empty((0, 2))
+    if mixture.as_one is not None:
+        return np.asarray(mixture.as_one.shortest(coverage))
     return _shortest_of_counts(mixture, coverage) if mixture.is_discrete else _shortest_of_reals(mixture, coverage)
 
 

@@ -74,6 +74,11 @@ class Mixture:
             terms = np.where(weights > 0.0, weights * values, 0.0)
         return np.add.reduceat(terms, self.starts, axis=0) if len(self) else terms[:0]
 
+    @cached_property
+    def as_one(self) -> Any:
+        """The distribution of each unit, where mixtures of components are of the same kind; else None."""
+        return self.components.mixed(self.average) if hasattr(self.components, "mixed") else None
+
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Repeat the number of each unit for its components."""
         return np.repeat(values, self.lengths, axis=0)
@@ -120,6 +125,8 @@ class Mixture:
 
     def quantile(self, p: FloatArray) -> FloatArray:
         """The smallest y with cdf(y) >= p."""
+        if self.as_one is not None:
+            return np.asarray(self.as_one.quantile(p))
         return self._discrete_quantile(p) if self.is_discrete else self._continuous_quantile(p)
 
     def _continuous_quantile(self, p: FloatArray) -> FloatArray:
@@ -167,6 +174,8 @@ class Mixture:
         Finite where the squared tails are integrable: where they fall off faster than x^-1/2. For components without
         `power_tail` it is assumed to be infinite where there is no mean.
         """
+        if self.as_one is not None:
+            return np.asarray(self.as_one.crps(y))
         has_score = (self._tail_index() > 0.5) & np.isfinite(y)
         asked = np.flatnonzero(has_score)
         out = np.where(np.isnan(y), np.nan, np.inf)

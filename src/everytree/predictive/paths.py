@@ -89,6 +89,16 @@ class PathPredictive(Predictive):
         row_data = {name: values[rows] for name, values in self._row_data.items()}
         return type(self)(self._family, self._summary, self._paths.at_rows(rows), row_data)
 
+    @property
+    def has_cells(self) -> bool:
+        """Whether distributions are shares of cells."""
+        return self._family.has_cells
+
+    def powered(self, power: float) -> PathPredictive:
+        """One distribution for each row, the mixture with its shares raised to a power; for families with cells."""
+        shares = self._per_row(lambda mixture: np.asarray(mixture.as_one.powered(power).shares))
+        return path_of_each(self._family, np.column_stack([shares, np.zeros(len(shares))]))
+
     # ---- once per path --------------------------------------------------------------------------------------------
 
     def _per_row(self, function: Callable[[Mixture], FloatArray]) -> FloatArray:
@@ -220,7 +230,11 @@ def _distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 def predictive_of_probs(probs: FloatArray) -> Predictive:
     """Distributions over classes with these probabilities."""
-    place = np.arange(len(probs) + 1)
-    paths = Paths(place, place[:-1], np.zeros(len(probs)), place[:-1].astype(np.int32))
-    family = Bernoulli() if probs.shape[1] == 2 else Categorical(probs.shape[1])
-    return PathPredictive(family, probs, paths, {})
+    return path_of_each(Bernoulli() if probs.shape[1] == 2 else Categorical(probs.shape[1]), probs)
+
+
+def path_of_each(family: Family, summary: FloatArray) -> PathPredictive:
+    """Distributions of rows with one node each, given by its summary."""
+    place = np.arange(len(summary) + 1)
+    paths = Paths(place, place[:-1], np.zeros(len(summary)), place[:-1].astype(np.int32))
+    return PathPredictive(family.at(np.zeros(len(summary), dtype=np.int64)), summary, paths, {})

@@ -16,7 +16,7 @@ from everytree.base.lazy import cached_property
 from everytree.families.base import Family
 from everytree.families.traits import mean_less
 from everytree.predictive.mixture import Mixture
-from everytree.predictive.paths import PathPredictive, Paths
+from everytree.predictive.paths import PathPredictive, Paths, path_of_each
 from everytree.predictive.predictive import Predictive, VarianceParts
 from everytree.predictive.students import StudentRows
 
@@ -155,8 +155,8 @@ class PooledPredictive(Predictive):
     """Distributions averaged over every tree of a forest and every pruning of each, or over every tree there is.
 
     The mixtures are long, so they are computed when needed, some rows at a time. With a sharpness other than 1, classes
-    have their probabilities raised to that power and scaled to sum to 1, and distributions of numbers are narrowed
-    around the mean of the average.
+    and cells have their probabilities raised to that power and scaled to sum to 1, and other distributions of numbers
+    are narrowed around the mean of the average.
 
     Parameters
     ----------
@@ -181,9 +181,9 @@ class PooledPredictive(Predictive):
         self._pool = pool
         self._ends = ends
         self._n_jobs = n_jobs
-        is_classes = pool.family.has_classes
-        self._power = sharpness if is_classes else 1.0  # exponent of class probabilities
-        self._sharpness = 1.0 if is_classes else sharpness
+        has_power = pool.family.has_classes or pool.family.has_cells
+        self._power = sharpness if has_power else 1.0  # exponent of the shares of classes or cells
+        self._sharpness = 1.0 if has_power else sharpness
         self._mean: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -278,12 +278,11 @@ class PooledPredictive(Predictive):
     def _block(self, block: slice, sharp: bool = True) -> PathPredictive:
         row_data = {name: values[block] for name, values in self._row_data.items()}
         rows = self._pool.predictive(self._ends[block], row_data)
-        if sharp and self._power != 1.0:
-            probs = sharpened(rows.probs(), self._power)
-            place = np.arange(len(probs) + 1)
-            paths = Paths(place, place[:-1], np.zeros(len(probs)), place[:-1].astype(np.int32))
-            rows = PathPredictive(self._pool.family, probs, paths, {})
-        return rows
+        if not sharp:
+            return rows
+        if self._pool.family.has_cells:
+            return rows.powered(self._power)
+        return rows if self._power == 1.0 else path_of_each(self._pool.family, sharpened(rows.probs(), self._power))
 
 
 def _columns(grid: FloatArray, rows: slice | NDArray[np.int64]) -> FloatArray:

@@ -107,7 +107,9 @@ class HeldOutTreeOf : public HeldOutTree {
         }
     }
     // Whether what does not depend on priors is kept from one call to the next: some megabytes.
-    bool is_small() const { return tree_.n_nodes <= 1 << 18 && paths_->touched.size() <= 1 << 14; }
+    bool is_small() const {
+        return tree_.n_nodes <= 1 << 18 && paths_->touched.size() * family_.layout.size() <= 1 << 17;
+    }
 
     void check(std::int64_t n_rows) const {
         const auto n = static_cast<std::size_t>(n_rows);

@@ -253,7 +253,7 @@ class HeldOut {
         for (std::size_t k = group.first_node; k < group.last_node; ++k) {  // children first
             const auto s = static_cast<std::size_t>(paths.touched[k]);
             leaf_before_.push_back(leaf_[s]);
-            leaf_[s] = evidence_(rest_summary_[k]);
+            leaf_[s] = leaf_without(held, group, k, leaf_[s]);
             win_without_.push_back(tree_.n_children[s] > 0 ? win_of_split(s) : numerics::Scaled{});
         }
         for (std::size_t k = group.first_predicted; k < group.last_predicted; ++k)
@@ -261,6 +261,19 @@ class HeldOut {
         for (std::size_t k = group.first_node; k < group.last_node; ++k)  // as it was
             leaf_[static_cast<std::size_t>(paths.touched[k])] = leaf_before_[k - group.first_node];
     }
+
+    // The evidence of a touched node as a leaf without the rows of the group. By the chain rule where the family knows
+    // what the other rows say of one.
+    double leaf_without(const HeldOutRows& held, const Group& group, std::size_t k, double with_them) {
+        if constexpr (knows_predictive) {
+            const Row row = held.rows[group.first_row];
+            if (group.is_alone() && row.weight == 1.0 && held.counted[group.first_row])
+                return with_them - family_.log_predictive(rest(k), prior_, row);
+        }
+        return evidence_(rest_summary_[k]);
+    }
+    static constexpr bool knows_predictive =
+        requires(const Family& f, const double* x, const Row& row) { f.log_predictive(x, x, row); };
 
     // The statistics of each touched node without the rows of the group.
     void sum_rows(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group) {
@@ -307,6 +320,8 @@ class HeldOut {
                 family_.expected(of_node_.data(), &predictions_.back() + 1 - family_.n_expected());
             } else if (leaves_all) {  // with the row is as it was
                 predictions_.push_back(leaf_before_[k - group.first_node] - leaf_[s]);
+            } else if constexpr (knows_predictive) {
+                predictions_.push_back(family_.log_predictive(rest(k), prior_, row));
             } else {
                 with_row_.assign(rest(k), rest(k) + size_);
                 family_.layout.add(with_row_.data(), once_.data());

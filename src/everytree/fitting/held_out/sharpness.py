@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from everytree.base.arrays import FloatArray
 from everytree.fitting.held_out.predictions import Predictions
+from everytree.predictive.paths import PathPredictive
 
 SHARPNESS = (0.3, 5.0)
 """Range of the sharpness that is searched."""
@@ -63,6 +64,8 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
     held = predictions.held
     predicted, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
     mixtures, y = predicted.mixtures(), held.y[rows].astype(np.float64)
+    if predictions.family.has_cells:
+        return _sharpness_of_cells(mixtures, y, held.scored_weight[rows])
     mean = mixtures.mean()
     weight = held.scored_weight[rows]
 
@@ -71,3 +74,18 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
         return float(np.average(mixtures.log_prob(stretched) + log_sharpness, weights=weight))
 
     return _sharpest(score, float(weight.sum()))
+
+
+def _sharpness_of_cells(mixtures: PathPredictive, y: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Return the mean log score and the power of the shares, chosen by the logarithm of the mean CRPS.
+
+    Of cells that are far from each other the log score does not tell which are near the target. Averages of many trees
+    that are good by it are too wide.
+    """
+    average = mixtures.powered(1.0)
+
+    def score(log_power: float) -> float:
+        return -float(np.log(max(np.average(average.powered(np.exp(log_power)).crps(y), weights=weight), 1e-300)))
+
+    _, power = _sharpest(score, float(weight.sum()))
+    return float(np.average(average.powered(power).log_prob(y), weights=weight)), power

@@ -27,7 +27,7 @@ from everytree.fitting.targets.target import Target
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import ShiftedPredictive
-from everytree.predictive.paths import predictive_of_probs
+from everytree.predictive.paths import PathPredictive, predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
 from everytree.survival.rows import times_of_rows
@@ -104,8 +104,10 @@ def unseen_rows(predictions: Predictions, sharpness: float, weights: FloatArray 
     return UnseenRows(numbers[rows], _narrowed(mixtures, sharpness))
 
 
-def _narrowed(mixtures: Predictive, sharpness: float) -> Predictive:
-    """The distributions, narrower about their means by this factor."""
+def _narrowed(mixtures: PathPredictive, sharpness: float) -> Predictive:
+    """The distributions, narrower about their means by this factor, or with shares raised to this power."""
+    if mixtures.has_cells:
+        return mixtures.powered(sharpness)
     if sharpness == 1.0:
         return mixtures
     mean = mixtures.mean()
@@ -220,6 +222,8 @@ def _in_interval(
     tail = 0.5 * (1.0 - COVERAGE)
     up_to = dist.cdf(y)
     below = up_to - np.exp(log_probs) if target.leaves.support.is_whole else up_to
+    if target.leaves.has_cells:  # some of one value
+        below = dist.cdf(np.nextafter(y, -np.inf))
     return np.asarray((up_to >= tail) & (below <= 1.0 - tail))
 
 

@@ -40,6 +40,8 @@ class NumberTarget(Target):
         The estimator's name, for errors.
     family, prior, split_prior
         As in the estimators.
+    learnt : object
+        What leaves of all rows have in common; None until it is known, and for most families.
     input_mean, input_scale : (n_inputs,) float64 or None
         By which the inputs of linear leaves are centred and scaled, once they are known.
     code_numbers : sequence of (n_codes,) float64 or None
@@ -50,6 +52,7 @@ class NumberTarget(Target):
     family: str
     prior: Mapping[str, Any] | str
     split_prior: Any
+    learnt: Any = None
     input_mean: FloatArray | None = None
     input_scale: FloatArray | None = None
     code_numbers: Sequence[FloatArray | None] = ()
@@ -100,7 +103,7 @@ class NumberTarget(Target):
                 UserWarning,
                 stacklevel=2,
             )
-        return self, labels
+        return replace(self, learnt=self.leaves.learn(labels, weight)), labels
 
     def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
         return self.read(labels)
@@ -177,12 +180,14 @@ class NumberTarget(Target):
         return Numbers(centred_and_scaled(follow, weight), weight)
 
     def evidence_on(self, rows: Rows) -> tuple[Rows, NativeFamily]:
-        if self.leaves.grows_standardised and self.leaves.support.is_real_line:
+        if self.leaves.grows_standardised and self.leaves.support.is_real_line and self.learnt is None:
             rows = replace(rows, y=standardised(rows.y, rows.weight).values)
         return super().evidence_on(rows)
 
     def search(self, rows: Rows) -> Search:
         prior = {} if isinstance(self.prior, str) else dict(self.prior)
+        if self.learnt is not None:
+            return self.leaves.search_with(self.learnt, prior, self.split_prior)
         return self.leaves.prior_search(rows.y, rows.weight, rows.row_data, prior, self.split_prior)
 
     def fixed_family(self, rows: Rows) -> NativeFamily:

@@ -69,6 +69,8 @@ def patients(n_rows: int = 600):
     time, event = np.minimum(died, left), died <= left
     model = et.MetaForestRegressor(family="survival", random_state=0).fit(X, time, event=event)
     return plot_survival(model.predictive(X[:3]), time=time, event=event)
+
+
 def amounts(n_rows: int = 2000):
     """Zeros beside amounts with a long tail: the shares of two rows, and what rows like them spend."""
     from matplotlib import pyplot

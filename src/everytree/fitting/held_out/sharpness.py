@@ -63,9 +63,10 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
     """
     held = predictions.held
     predicted, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
-    mixtures, y = predicted.mixtures(), held.y[rows].astype(np.float64)
+    y = held.y[rows].astype(np.float64)
     if predictions.family.has_cells:
-        return _sharpness_of_cells(mixtures, y, held.scored_weight[rows])
+        return _sharpness_of_cells(predicted, y, held.scored_weight[rows])
+    mixtures = predicted.mixtures()
     mean = mixtures.mean()
     weight = held.scored_weight[rows]
 

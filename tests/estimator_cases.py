@@ -90,7 +90,7 @@ NUMBERS = [
     if not leaves.needs_baseline
 ]
 CURVES = [Case(kind, "survival", {"family": "survival"}) for kind in (et.MetaForestRegressor, et.MetaTreeRegressor)]
-"""Their leaves count positions on a baseline, not targets: see also test_survival_curves.py."""
+"""Their leaves count positions on a baseline, not targets: see also test_survival_models.py."""
 CLASSES = [
     Case(kind, target)
     for kind in (et.MetaForestClassifier, et.MetaTreeClassifier)

@@ -24,7 +24,7 @@ KERNELS = [
     ("bind/(boost)", "boosting"), ("bind/(columns)", "tables"), ("bind/(exact)", "exact"),
     ("bind/(explain)", "explaining"),
     ("bind/(families)", "families"), ("bind/(growers)", "structure"), ("bind/(held_out)", "fitting"),
-    ("bind/(online|row_dicts)", "online"), ("bind/(sampling)", "sampling"), ("bind/(student)", "predictive"),
+    ("bind/(online|row_dicts)", "online"), ("bind/(sampling)", "sampling"), ("bind/(student|survival)", "predictive"),
     ("bind/(tree)", "trees"), ("boost/", "boosting"), ("columns/", "tables"), ("core/(student)", "predictive"),
     ("core/(held_out)", "fitting"), ("core/(double|famil|lanes|linear|precise|quad|scaled|special)", "families"),
     ("core/(route|tree|top_trees|paths)", "trees"), ("distributions/", "predictive"), ("exact/", "exact"),

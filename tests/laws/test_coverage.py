@@ -51,7 +51,7 @@ OTHERS = {
 def held(model: Any, X: Any, y: NDArray[Any], rng: np.random.Generator) -> float:
     """Share of the targets in the middle 90% of their distributions; steps of discrete ones are shared by chance."""
     dist = model.predictive(X)
-    up_to = dist.cdf(y)
+    up_to = np.where(y > getattr(dist, "times", [np.inf])[-1], 1.0, dist.cdf(y))  # survival curves end early
 
     below = dist.cdf(y - 1e-9 * np.maximum(np.abs(y), 1.0))
     level = below + rng.random(len(y)) * (up_to - below)
@@ -67,8 +67,9 @@ def coverage(kind: type[Any], family: str, law: Any, seed: int, n: int = 200) ->
 
 @pytest.mark.parametrize(("kind", "family"), CASES)
 def test_intervals_hold_what_they_say_of_their_own_law(kind, family):
+    n_tables = 10 if family == "survival" else 2  # a curve without a shape varies more from table to table
     for law in (lambda rng, s: noise.TARGETS[family](rng, len(s)), SIGNAL[family]):
-        assert 0.85 < np.mean([coverage(kind, family, law, seed) for seed in range(2)]) < 0.95
+        assert 0.85 < np.mean([coverage(kind, family, law, seed) for seed in range(n_tables)]) < 0.95
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from everytree.survival.rows import TimesOfRows
 from everytree.survival.scores import brier_scores, horizon
 
 SHAPES = (2.0, 8.0, 32.0)
-SPLIT_PRIORS = (0.5, 0.95)
+SPLIT_PRIORS = (0.05, 0.5, 0.95)
 POWERS = (1.0, 1.25, 1.5, 2.0)
 FIRST_SPLIT_PRIOR = 0.95
 

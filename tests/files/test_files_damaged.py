@@ -70,6 +70,10 @@ def others() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
         et.ExactTreeClassifier(max_depth=2).fit(table, target),
         lambda model: model.partial_fit(table, target).predict_proba(table),
     )
+    numbers = rng.normal(size=(40, 3))
+    lines = et.MetaBoostRegressor(4, n_chains=2, n_residual_trees=2, random_state=0).fit(numbers, numbers[:, 0])
+    assert lines.model_.parts.lined is not None
+    found["lines"] = lines, lambda model: model.predict(numbers)
     rows = [{"a": int(a), "b": "xyz"[b]} | ({"c": float(c)} if c else {}) for a, b, c, *_ in X]
     for online in (et.OnlineForestClassifier(3, max_nodes=40, half_life=30.0), et.OnlineForestRegressor(2)):
         online.learn_many(rows, y.tolist())
@@ -784,3 +788,20 @@ def test_rows_of_an_exact_estimator_have_codes_of_its_schema(path):
     forged[begin + 1] = 255
     path.write_bytes(join(header, bytes(forged)))
     assert et.load(path).model_.rows.codes[0, 1] == 255
+
+
+@pytest.mark.parametrize(("name", "change", "message"), [
+    ("columns", lambda own: own[::-1], "columns: must be ascending numbers of the 3 columns"),
+    ("columns", lambda own: own + 1, "columns: must be ascending numbers of the 3 columns"),
+    ("points", lambda own: own * np.nan, "points: .*must be finite"),
+    ("base", lambda own: own[1:], "value: must have one entry a node"),
+])  # fmt: skip
+def test_lines_that_do_not_fit_are_named(path, name, change, message):
+    numbers = rng_for("lines").normal(size=(40, 3))
+    model = et.MetaBoostRegressor(4, n_chains=2, n_residual_trees=2, random_state=0).fit(numbers, numbers @ [1, 2, 3])
+    et.save(model, path, layout="mappable")
+    contents = container.read(path)
+    key, metadata = f"boosted.lined.{name}", {k: v for k, v in contents.metadata.items() if k != "sha256"}
+    container.write(path, metadata, contents.arrays | {key: np.ascontiguousarray(change(contents.arrays[key]))})
+    with pytest.raises(et.ModelFileError, match=message):
+        et.load(path)
